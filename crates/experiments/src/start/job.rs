@@ -1,4 +1,4 @@
-//! What each instance does once it is ready.
+//! The work of each instance once it is ready.
 
 use std::ops::RangeInclusive;
 
@@ -9,85 +9,60 @@ use super::NAME;
 
 /// The bounds below which primes can be counted.
 const LIMITS: RangeInclusive<u64> = MIN_LIMIT as u64..=MAX_LIMIT as u64;
+/// The default, which is in no label.
+const HELLO: &str = "hello";
 
-/// What an instance does.
+/// The work of an instance, as it is typed: `hello` ends at once, `prime:1000` counts the primes below a number,
+/// `thumbnail` scales a picture down, `command:redis-server --version` is a command of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Job {
-    /// It ends.
-    Hello,
-    /// It counts the primes below a number.
-    Prime(u64),
-    /// It scales a picture down.
-    Thumbnail,
-    /// It is a command of the user's.
-    Command {
-        /// As it was typed.
-        text: String,
-        /// The command line.
-        words: Vec<String>,
-    },
-}
+pub(super) struct Job(String);
 
 impl Job {
-    /// Reads it as it is typed: `hello`, `prime:1000`, `thumbnail`, `command:redis-server --version`.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        match text.split_once(':') {
-            None if text == "hello" => Some(Self::Hello),
-            None if text == "thumbnail" => Some(Self::Thumbnail),
+        let is_job = match text.split_once(':') {
+            None => [HELLO, "thumbnail"].contains(&text),
             Some(("prime", limit)) => {
-                let limit = limit.parse().ok()?;
-                LIMITS.contains(&limit).then_some(Self::Prime(limit))
+                let limit: u64 = limit.parse().ok()?;
+                return LIMITS
+                    .contains(&limit)
+                    .then(|| Self(format!("prime:{limit}")));
             }
-            Some(("command", command)) => {
-                let words = shlex::split(command)?;
-                let text = command.to_owned();
-                let is_command = words.first().is_some_and(|first| !first.is_empty());
-                is_command.then_some(Self::Command { text, words })
-            }
-            _ => None,
-        }
+            Some(("command", command)) => !shlex::split(command)?.first()?.is_empty(),
+            _ => false,
+        };
+        is_job.then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn hello() -> Self {
+        Self(HELLO.to_owned())
     }
 
     /// Names it in the report: `prime 1000`.
     pub(super) fn name(&self) -> String {
-        match self {
-            Self::Hello => "hello".to_owned(),
-            Self::Prime(limit) => format!("prime {limit}"),
-            Self::Thumbnail => "thumbnail".to_owned(),
-            Self::Command { text, .. } => format!("command {text}"),
-        }
+        self.0.replacen(':', " ", 1)
     }
 
-    /// Writes it as it is typed; None for the default, which is in no label.
-    pub(super) fn label(&self) -> Option<String> {
-        match self {
-            Self::Hello => None,
-            Self::Prime(limit) => Some(format!("prime:{limit}")),
-            Self::Thumbnail => Some("thumbnail".to_owned()),
-            Self::Command { text, .. } => Some(format!("command:{text}")),
-        }
+    /// Writes it as it is typed; `None` for the default.
+    pub(super) fn label(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|text| *text != HELLO)
     }
 
     /// Returns the command line that is started in place of the measured code.
     pub(super) fn command(&self) -> Option<Vec<String>> {
-        match self {
-            Self::Command { words, .. } => Some(words.clone()),
-            Self::Hello | Self::Prime(_) | Self::Thumbnail => None,
-        }
+        shlex::split(self.0.strip_prefix("command:")?)
     }
 
-    /// Returns what the measured code is asked to do; None if a command takes its place.
+    /// Returns the work of the measured code; `None` if a command takes its place.
     pub(super) fn work(&self) -> Option<Work> {
-        let words = match self {
-            Self::Hello => "work=hello".to_owned(),
-            Self::Prime(limit) => format!("work=prime limit={limit}"),
-            Self::Thumbnail => "work=thumbnail".to_owned(),
-            Self::Command { .. } => return None,
+        let words = match self.0.split_once(':') {
+            None => format!("work={}", self.0),
+            Some(("prime", limit)) => format!("work=prime limit={limit}"),
+            Some(_) => return None,
         };
         Some(Work::new(NAME, &words))
     }
 
-    /// Returns the same with the wish that the program tells of itself.
+    /// Returns the same with the wish that the program reports on itself.
     pub(super) fn report(&self) -> Option<Work> {
         let mut work = self.work()?;
         work.words.push_str(" report=yes");
@@ -95,33 +70,22 @@ impl Job {
     }
 }
 
-/// Makes the work of words that the agent takes: `workload=start work=prime limit=1000 report=yes`.
+/// Makes the work of words that the agent takes, in any order: `workload=start work=prime limit=1000 report=yes`.
 pub(super) fn of_words(words: &str) -> Option<Work> {
-    let (mut id, mut work, mut limit, mut report) = (None, None, None, None);
-    for word in words.split_whitespace() {
-        let (key, value) = word.split_once('=')?;
-        let slot = match key {
-            "workload" => &mut id,
-            "work" => &mut work,
-            "limit" => &mut limit,
-            "report" => &mut report,
-            _ => return None,
-        };
-        if slot.replace(value).is_some() {
-            return None;
-        }
-    }
-    let typed = match (work?, limit) {
-        ("prime", Some(limit)) => format!("prime:{limit}"),
-        (work, None) if !work.contains(':') => work.to_owned(),
-        _ => return None,
+    let sorted = |words: &str| {
+        let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        words.sort();
+        words
     };
-    let job = Job::parse(&typed)?;
-    match (id?, report) {
-        (NAME, None) => job.work(),
-        (NAME, Some("yes")) => job.report(),
-        _ => None,
-    }
+    let wanted = sorted(words);
+    let value = |key| wanted.iter().find_map(|word| word.strip_prefix(key));
+    let job = match value("limit=") {
+        Some(limit) => Job::parse(&format!("prime:{limit}")),
+        None => Job::parse(value("work=")?),
+    }?;
+    let both = [job.work()?, job.report()?];
+    both.into_iter()
+        .find(|work| sorted(&work.to_string()) == wanted)
 }
 
 #[cfg(test)]

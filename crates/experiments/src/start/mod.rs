@@ -94,46 +94,46 @@ fn combinations(
     let (paces, job) = (parameters::paces(values)?, parameters::job(values));
     let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
     at_most(places.saturating_mul(2 * paces.len() as u64))?;
-    let mut cells = Vec::new();
+    let mut ladders = Vec::new();
     for target in &conditions.targets {
         check_target(target, &job)?;
         let is_twice =
             parameters::is_beside_engine(values) && target.capabilities().engine.is_none();
         for load in &conditions.loads {
-            for beside in [false, true]
-                .into_iter()
-                .filter(|beside| !beside || is_twice)
-            {
-                let plain = plain(target, &job, beside);
-                for (step, pace) in (0..).zip(&paces) {
-                    let cell = CellPlan {
-                        name: named(&plain, *pace),
-                        labels: labelled(&plain.labels, *pace),
-                        arrivals: Some(arrivals(values, target, &job, *pace)?),
-                        rung: Some(rung(&plain, load, step, &paces)),
-                        ..plain.clone()
-                    };
-                    let seconds = seconds(&cell);
-                    cells.push(conditions.under(load, cell, seconds)?);
-                }
-            }
+            ladders.push((load, plain(target, &job, false)));
+            ladders.extend(is_twice.then(|| (load, plain(target, &job, true))));
+        }
+    }
+    let mut cells = Vec::new();
+    for (load, plain) in ladders {
+        for (step, pace) in (0..).zip(&paces) {
+            let every = if *pace == Pace::Alone { "" } else { "every " };
+            let beside = plain
+                .beside_engine
+                .then(|| format!(" {} {}", BESIDE.0, BESIDE.1));
+            let beside = beside.unwrap_or_default();
+            let cell = CellPlan {
+                name: format!("{} {every}{}{beside}", plain.name, pace.text()),
+                labels: plain.labels.clone().with("interval", pace.text()),
+                arrivals: Some(arrivals(values, &plain.target, &job, *pace)?),
+                rung: Some(rung(&plain, load, step, &paces)),
+                ..plain.clone()
+            };
+            let seconds = seconds(&cell);
+            cells.push(conditions.under(load, cell, seconds)?);
         }
     }
     Ok(cells)
 }
 
-/// Makes what all cells of a ladder have in common.
+/// Makes what all cells of a ladder have in common. A target that runs no measured code does what its image says, unless it
+/// takes the command.
 fn plain(target: &TargetSpec, job: &Job, beside: bool) -> CellPlan {
-    let is_as_it_is = is_foreign(target) && command(target, job).is_none();
-    let own = match is_foreign(target) {
-        true => None,
-        false => job.work(),
+    let is_foreign = is_foreign(target);
+    let (name, label) = match is_foreign && command(target, job).is_none() {
+        true => (BOOT.to_owned(), None),
+        false => (job.name(), job.label()),
     };
-    let name = match is_as_it_is {
-        true => BOOT.to_owned(),
-        false => job.name(),
-    };
-    let label = job.label().filter(|_| !is_as_it_is);
     let mut labels = Labels::default();
     if let Some(label) = label {
         labels = labels.with("work", label);
@@ -141,26 +141,12 @@ fn plain(target: &TargetSpec, job: &Job, beside: bool) -> CellPlan {
     if beside {
         labels = labels.with(BESIDE.0, BESIDE.1);
     }
+    let work = job.work().filter(|_| !is_foreign).unwrap_or_default();
     CellPlan {
         labels,
         beside_engine: beside,
-        ..CellPlan::new(NAME, target.clone(), &name, own.unwrap_or_default())
+        ..CellPlan::new(NAME, target.clone(), &name, work)
     }
-}
-
-/// Names a cell of a ladder: `hello every 1/64s`.
-fn named(plain: &CellPlan, pace: Pace) -> String {
-    let beside = match plain.beside_engine {
-        true => format!(" {} {}", BESIDE.0, BESIDE.1),
-        false => String::new(),
-    };
-    let every = if pace == Pace::Alone { "" } else { "every " };
-    format!("{} {every}{}{beside}", plain.name, pace.text())
-}
-
-/// Adds the interval to the labels of a ladder.
-fn labelled(labels: &Labels, pace: Pace) -> Labels {
-    labels.clone().with("interval", pace.text())
 }
 
 /// Says how instances are started.

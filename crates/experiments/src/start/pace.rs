@@ -1,138 +1,104 @@
-//! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as a rate: `16`, `1..1024`.
-//!
-//! A time is kept as a fraction until the plan needs nanoseconds, so that a ladder is halved exactly.
+//! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as a rate: `16`,
+//! `1..1024`.
 
 use tare_lab::units::{exact_word, nanoseconds};
 
 /// A second, in ns.
-const SECOND: u64 = 1_000_000_000;
+const SECOND: f64 = 1e9;
 /// The least interval: nothing starts more often on one machine.
-const LEAST_NS: u64 = 10_000;
+const LEAST_NS: f64 = 10_000.0;
 /// The greatest interval.
-const MOST_NS: u64 = 3_600 * SECOND;
+const MOST_NS: f64 = 3_600.0 * SECOND;
 /// The word for starting each instance when the one before has ended.
 pub(super) const ALONE: &str = "alone";
 
 /// How often instances are started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
     /// Each when the one before has ended.
     Alone,
     /// One after each interval, whatever became of those before.
-    Every(Interval),
-}
-
-/// A time between two starts: a fraction of ns, above 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
-    /// Nanoseconds.
-    numerator: u64,
-    /// What they are divided by.
-    denominator: u64,
-    /// Whether it was written as a fraction, and so is written as one again.
-    is_fraction: bool,
+    Every {
+        /// The interval, not rounded: a ladder is halved exactly.
+        ns: f64,
+        /// Whether it was written as a fraction, and so is written as one again.
+        is_fraction: bool,
+    },
 }
 
 impl Pace {
-    /// Returns the interval in whole ns; None without one.
-    pub(super) fn interval_ns(self) -> Option<u64> {
-        match self {
-            Self::Alone => None,
-            Self::Every(interval) => Some(interval.ns()),
-        }
-    }
-
-    /// Writes it as it is typed.
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Alone => ALONE.to_owned(),
-            Self::Every(interval) => interval.text(),
-        }
-    }
-}
-
-impl Interval {
     /// Makes an interval that is within the bounds.
-    fn new(numerator: u64, denominator: u64, is_fraction: bool) -> Option<Self> {
-        let interval = Self {
-            numerator,
-            denominator,
-            is_fraction,
-        };
-        let is_within = denominator > 0 && (LEAST_NS..=MOST_NS).contains(&interval.ns());
-        is_within.then_some(interval)
+    fn every(ns: f64, is_fraction: bool) -> Option<Self> {
+        let every = Self::Every { ns, is_fraction };
+        (LEAST_NS..=MOST_NS).contains(&ns.round()).then_some(every)
     }
 
     /// Reads a time: `4s`, `250ms`, `1/64s`. A number without a unit is of seconds.
-    fn parse(text: &str) -> Option<Self> {
+    fn of_time(text: &str) -> Option<Self> {
         let Some((above, below)) = text.split_once('/') else {
-            return Self::new(nanoseconds(text, Some("s")).ok()?, 1, false);
+            return Self::every(nanoseconds(text, Some("s")).ok()? as f64, false);
         };
         let unit_at = below.find(|c: char| !c.is_ascii_digit());
         let (below, unit) = below.split_at(unit_at.unwrap_or(below.len()));
         let unit = if unit.is_empty() { "s" } else { unit };
-        let unit = nanoseconds(&format!("1{unit}"), None).ok()?;
-        let above: u64 = above.parse().ok()?;
-        Self::new(above.checked_mul(unit)?, below.parse().ok()?, true)
+        let above = nanoseconds(&format!("{}{unit}", above.parse::<u64>().ok()?), None).ok()?;
+        Self::every(above as f64 / below.parse::<u64>().ok()? as f64, true)
     }
 
     /// Reads a rate in starts per second: `16`.
     fn of_rate(text: &str) -> Option<Self> {
-        Self::new(SECOND, text.parse().ok()?, true)
+        Self::every(SECOND / text.parse::<u64>().ok()? as f64, true)
     }
 
-    /// Returns it in whole ns.
-    pub(super) fn ns(self) -> u64 {
-        let numerator = u128::from(self.numerator);
-        let denominator = u128::from(self.denominator.max(1));
-        let rounded = (numerator + denominator / 2) / denominator;
-        u64::try_from(rounded).unwrap_or(u64::MAX)
-    }
-
-    /// Writes it as it is typed: as a part of a second where it was written as a fraction, and is one.
-    fn text(self) -> String {
-        let second = u128::from(SECOND) * u128::from(self.denominator);
-        let numerator = u128::from(self.numerator);
-        match self.is_fraction && second > numerator && second.is_multiple_of(numerator) {
-            true => format!("1/{}s", second / numerator),
-            false => exact_word(self.ns()),
+    /// Returns the interval in whole ns; `None` without one.
+    pub(super) fn interval_ns(self) -> Option<u64> {
+        match self {
+            Self::Alone => None,
+            Self::Every { ns, .. } => Some(ns.round() as u64),
         }
     }
 
-    /// Returns how often it has to be halved to become another one; None if that is no whole number.
-    fn halvings(self, last: Self) -> Option<u32> {
-        let from = u128::from(self.numerator) * u128::from(last.denominator);
-        let to = u128::from(last.numerator) * u128::from(self.denominator);
-        let ratio = from.checked_div(to)?;
-        (to * ratio == from && ratio.is_power_of_two()).then(|| ratio.ilog2())
+    /// Writes it as it is typed: as a part of a second where it was written as a fraction, and is one.
+    pub(super) fn text(self) -> String {
+        let Self::Every { ns, is_fraction } = self else {
+            return ALONE.to_owned();
+        };
+        let parts = SECOND / ns;
+        let is_part = (parts - parts.round()).abs() < 1e-9 * parts && parts.round() > 1.0;
+        match is_fraction && is_part {
+            true => format!("1/{}s", parts.round()),
+            false => exact_word(ns.round() as u64),
+        }
     }
 
     /// Returns the intervals from this one to another, each half of the one before.
     fn down_to(self, last: Self) -> Option<Vec<Self>> {
-        let halvings = self.halvings(last)?;
-        let is_fraction = self.is_fraction || last.is_fraction;
-        let steps = (0..=halvings).map(|step| {
-            let denominator = self.denominator.checked_mul(1_u64.checked_shl(step)?)?;
-            Self::new(self.numerator, denominator, is_fraction)
-        });
-        steps.collect()
+        let (Self::Every { ns, is_fraction }, Self::Every { ns: to, .. }) = (self, last) else {
+            return None;
+        };
+        let is_fraction =
+            is_fraction || matches!(last, Self::Every { is_fraction, .. } if is_fraction);
+        let halvings = (ns / to).log2();
+        let is_ladder = halvings >= 0.0 && halvings.fract() == 0.0;
+        let steps =
+            (0..=halvings as i32).map(|step| Self::every(ns / 2_f64.powi(step), is_fraction));
+        is_ladder.then(|| steps.collect())?
     }
 }
 
-/// Says whether a text is a list of paces. Whether a ladder can be halved is said when it is read.
+/// Returns whether a text is a list of paces. Whether a ladder can be halved is checked when it is read.
 pub(super) fn is_list(text: &str) -> bool {
-    let is_one = |text: &str| text == ALONE || has_ends(text, Interval::parse);
+    let is_one = |text: &str| text == ALONE || has_ends(text, Pace::of_time);
     text.split(',').all(is_one)
 }
 
-/// Says the same of rates.
+/// Returns whether a text is a list of rates.
 pub(super) fn is_rates(text: &str) -> bool {
-    text.split(',')
-        .all(|text| has_ends(text, Interval::of_rate))
+    text.split(',').all(|text| has_ends(text, Pace::of_rate))
 }
 
-/// Says whether a text is an interval, or two as the ends of a ladder.
-fn has_ends(text: &str, one: fn(&str) -> Option<Interval>) -> bool {
+/// Returns whether a text is an interval, or two as the ends of a ladder.
+fn has_ends(text: &str, one: fn(&str) -> Option<Pace>) -> bool {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     one(first).is_some() && one(last).is_some()
 }
@@ -143,15 +109,10 @@ fn has_ends(text: &str, one: fn(&str) -> Option<Interval>) -> bool {
 ///
 /// Returns what would be right.
 pub(super) fn read(text: &str) -> Result<Vec<Pace>, String> {
-    if text == ALONE {
-        return Ok(vec![Pace::Alone]);
+    match text {
+        ALONE => Ok(vec![Pace::Alone]),
+        _ => ladder(text, Pace::of_time, "interval", "longer", "4s..1/1024s"),
     }
-    ladder(text, Interval::parse, || {
-        format!(
-            "the ladder '{text}' can't be halved from its first to its last interval: choose ends whose ratio is a power of \
-             two, the longer one first, such as 4s..1/1024s"
-        )
-    })
 }
 
 /// Reads a rate, or the rates of a ladder: `16`, `1..1024`.
@@ -160,29 +121,27 @@ pub(super) fn read(text: &str) -> Result<Vec<Pace>, String> {
 ///
 /// Returns what would be right.
 pub(super) fn read_rate(text: &str) -> Result<Vec<Pace>, String> {
-    ladder(text, Interval::of_rate, || {
-        format!(
-            "the ladder '{text}' can't be doubled from its first to its last rate: choose ends whose ratio is a power of two, \
-             the lower one first, such as 1..1024"
-        )
-    })
+    ladder(text, Pace::of_rate, "rate", "lower", "1..1024")
 }
 
-/// Reads one or a ladder by what reads one, and says what is wrong with a ladder by `uneven`.
+/// Reads one or a ladder by what reads one; an error names what it is, which end comes first, and an example.
 fn ladder(
     text: &str,
-    one: fn(&str) -> Option<Interval>,
-    uneven: impl Fn() -> String,
+    one: fn(&str) -> Option<Pace>,
+    what: &str,
+    first_is: &str,
+    example: &str,
 ) -> Result<Vec<Pace>, String> {
-    let read = |text| one(text).ok_or_else(|| format!("'{text}' is no interval and no rate"));
-    let intervals = match text.split_once("..") {
-        None => vec![read(text)?],
-        Some((first, last)) => {
-            let (first, last) = (read(first)?, read(last)?);
-            first.down_to(last).ok_or_else(uneven)?
-        }
+    let read = |text| one(text).ok_or_else(|| format!("'{text}' is not a valid {what}"));
+    let Some((first, last)) = text.split_once("..") else {
+        return Ok(vec![read(text)?]);
     };
-    Ok(intervals.into_iter().map(Pace::Every).collect())
+    read(first)?.down_to(read(last)?).ok_or_else(|| {
+        format!(
+            "the ladder '{text}' has no steps by a factor of two from its first to its last {what}: choose ends whose ratio is \
+             a power of two, the {first_is} one first, such as {example}"
+        )
+    })
 }
 
 #[cfg(test)]

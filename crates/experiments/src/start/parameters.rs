@@ -136,33 +136,28 @@ const fn time(least_ns: u64) -> Parameter {
 /// Returns [`ExperimentError`] for a ladder that can't be halved, for an interval that is given twice, and if both intervals
 /// and rates are given.
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
-    if values.has(INTERVAL.name) && values.has(RATE.name) {
-        return Err(contradiction(
-            "interval and rate exclude each other: give one of them".to_owned(),
-        ));
-    }
-    let default = || values.has(RATE.name) || values.has(INTERVAL.name);
-    let mut paces: Vec<Pace> = Vec::new();
     type Read = fn(&str) -> Result<Vec<Pace>, String>;
-    let given: [(&Parameter, Read); 2] = [(&INTERVAL, pace::read), (&RATE, pace::read_rate)];
-    for (parameter, read) in given {
-        let mut texts = values.texts(parameter.name);
-        if parameter.name == INTERVAL.name && !default() {
-            texts.push(INTERVAL.default);
+    let given = (values.texts(INTERVAL.name), values.texts(RATE.name));
+    let (texts, read): (Vec<&str>, Read) = match (given.0.is_empty(), given.1.is_empty()) {
+        (true, true) => (vec![INTERVAL.default], pace::read),
+        (false, true) => (given.0, pace::read),
+        (true, false) => (given.1, pace::read_rate),
+        (false, false) => {
+            let why = "interval and rate exclude each other: give one of them";
+            return Err(contradiction(why.to_owned()));
         }
-        for text in texts.iter().flat_map(|text| text.split(',')) {
-            for pace in read(text).map_err(contradiction)? {
-                if paces
-                    .iter()
-                    .any(|known| known.interval_ns() == pace.interval_ns())
-                {
-                    let text = pace.text();
-                    return Err(contradiction(format!(
-                        "the interval {text} is given twice: leave one out, and use runs for repetitions"
-                    )));
-                }
-                paces.push(pace);
+    };
+    let mut paces: Vec<Pace> = Vec::new();
+    for text in texts.iter().flat_map(|text| text.split(',')) {
+        for pace in read(text).map_err(contradiction)? {
+            let mut known = paces.iter().map(|known| known.interval_ns());
+            if known.any(|known| known == pace.interval_ns()) {
+                let text = pace.text();
+                return Err(contradiction(format!(
+                    "the interval {text} is given twice: leave one out, and use runs for repetitions"
+                )));
             }
+            paces.push(pace);
         }
     }
     paces.sort_by_key(|pace| std::cmp::Reverse(pace.interval_ns().unwrap_or(u64::MAX)));
@@ -172,7 +167,7 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
 /// Returns the work of each instance.
 pub(super) fn job(values: &Values) -> Job {
     let given = values.text(WORK.name).and_then(Job::parse);
-    given.unwrap_or(Job::Hello)
+    given.unwrap_or_else(Job::hello)
 }
 
 /// Returns the maximum memory of all live instances; `None` for half of the available memory.

@@ -7,7 +7,7 @@ use tare_figures::mark::{Mark, Spread};
 use tare_figures::rows::Row;
 
 /// What stands in place of a figure that the run lacks.
-pub const NOT_MEASURED: &str = "not measured in this run";
+const NOT_MEASURED: &str = "not measured in this run";
 
 /// A figure that a study publishes.
 #[derive(Clone, Copy)]
@@ -52,8 +52,6 @@ pub struct Compared<'a> {
     pub quantities: &'static [Quantity],
     /// The targets of the run that have such figures.
     pub subjects: Vec<Subject<'a>>,
-    /// What is shown if no target has all of them.
-    pub missing: String,
 }
 
 /// A target of the run that a published row is compared with.
@@ -65,8 +63,8 @@ pub struct Subject<'a> {
     pub group: String,
     /// The name of its row in a picture.
     pub name: String,
-    /// What stands behind its figures: ` (emulated)`; empty if nothing does.
-    pub mark: String,
+    /// The caution behind its figures: `emulated`; empty without one.
+    pub marks: String,
     /// The run's row of each quantity, as far as there is one.
     pub rows: Vec<Option<&'a Row>>,
 }
@@ -158,13 +156,16 @@ pub fn compare<'a>(
             let here: Option<Vec<String>> = here.collect();
             if let Some(here) = here.filter(|here| !here.is_empty()) {
                 let drawn = both().filter_map(|(quantity, own)| quantity.drawn(row, own, subject));
-                let here = format!("{}{}", here.join(" / "), subject.mark);
+                let mut here = here.join(" / ");
+                if !subject.marks.is_empty() {
+                    here.push_str(&format!(" ({})", subject.marks));
+                }
                 add(Some(&subject.target), here, drawn.collect());
                 is_missing = false;
             }
         }
         if is_missing {
-            add(None, compared.missing, Vec::new());
+            add(None, NOT_MEASURED.to_owned(), Vec::new());
         }
     }
     comparisons

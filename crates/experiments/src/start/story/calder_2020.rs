@@ -11,9 +11,7 @@ use tare_figures::cases::Case;
 use tare_figures::claims::{Answered, Claim, Finding, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words;
-use tare_pages::kit::claim_table::{
-    Compared, Drawing, NOT_MEASURED, PublishedRow, Quantity, Subject, compare,
-};
+use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
 use tare_pages::kit::series::{Executed, Series};
 
 use super::ladder::{self, N, Sustained, interval, interval_ns, open, saturated, time};
@@ -142,87 +140,67 @@ fn sustained<'a>(ladder: &Series<'a>) -> Result<Sustained<'a>, Inconclusive> {
     ladder::sustained(ladder).ok_or_else(none)
 }
 
-/// Asks whether the kinds have the order of the study. One that is missing leaves it open, unless the others contradict it.
+/// Asks whether the kinds have the order of the study. A missing kind leaves it open, unless the others contradict it.
 fn order(run: &Run) -> Answered {
     let all = KINDS.map(|kind| {
-        (
-            kind,
-            get(run, kind).ok().and_then(|ladder| mean(ladder.first())),
-        )
+        let ns = mean(get(run, kind)?.first());
+        ns.map(|ns| (kind, ns))
+            .ok_or_else(|| format!("no {kind} became ready").into())
     });
-    let known: Vec<(&str, f64)> = all
+    let known: Vec<(&str, f64)> = all.iter().flatten().copied().collect();
+    let each = known
         .iter()
-        .filter_map(|(kind, ns)| Some((*kind, (*ns)?)))
-        .collect();
-    let each: Vec<String> = known
-        .iter()
-        .map(|(kind, ns)| format!("{kind} {}", time(*ns)))
-        .collect();
-    let figures = format!("mean without contention: {}", words::list(&each));
+        .map(|(kind, ns)| format!("{kind} {}", time(*ns)));
+    let each = words::list(&each.collect::<Vec<_>>());
+    let figures = format!("mean without contention: {each}");
     if known.windows(2).any(|two| two[0].1 >= two[1].1) {
         return answer(false, figures);
     }
-    let Some((lacking, _)) = all.iter().find(|(_, ns)| ns.is_none()) else {
-        return answer(
+    match all.into_iter().find_map(Result::err) {
+        None => answer(
             true,
             format!("{figures}: the study's order, on another machine"),
-        );
-    };
-    let why = get(run, lacking)
-        .err()
-        .unwrap_or_else(|| format!("no {lacking} became ready").into());
-    Err(match known.len() {
-        0 | 1 => why,
-        _ if *lacking == KVM => why.after(&format!("{figures}, in the study's order; ")),
-        _ => why.after(&format!("{figures}; ")),
-    })
+        ),
+        Some(why) if known.len() < 2 => Err(why),
+        Some(why) => Err(why.after(&format!("{figures}, in the study's order; "))),
+    }
 }
 
 fn unikernel_does_not_rise(run: &Run) -> Answered {
     let unikernel = get(run, UNIKERNEL)?;
     let sustained = sustained(&unikernel)?;
-    let known = open(&unikernel).filter_map(|case| Some((case, mean(case)?)));
-    let known: Vec<(&Case<'_>, f64)> = known.collect();
+    let known = open(&unikernel).filter_map(|case| Some((interval(case), mean(case)?)));
+    let known: Vec<(&str, f64)> = known.collect();
     let ends = known.first().zip(known.last());
     let (first, last) = ends.ok_or("no unikernel became ready")?;
-    let why = format!(
-        "mean {} at {}, {} at {}; sustained {}",
-        time(first.1),
-        interval(first.0),
-        time(last.1),
-        interval(last.0),
-        sustained.written()
-    );
-    let rises = known.iter().any(|(_, ns)| *ns > first.1 * LEVEL);
-    let is_level = !rises && sustained.end.is_none();
-    match at(&unikernel, 1.0 / 1024.0) {
-        None if is_level => {
-            Err(format!("{why}; the study's smallest interval, 1/1024 s, was not measured").into())
-        }
-        _ => answer(is_level, why),
+    let [from, to] = [first, last].map(|(every, ns)| format!("{} at {every}", time(*ns)));
+    let why = format!("mean {from}, {to}; sustained {}", sustained.written());
+    let is_level = known.iter().all(|(_, ns)| *ns <= first.1 * LEVEL) && sustained.end.is_none();
+    if is_level && at(&unikernel, 1.0 / 1024.0).is_none() {
+        let missing = "the study's smallest interval, 1/1024 s, was not measured";
+        return Err(format!("{why}; {missing}").into());
     }
+    answer(is_level, why)
 }
 
 fn docker_collapses(run: &Run) -> Answered {
     let docker = get(run, DOCKER)?;
-    let sustained = sustained(&docker)?.written();
+    let sustained = format!("it sustained {}", sustained(&docker)?.written());
     let of = |seconds| mean(at(&docker, seconds)?);
-    let (Some(before), Some(after)) = (of(0.5), of(0.25)) else {
-        return Err(format!(
-            "docker was not measured both at 1/2 s and at 1/4 s; it sustained {sustained}"
-        )
-        .into());
+    let Some((before, after)) = of(0.5).zip(of(0.25)) else {
+        return Err(
+            format!("docker was not measured both at 1/2 s and at 1/4 s; {sustained}").into(),
+        );
     };
     let why = format!("mean {} at 1/2 s, {} at 1/4 s", time(before), time(after));
     if after < before * SHARP {
-        return answer(false, format!("{why}; sustained {sustained}"));
+        return answer(false, format!("{why}; {sustained}"));
     }
     let done = |seconds| at(&docker, seconds)?.value("rate", Figure::Rate);
-    let (Some(eighth), Some(sixteenth)) = (done(0.125), done(0.0625)) else {
-        return Err(format!(
-            "{why}: it rises, but the ladder ended before 1/16 s, where the throughput would tell"
-        )
-        .into());
+    let Some((eighth, sixteenth)) = done(0.125).zip(done(0.0625)) else {
+        let missing =
+            "it rises, but the ladder ended before 1/16 s, where the throughput would tell";
+        return Err(format!("{why}: {missing}").into());
     };
     let (at_eighth, at_sixteenth) = (N.rate(eighth), N.rate(sixteenth));
     answer(
@@ -301,17 +279,16 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
     let ladders = of_kind(run, kind);
     let subjects = ladders.iter().filter_map(|ladder| {
         let case = at(ladder, seconds)?;
-        let mark = match (saturated(case).is_some(), ladder.is_emulated()) {
-            (true, true) => " (saturated, emulated)",
-            (true, false) => " (saturated)",
-            (false, true) => " (emulated)",
-            (false, false) => "",
-        };
+        let marks = [
+            saturated(case).map(|_| "saturated"),
+            ladder.is_emulated().then_some("emulated"),
+        ];
+        let marks: Vec<&str> = marks.into_iter().flatten().collect();
         Some(Subject {
             target: ladder.plan().target.text.clone(),
             group: ladder.name(),
             name: format!("every {}", interval(case)),
-            mark: mark.to_owned(),
+            marks: marks.join(", "),
             rows: vec![
                 case.row(latency(case), Figure::Mean, &[]),
                 case.row("rate", Figure::Rate, &[]),
@@ -326,6 +303,5 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
         what: format!("{kind}, every {every}: latency / throughput"),
         quantities: QUANTITIES,
         subjects: subjects.collect(),
-        missing: NOT_MEASURED.to_owned(),
     })
 }

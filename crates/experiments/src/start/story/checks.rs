@@ -1,13 +1,13 @@
 //! Checks of whether figures of starts may be believed.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
+use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, name_some};
 use tare_figures::rows::Figure;
 use tare_pages::kit::series::Series;
-use tare_results::model::{CellPlan, Instance};
 
 use super::ladder::{self, N, arrived, interval, not_open_loop, rate, saturated};
 
@@ -17,105 +17,80 @@ const REASONS: usize = 3;
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
     let all = ladder::all(run);
-    let why = all
-        .iter()
-        .flat_map(|one| &one.cases)
-        .find_map(not_open_loop);
+    let some = |is: &dyn Fn(&Case<'_>) -> bool| -> Option<Vec<String>> {
+        let each = all
+            .iter()
+            .flat_map(|one| one.cases.iter().map(move |case| (one, case)));
+        let names = each
+            .filter(|(_, case)| is(case))
+            .map(|(one, case)| named(one, case));
+        Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
+    };
+    let cases = || all.iter().flat_map(|one| &one.cases);
+    let why = cases().find_map(not_open_loop).unwrap_or_default();
+    let failures = failures(cases());
     let notices = [
-        some(&all, |case| not_open_loop(case).is_some()).map(|names| {
-            Notice::warning(
-                "not-open-loop",
-                format!(
-                    "{} was not driven open-loop ({}): the actual rate differed from the planned one, so these latencies do not \
-                     characterise the target. Such points are marked, and do not count as sustained rates.",
-                    name_some(&names),
-                    why.unwrap_or_default()
-                ),
-            )
+        some(&|case| not_open_loop(case).is_some()).map(|names| {
+            Notice::warning("not-open-loop", format!(
+                "{} was not driven open-loop ({why}): the actual rate differed from the planned one, so these latencies do not \
+                 characterise the target. Such points are marked, and do not count as sustained rates.",
+                name_some(&names)
+            ))
         }),
-        some(&all, |case| failures(case).next().is_some()).map(|names| failed(&all, &names)),
-        some(&all, |case| saturated(case).is_some()).map(|names| {
-            Notice::note(
-                "saturated",
-                format!(
-                    "Saturated, so that latencies grow with the measurement time: {}. Shorter intervals were skipped in the same \
-                     block.",
-                    names.join(", ")
-                ),
-            )
+        some(&|case| arrived(case).any(|all| all.failures.iter().any(|one| one.count > 0))).map(|names| {
+            let (failed, reasons) = &failures;
+            Notice::warning("instances-failed", format!(
+                "{} instances of {} failed: {reasons}. They are in no latency.",
+                N.count(*failed),
+                name_some(&names)
+            ))
         }),
-        some(&all, |case| case.value("ready", Figure::Max).is_none()).map(|names| {
-            Notice::warning(
-                "none-ready",
-                format!(
-                    "No instance of {} became ready and ended as it should: there is no latency. If instances take longer than the \
-                     measurement, raise --measure.",
-                    name_some(&names)
-                ),
-            )
+        some(&|case| saturated(case).is_some()).map(|names| {
+            Notice::note("saturated", format!(
+                "Saturated, so that latencies grow with the measurement time: {}. Shorter intervals were skipped in the same block.",
+                names.join(", ")
+            ))
+        }),
+        some(&|case| case.value("ready", Figure::Max).is_none()).map(|names| {
+            Notice::warning("none-ready", format!(
+                "No instance of {} became ready and ended as it should: there is no latency. If instances take longer than the \
+                 measurement, raise --measure.",
+                name_some(&names)
+            ))
         }),
     ];
     notices.into_iter().flatten().collect()
 }
 
-/// Names the cases of which something holds; `None` if there are none.
-fn some(all: &[Series<'_>], is: impl Fn(&Case<'_>) -> bool) -> Option<Vec<String>> {
-    let cases = all
-        .iter()
-        .flat_map(|one| one.cases.iter().map(move |case| (one, case)));
-    let names = cases
-        .filter(|(_, case)| is(case))
-        .map(|(one, case)| match rate(case) {
-            Some(rate) => format!("{} at {}", one.name(), N.rate(rate)),
-            None => format!("{}, {}", one.name(), interval(case)),
-        });
-    Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
-}
-
-/// Returns the reasons for which instances failed, each with their number.
-fn failures<'a>(case: &Case<'a>) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
-    let all = arrived(case).flat_map(|arrived| &arrived.failures);
-    let all = all.map(|failure| (failure.reason.as_str(), failure.count));
-    all.filter(|(_, count)| *count > 0)
-}
-
-fn failed(all: &[Series<'_>], names: &[String]) -> Notice {
-    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-    for (reason, count) in all.iter().flat_map(|one| &one.cases).flat_map(failures) {
-        let known = reasons.entry(reason).or_default();
-        *known = known.saturating_add(count);
+/// Names a case: `process at 64/s`.
+fn named(ladder: &Series<'_>, case: &Case<'_>) -> String {
+    match rate(case) {
+        Some(rate) => format!("{} at {}", ladder.name(), N.rate(rate)),
+        None => format!("{}, {}", ladder.name(), interval(case)),
     }
-    let failed = reasons
-        .values()
-        .fold(0_u64, |sum, count| sum.saturating_add(*count));
-    let mut reasons = Vec::from_iter(reasons);
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+}
+
+/// Returns how many instances failed, and the most frequent reasons.
+fn failures<'c>(cases: impl Iterator<Item = &'c Case<'c>>) -> (u64, String) {
+    let all = cases
+        .flat_map(arrived)
+        .flat_map(|arrived| &arrived.failures);
+    let reasons = grouped(all.map(|failure| (failure.reason.as_str(), failure.count)));
+    let sum = |counts: Vec<u64>| counts.into_iter().fold(0, u64::saturating_add);
+    let mut reasons: Vec<(u64, &str)> = reasons
+        .into_iter()
+        .map(|(reason, counts)| (sum(counts), reason))
+        .collect();
+    reasons.sort_by_key(|(count, reason)| (Reverse(*count), *reason));
     let each = reasons.iter().take(REASONS);
-    let each = each.map(|(reason, count)| format!("{} × {reason}", N.count(*count)));
-    let more = match reasons.len().saturating_sub(REASONS) {
-        0 => String::new(),
-        more => format!("; {more} further reasons"),
-    };
-    Notice::warning(
-        "instances-failed",
-        format!(
-            "{} instances of {} failed: {}{more}. They are in no latency.",
-            N.count(failed),
-            name_some(names),
-            each.collect::<Vec<_>>().join("; ")
-        ),
-    )
-}
-
-/// Rejects a cell whose instances contradict themselves.
-pub(super) fn contradiction(plan: &CellPlan, instances: &[Instance]) -> Result<(), String> {
-    let is_backwards = |one: &Instance| one.ready_ns > 0 && one.started_ns > one.ready_ns;
-    match instances.iter().position(is_backwards) {
-        Some(place) => Err(format!(
-            "instance {} of '{}' was ready before it was started; measure it again",
-            place + 1,
-            plan.label()
-        )),
-        None => Ok(()),
+    let mut text: Vec<String> = each
+        .map(|(count, reason)| format!("{} × {reason}", N.count(*count)))
+        .collect();
+    if let Some(more @ 1..) = reasons.len().checked_sub(REASONS) {
+        text.push(format!("{more} further reasons"));
     }
+    (
+        sum(reasons.into_iter().map(|(count, _)| count).collect()),
+        text.join("; "),
+    )
 }

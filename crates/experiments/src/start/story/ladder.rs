@@ -67,13 +67,10 @@ pub(super) fn not_open_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
     arrived(case).find_map(|arrived| arrived.not_open_loop.as_deref())
 }
 
-/// Returns what keeps the figures of a case from being those of its rate.
+/// Returns the reason for which the figures of a case are not those of its rate.
 pub(super) fn doubt(case: &Case<'_>) -> Option<&'static str> {
-    match (saturated(case), not_open_loop(case)) {
-        (None, None) => None,
-        (Some(_), None) => Some("saturated"),
-        (_, Some(_)) => Some("not open-loop"),
-    }
+    let late = not_open_loop(case).map(|_| "not open-loop");
+    late.or(saturated(case).map(|_| "saturated"))
 }
 
 /// Returns the cases of a ladder that have an interval.
@@ -85,22 +82,14 @@ pub(super) fn open<'s, 'a>(ladder: &'s Series<'a>) -> impl Iterator<Item = &'s C
 /// Returns the highest rate that a target sustained; `None` if its ladder has no interval.
 pub(super) fn sustained<'a>(ladder: &Series<'a>) -> Option<Sustained<'a>> {
     open(ladder).next()?;
-    let mut rate = None;
-    for case in open(ladder) {
-        let (own, saturated) = (self::rate(case), saturated(case));
-        if let Some(why) = saturated.or_else(|| not_open_loop(case)) {
-            return Some(Sustained {
-                rate,
-                at_least: saturated.is_none() && rate.is_some(),
-                end: Some((own.unwrap_or_default(), why)),
-            });
-        }
-        rate = own;
-    }
+    let why = |case| saturated(case).or_else(|| not_open_loop(case));
+    let below = open(ladder).take_while(|case| why(case).is_none());
+    let rate = below.last().and_then(rate);
+    let end = open(ladder).find_map(|case| Some((case, why(case)?)));
     Some(Sustained {
         rate,
-        at_least: true,
-        end: None,
+        at_least: end.is_none_or(|(case, _)| saturated(case).is_none() && rate.is_some()),
+        end: end.map(|(case, why)| (self::rate(case).unwrap_or_default(), why)),
     })
 }
 

@@ -20,7 +20,7 @@ use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Collect, Story, View};
-use tare_results::model::{CellPlan, Fate, Plan};
+use tare_results::model::{CellPlan, Instance, Plan};
 use tare_stats::Counts;
 
 use super::{BOOT, NAME, Start, is_foreign};
@@ -55,7 +55,13 @@ struct Started(PerCase<Counts>);
 impl Collect for Started {
     fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
-        checks::contradiction(plan, &data.samples.instances)?;
+        let is_backwards = |one: &Instance| one.ready_ns > 0 && one.started_ns > one.ready_ns;
+        if let Some(place) = data.samples.instances.iter().position(is_backwards) {
+            let (number, cell) = (place + 1, plan.label());
+            return Err(format!(
+                "instance {number} of '{cell}' was ready before it was started; measure it again"
+            ));
+        }
         let own = Counts::from_samples(measures::done(data).filter_map(measures::ready).collect());
         let kept = self.0.entry(plan);
         *kept = kept.merge(&own).map_err(|error| error.to_string())?;
@@ -157,25 +163,15 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
         return Err("no instance was planned after the warm-up; measure it longer".to_owned());
     }
     let ready = measures::counts(measures::done(data).filter_map(measures::ready));
-    let of = |figure| ready.as_ref()?.figure(figure)?.value();
-    let ready = match (of(Figure::MEDIAN), of(Figure::Mean)) {
-        (Some(median), _) => format!("ready after {} (median)", time(median)),
-        (None, Some(mean)) => format!("ready after {} (mean)", time(mean)),
-        (None, None) => "none ready".to_owned(),
+    let of = |figure| Some((ready.as_ref()?.figure(figure)?.value()?, figure));
+    let ready = match of(Figure::MEDIAN).or_else(|| of(Figure::Mean)) {
+        Some((ns, figure)) => format!("ready after {} ({figure})", time(ns)),
+        None => "none ready".to_owned(),
     };
-    let lost = measures::counted(data)
-        .filter(|one| one.fate() != Fate::Done)
-        .count();
-    let lost = match lost {
-        0 => format!("all {} done", N.count(all as u64)),
-        lost => format!(
-            "{} of {} not done",
-            N.count(lost as u64),
-            N.count(all as u64)
-        ),
-    };
+    let done = measures::done(data).count();
+    let (done, all) = (N.count(done as u64), N.count(all as u64));
     let arrived = data.record.arrived.as_ref();
     let saturated = arrived.is_some_and(|arrived| arrived.saturated.is_some());
     let end = if saturated { ", saturated" } else { "" };
-    Ok(format!("{ready}, {lost}{end}"))
+    Ok(format!("{ready}, {done} of {all} done{end}"))
 }

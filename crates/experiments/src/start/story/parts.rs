@@ -1,6 +1,7 @@
 //! The parts of a start: from the start call over reset, kernel and `main` to ready and the end.
 
-use tare_figures::rows::{CellData, Sample};
+use tare_figures::group::grouped;
+use tare_figures::rows::{CellData, Samples};
 use tare_results::model::{Instance, Labels};
 
 use super::measures::{counts, done, span};
@@ -26,22 +27,14 @@ pub(super) const BEFORE_READY: [(&str, &str); 12] = [
 pub(super) const EXIT: (&str, &str) = ("exit", "exit");
 
 /// Returns the parts of the instances of a cell, each with its name.
-pub(super) fn of_cell(data: &CellData<'_>) -> Vec<(Labels, Sample)> {
+pub(super) fn of_cell(data: &CellData<'_>) -> Samples {
     let has_machine = data.plan().target.kernel().is_guest();
-    let mut parts: Vec<(&str, Vec<u64>)> = Vec::new();
-    for instance in done(data) {
-        for (name, ns) in of_instance(instance, has_machine) {
-            match parts.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, all)) => all.push(ns),
-                None => parts.push((name, vec![ns])),
-            }
-        }
-    }
-    let samples = parts.into_iter().filter_map(|(name, all)| {
+    let all = done(data).flat_map(|instance| of_instance(instance, has_machine));
+    let parts = grouped(all).into_iter().filter_map(|(name, all)| {
         let sample = counts(all.into_iter())?;
         Some((Labels::of([("part", name)]), sample))
     });
-    samples.collect()
+    Ok(parts.collect())
 }
 
 /// Returns the parts of one instance.

@@ -24,48 +24,40 @@ pub(super) fn calm(run: &Run) -> Option<Markup> {
 
 /// Returns the row of each ladder at the point without contention.
 fn of_calm<'a>(all: &[Series<'a>], measure: &str, figure: Figure) -> Vec<&'a Row> {
-    let rows = all
-        .iter()
-        .filter_map(|one| one.first().row(measure, figure, &[]));
-    rows.collect()
+    let first = all.iter().map(Series::first);
+    first
+        .filter_map(|case| case.row(measure, figure, &[]))
+        .collect()
 }
 
 /// Draws what the section shows.
 pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
     let all = ladder::all(run);
-    let memory = of_calm(&all, "memory", Figure::Mean);
-    let title = "Peak memory of an instance (mean)".to_owned();
-    let pictures = [
-        latency(&all),
-        throughput(&all),
-        distributions(story, &all, detail),
-        overview(&memory, title, "peak memory, bytes"),
-    ];
-    html! { @for picture in pictures.into_iter().flatten() { (picture) } }
-}
-
-fn latency(all: &[Series<'_>]) -> Option<Markup> {
     let upward = Dimension::logarithmic("ready after", |ns| N.ns_tick(ns), time);
-    let curve = Curve {
+    let latency = Curve {
         title: "Latency against interval",
         read: "Mean time from the planned start until an instance was ready. A target whose line stays level sustains the rate; one \
                whose line rises does not. A ring marks a point at which the target was saturated, or where starts did not come as \
                planned.",
         named: Some("interval"),
-        ..curve(all, "ready", Figure::Mean, upward)
+        ..curve(&all, "ready", Figure::Mean, upward)
     };
-    curve.render()
-}
-
-fn throughput(all: &[Series<'_>]) -> Option<Markup> {
     let upward = Dimension::logarithmic("done per s", |rate| N.tick(rate), |rate| N.rate(rate));
-    let curve = Curve {
+    let throughput = Curve {
         title: "Throughput against offered rate",
         read: "Instances that were done per second, against those that were planned. On the broken red line every one is done.",
         has_ideal: true,
-        ..curve(all, "rate", Figure::Rate, upward)
+        ..curve(&all, "rate", Figure::Rate, upward)
     };
-    curve.render()
+    let memory = of_calm(&all, "memory", Figure::Mean);
+    let title = "Peak memory of an instance (mean)".to_owned();
+    let pictures = [
+        latency.render(),
+        throughput.render(),
+        distributions(story, &all, detail),
+        overview(&memory, title, "peak memory, bytes"),
+    ];
+    html! { @for picture in pictures.into_iter().flatten() { (picture) } }
 }
 
 /// Returns the picture of a figure over the planned rate.
@@ -93,34 +85,31 @@ fn curve(
 
 /// Draws how the latencies of each interval are distributed, with a panel for each.
 fn distributions(story: &Started, all: &[Series<'_>], detail: &Detail) -> Option<Markup> {
-    let cases = all
+    let names: Vec<String> = all.iter().map(Series::name).collect();
+    let mut known: Vec<_> = names
         .iter()
-        .flat_map(|one| one.cases.iter().map(move |case| (one, case)));
-    let mut known: Vec<_> = cases
-        .filter_map(|(one, case)| Some((one.name(), case, story.0.of(case.plan)?)))
+        .zip(all)
+        .flat_map(|(name, one)| one.cases.iter().map(move |case| (name, case)))
+        .filter_map(|(name, case)| Some((name, case, story.0.of(case.plan)?)))
         .filter(|(.., ready)| !ready.is_empty())
         .collect();
     known.sort_by_key(|(_, case, _)| place(case));
-    let names: Vec<String> = all.iter().map(Series::name).collect();
     let tails = known.iter().map(|(name, case, ready)| Tailed {
         panel: interval(case),
         name,
         tail: *ready,
         second: None,
     });
+    let runs = known.iter().map(|(_, case, _)| case.cells.len());
     let drawn = Distributions {
         of: "times until ready",
         across: "ready after",
         unit: Unit::Ns,
         step: 1,
         coarse: detail.coarseness(),
-        runs: known
-            .iter()
-            .map(|(_, case, _)| case.cells.len())
-            .max()
-            .unwrap_or(0),
+        runs: runs.max().unwrap_or(0),
         panels: panels(&names, tails),
-        names,
+        names: names.clone(),
     };
     drawn.exceedance(
         "How often, and how long",

@@ -98,11 +98,14 @@ pub(super) fn arrange(run: &Run, lines: &mut [Line<'_>]) {
 
 /// Names a line by its interval, below the name of its ladder.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-    let all = ladder::all(run);
-    let Some((_, ladder, case)) = Series::of_row(&all, line.of) else {
-        return (None, line.target());
-    };
-    let name = interval(case).to_owned();
-    let name = doubt(case).map_or(name.clone(), |doubt| format!("{name}, {doubt}"));
-    (Some(ladder.name()), name)
+    match Series::of_row(&ladder::all(run), line.of) {
+        Some((_, ladder, case)) => {
+            let names: Vec<&str> = [Some(interval(case)), doubt(case)]
+                .into_iter()
+                .flatten()
+                .collect();
+            (Some(ladder.name()), names.join(", "))
+        }
+        None => (None, line.target()),
+    }
 }

@@ -15,9 +15,7 @@ use tare_figures::cases::Case;
 use tare_figures::claims::{Answered, Claim, Finding, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words::{self, microseconds};
-use tare_pages::kit::claim_table::{
-    Compared, Drawing, NOT_MEASURED, PublishedRow, Quantity, Subject, compare,
-};
+use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
 
 use super::words::{N, Phase, cases, is_telling, model, name_among};
 
@@ -322,9 +320,9 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
         .filter(|kernel| kernel.model == model)
         .map(|kernel| {
             let target = &kernel.case.plan.target;
-            let mark = match (target.clock, kernel.case.is_emulated()) {
-                (Clock::Instructions, _) => " (counted instructions)",
-                (Clock::Host, true) => " (emulated)",
+            let marks = match (target.clock, kernel.case.is_emulated()) {
+                (Clock::Instructions, _) => "counted instructions",
+                (Clock::Host, true) => "emulated",
                 (Clock::Host, false) => "",
             };
             let phase = kernel
@@ -337,7 +335,7 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
                 target: target.text.clone(),
                 group: kernel.name.clone(),
                 name: name.to_owned(),
-                mark: mark.to_owned(),
+                marks: marks.to_owned(),
                 rows: rows.to_vec(),
             }
         });
@@ -345,6 +343,5 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
         what: format!("{name}, {model}: max / mean / sd, µs"),
         quantities: QUANTITIES,
         subjects: subjects.collect(),
-        missing: NOT_MEASURED.to_owned(),
     })
 }
