@@ -31,9 +31,9 @@ pub struct RunData {
 }
 
 /// The stories of a run's experiments, while its cells are taken and afterwards.
-struct Told {
+struct Collected {
     collected: Vec<(&'static dyn View, Box<dyn Collect>)>,
-    stories: Vec<Box<dyn Story>>,
+    told: Vec<Box<dyn Story>>,
 }
 
 impl Report {
@@ -61,7 +61,7 @@ impl Experiments for Catalogue {
     }
 }
 
-impl Stories for Told {
+impl Stories for Collected {
     fn take(&mut self, plan: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let of = &data.plan().experiment;
         let mut collected = self.collected.iter_mut();
@@ -81,7 +81,7 @@ impl Stories for Told {
                 notices: story.notices(run),
                 verdict: story.verdict(run),
             });
-            self.stories.push(story);
+            self.told.push(story);
         }
         accounts
     }
@@ -120,14 +120,14 @@ pub fn analyse_with(
         cells.any(|cell| cell.experiment == view.experiment())
     };
     let views = catalogue.views.iter().filter(is_planned);
-    let mut told = Told {
+    let mut stories = Collected {
         collected: views.map(|view| (*view, view.begin(&plan))).collect(),
-        stories: Vec::new(),
+        told: Vec::new(),
     };
-    let analysis = analysis::analyse(plan, machine, catalogue, &mut told, read)?;
+    let analysis = analysis::analyse(plan, machine, catalogue, &mut stories, read)?;
     Ok(Report {
         analysis,
-        stories: told.stories,
+        stories: stories.told,
     })
 }
 

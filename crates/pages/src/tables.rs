@@ -132,138 +132,108 @@ impl Column {
 
     /// Takes the figure with a label that its line does not have.
     #[must_use]
-    pub const fn of(self, label: &'static str, value: &'static str) -> Self {
-        Self {
-            label: Some((label, value)),
-            ..self
-        }
+    pub const fn of(mut self, label: &'static str, value: &'static str) -> Self {
+        self.label = Some((label, value));
+        self
     }
 
     /// Shows the figure and below it its interval.
     #[must_use]
-    pub const fn with_interval(self) -> Self {
-        Self {
-            show: Show::WithInterval,
-            ..self
-        }
+    pub const fn with_interval(mut self) -> Self {
+        self.show = Show::WithInterval;
+        self
     }
 
     /// Shows the interval only.
     #[must_use]
-    pub const fn interval(self) -> Self {
-        Self {
-            show: Show::Interval,
-            ..self
-        }
+    pub const fn interval(mut self) -> Self {
+        self.show = Show::Interval;
+        self
     }
 
     /// Shows the figure ± half of its interval.
     #[must_use]
-    pub const fn plus_minus(self) -> Self {
-        Self {
-            show: Show::PlusMinus,
-            ..self
-        }
+    pub const fn plus_minus(mut self) -> Self {
+        self.show = Show::PlusMinus;
+        self
     }
 
     /// Shows the lowest of the runs.
     #[must_use]
-    pub const fn lowest(self) -> Self {
-        Self {
-            show: Show::Lowest,
-            ..self
-        }
+    pub const fn lowest(mut self) -> Self {
+        self.show = Show::Lowest;
+        self
     }
 
     /// Shows the highest of the runs.
     #[must_use]
-    pub const fn highest(self) -> Self {
-        Self {
-            show: Show::Highest,
-            ..self
-        }
+    pub const fn highest(mut self) -> Self {
+        self.show = Show::Highest;
+        self
     }
 
     /// Writes a time in ticks of the TSC.
     #[must_use]
-    pub const fn in_cycles(self) -> Self {
-        Self {
-            form: Form::Cycles,
-            ..self
-        }
+    pub const fn in_cycles(mut self) -> Self {
+        self.form = Form::Cycles;
+        self
     }
 
     /// Writes a time in µs without the unit.
     #[must_use]
-    pub const fn in_microseconds(self) -> Self {
-        Self {
-            form: Form::Microseconds,
-            ..self
-        }
+    pub const fn in_microseconds(mut self) -> Self {
+        self.form = Form::Microseconds;
+        self
     }
 
     /// Writes a share in parts per million.
     #[must_use]
-    pub const fn per_million(self) -> Self {
-        Self {
-            form: Form::PerMillion,
-            ..self
-        }
+    pub const fn per_million(mut self) -> Self {
+        self.form = Form::PerMillion;
+        self
     }
 
     /// Writes the sum over the runs as a whole number.
     #[must_use]
-    pub const fn counted(self) -> Self {
-        Self {
-            form: Form::Count,
-            ..self
-        }
+    pub const fn counted(mut self) -> Self {
+        self.form = Form::Count;
+        self
     }
 
     /// Leaves it out on a terminal that has no room for all columns; those with the highest number go first. Which lines there
     /// are does not depend on that.
     #[must_use]
-    pub const fn spared(self, rank: u8) -> Self {
-        Self {
-            spared: rank,
-            ..self
-        }
+    pub const fn spared(mut self, rank: u8) -> Self {
+        self.spared = rank;
+        self
     }
 
     /// Shows it on the page only.
     #[must_use]
-    pub const fn page_only(self) -> Self {
-        Self {
-            shown: Shown::Page,
-            ..self
-        }
+    pub const fn page_only(mut self) -> Self {
+        self.shown = Shown::Page;
+        self
     }
 
     /// Shows it on terminals only.
     #[must_use]
-    pub const fn terminal_only(self) -> Self {
-        Self {
-            shown: Shown::Terminal,
-            ..self
-        }
+    pub const fn terminal_only(mut self) -> Self {
+        self.shown = Shown::Terminal;
+        self
     }
 
     /// Shows it in the table of every run only.
     #[must_use]
-    pub const fn every_run_only(self) -> Self {
-        Self {
-            shown: Shown::EveryRun,
-            ..self
-        }
+    pub const fn every_run_only(mut self) -> Self {
+        self.shown = Shown::EveryRun;
+        self
     }
 
     /// Shows it nowhere: what has a figure in it has a line.
     #[must_use]
-    pub const fn hidden(self) -> Self {
-        Self {
-            shown: Shown::Nowhere,
-            ..self
-        }
+    pub const fn hidden(mut self) -> Self {
+        self.shown = Shown::Nowhere;
+        self
     }
 
     /// Writes it below the column before, on the page: its head stands behind the figure.
@@ -275,11 +245,9 @@ impl Column {
 
     /// Shows it only in lines that have another figure, too.
     #[must_use]
-    pub const fn beside(self) -> Self {
-        Self {
-            beside: true,
-            ..self
-        }
+    pub const fn beside(mut self) -> Self {
+        self.beside = true;
+        self
     }
 
     pub(crate) const fn is_on_terminal(&self) -> bool {

@@ -1,8 +1,11 @@
 //! The seam between this kit and the experiments.
 //!
-//! An experiment is a [`View`]: its measures, from which all its rows follow, and the way to its story. While the cells of
-//! a run are taken one by one, a [`Collect`] keeps of their samples what rows can't hold. In the end it becomes a
-//! [`Story`]: the verdict, the special pictures, the checks. Everything has a default that is made of rows.
+//! An experiment is a [`View`]: its measures, from which all its rows follow, and the way to its
+//! story. While the cells of a run are taken one by one, a [`Collect`] keeps of their samples what
+//! rows can't hold: reduced for pictures, the worst moments of traces. In the end it becomes a
+//! [`Story`]: the verdict, the special pictures, the checks. Tables are data: from lists of columns
+//! the kit makes those of terminal, page and every run. An experiment begins with a list of measures
+//! and the plain story, which is made of rows alone.
 
 use std::fmt::Debug;
 

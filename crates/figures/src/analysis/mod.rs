@@ -1,7 +1,8 @@
 //! From facts to figures.
 //!
-//! Cells are taken one after the other: their figures are derived, their samples are reduced to what stories need of them,
-//! and then let go.
+//! Cells are taken one after the other: their figures are derived, their samples are reduced to what
+//! stories need of them, and then let go. Figures are derived when a run is read, not when it is
+//! measured, so that an old run gets a new method by `tare report`.
 
 mod analyser;
 mod checks;
@@ -41,7 +42,7 @@ pub trait Experiments {
     fn study(&self, name: &str) -> Option<&'static Published>;
 }
 
-/// What the experiments of a run derive from its cells in addition to rows.
+/// The stories of a run's experiments, which derive more from its cells than rows.
 pub trait Stories {
     /// Takes a cell that ran to its end.
     ///

@@ -1,8 +1,9 @@
 //! Published studies: their figures, their claims, and which of them a run reproduces.
 //!
-//! A claim is a finding of a study, put as a question that figures can answer. It is *reproduced*, *not
-//! reproduced*, or *inconclusive*: a run on an emulator, or without one of the systems that are
-//! compared, answers nothing, and says so.
+//! A claim is a result of a study, put as a question that figures can answer. It is *reproduced*,
+//! *not reproduced*, or *inconclusive*, each with its figures: a run on an emulator, or without one
+//! of the compared systems, answers nothing, and says so. Claims are derived from the run folder,
+//! which holds the study's text, so `tare report` regenerates them.
 //!
 //! Each study is a file. One whose experiment tare does not have yet lists its claims all the same.
 

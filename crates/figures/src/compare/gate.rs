@@ -3,14 +3,14 @@
 use std::str::FromStr;
 
 use super::{CompareUnit, ComparedRow, Comparison, signed, told};
-use crate::gates::{GateError, Selector, Side, split, split_limit};
+use crate::gates::{Beyond, GateError, Selector, split, split_limit};
 
 /// A limit on how far NEW may be above BASE, or below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftGate {
     text: String,
     selector: Selector,
-    side: Side,
+    side: Beyond,
     limit: Limit,
 }
 

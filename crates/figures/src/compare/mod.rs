@@ -24,10 +24,10 @@ use tare_stats::{Difference, Level, compare_groups, invocations_needed, least_p_
 use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
-pub use sides::{Run, RunIdentity, Side, Unmatched, by as sides_by};
+pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
 use crate::rows::{Better, Figure, Row, written};
-use crate::run::Run as Measured;
+use crate::run::Run;
 use crate::words::NONE;
 use sides::Matched;
 
@@ -387,8 +387,10 @@ pub fn schema() -> Schema {
 
 /// Makes a side of runs, each with the name of its folder.
 #[must_use]
-pub fn side<'a>(name: &str, runs: impl IntoIterator<Item = (String, &'a Measured)>) -> Side {
-    let runs = runs.into_iter().map(|(folder, run)| Run::of(&folder, run));
+pub fn side<'a>(name: &str, runs: impl IntoIterator<Item = (String, &'a Run)>) -> Side {
+    let runs = runs
+        .into_iter()
+        .map(|(folder, run)| ComparedRun::of(&folder, run));
     Side {
         name: name.to_owned(),
         runs: runs.collect(),

@@ -13,7 +13,7 @@ use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared
 use crate::group::distinct;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Row, Rows};
-use crate::run::Run as Measured;
+use crate::run::Run;
 
 /// One side of a comparison: BASE or NEW.
 #[derive(Clone, Debug)]
@@ -21,12 +21,12 @@ pub struct Side {
     /// Its name: `BASE`, or what distinguishes it.
     pub name: String,
     /// Its runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ComparedRun>,
 }
 
 /// A run, as far as a comparison needs it.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ComparedRun {
     identity: RunIdentity,
     rows: Rows,
     machine: Option<Machine>,
@@ -79,8 +79,8 @@ pub(super) struct Figures<'a> {
     values: Result<Vec<f64>, String>,
 }
 
-impl Run {
-    pub(super) fn of(folder: &str, run: &Measured) -> Self {
+impl ComparedRun {
+    pub(super) fn of(folder: &str, run: &Run) -> Self {
         let plan = &run.plan;
         let rows = run.rows.clone();
         let identity = RunIdentity {
@@ -103,7 +103,7 @@ impl Run {
     }
 }
 
-impl Run {
+impl ComparedRun {
     /// Says if a run of the same target and load lacks a figure: a mean delay where there was no delay. Those that have it
     /// are not a sample of all.
     fn all_have(&self, row: &Row) -> Result<(), String> {
@@ -128,7 +128,7 @@ impl Side {
 
     /// Returns how many repetitions there are: invocations, or runs of the one invocation.
     pub(super) fn repetitions(&self, unit: CompareUnit) -> u64 {
-        let most = |run: &Run| {
+        let most = |run: &ComparedRun| {
             let of_rows = run.rows.0.iter().map(|row| repetitions(row, unit).len());
             of_rows.max()
         };
@@ -335,11 +335,7 @@ fn invocations(rows: &Rows) -> BTreeSet<Timestamp> {
 /// # Errors
 ///
 /// [`CompareError::OnlyOne`] if there is but one.
-pub fn by(
-    of: &'static str,
-    folder: &str,
-    run: &Measured,
-) -> Result<Vec<(Side, Side)>, CompareError> {
+pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>, CompareError> {
     let pick = |row: &Row| match of {
         "load" => row.load.clone(),
         _ => row.target.clone(),
@@ -354,7 +350,7 @@ pub fn by(
     let first = values.first().map(&measures).unwrap_or_default();
     values.retain(|value| !first.is_disjoint(&measures(value)));
     let side = |value: &String| {
-        let mut run = Run::of(folder, run);
+        let mut run = ComparedRun::of(folder, run);
         run.rows.0.retain(|row| pick(row) == *value);
         if of == "load" {
             run.rows = without_phases(run.rows);
@@ -393,8 +389,8 @@ fn without_phases(rows: Rows) -> Rows {
 
 /// Finds in what the sides differ that bears on their figures.
 pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
-    type Of = fn(&Run) -> String;
-    let told = |run: &Run, of: fn(&Machine) -> String| {
+    type Of = fn(&ComparedRun) -> String;
+    let told = |run: &ComparedRun, of: fn(&Machine) -> String| {
         run.machine
             .as_ref()
             .map_or_else(|| "not described".to_owned(), of)
@@ -413,12 +409,12 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
         ("measured CPU", |run| run.identity.cpu.to_string()),
         ("version of tare", |run| run.identity.tare_version.clone()),
     ];
-    let all = |side: &Side, of: &dyn Fn(&Run) -> String| {
+    let all = |side: &Side, of: &dyn Fn(&ComparedRun) -> String| {
         let values: BTreeSet<String> = side.runs.iter().map(of).collect();
         values.into_iter().collect::<Vec<_>>().join(" and ")
     };
     let mut found = Vec::new();
-    let mut add = |what: &str, of: &dyn Fn(&Run) -> String| {
+    let mut add = |what: &str, of: &dyn Fn(&ComparedRun) -> String| {
         let (base, new) = (all(base, of), all(new, of));
         if base != new {
             let what = what.to_owned();

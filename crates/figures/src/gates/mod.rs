@@ -6,9 +6,14 @@
 //! limit    = number [ "%" | "ns" | "us" | "ms" | "s" | "/s" | "cycles" | "B" | "KiB" | "MiB" | "GiB" ]
 //! ```
 //!
-//! Where no figure is named it is the measure's first. The labels of the plan and of the sample count as well as `target`, `group`
-//! and `load`; a comma inside of a value is written twice. Any matching row beyond the limit fails; of a maximum, that of any
-//! run. So does a matching cell that was left out while the run went on: what it would have shown is not known.
+//! Without a figure, the measure's first one counts. The labels are those of the plan and of the
+//! sample, and `target`, `group` and `load`; a comma inside a value is written twice. Any matching
+//! row beyond the limit fails; of a maximum, that of any run. So does a matching cell that was
+//! skipped while the run went on: its figure is unknown.
+//!
+//! A gate that can't be judged fails: a figure that the run can't carry is not within the limit, and
+//! the sentence says how many samples or runs it takes. A selector that matches no row is an error
+//! of usage, since a misspelt measure must not pass forever.
 
 mod selector;
 
@@ -33,14 +38,14 @@ pub struct Gate {
     /// As it was written.
     text: String,
     selector: Selector,
-    side: Side,
+    side: Beyond,
     limit: f64,
     unit: LimitUnit,
 }
 
 /// The side of a limit on which a figure fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Beyond {
     /// Above it: `>`.
     Above,
     /// Below it: `<`.
@@ -126,17 +131,17 @@ impl FromStr for Gate {
 }
 
 /// Splits a gate into what it is of, the side that fails, and its limit. Targets and loads may hold the sign, a limit can't.
-pub(crate) fn split(text: &str) -> Result<(&str, Side, &str), &'static str> {
+pub(crate) fn split(text: &str) -> Result<(&str, Beyond, &str), &'static str> {
     let at = text.rfind(['>', '<']).ok_or("it has no '>' and no '<'")?;
     let (selector, rest) = text.split_at(at);
     let side = match rest.starts_with('<') {
-        true => Side::Below,
-        false => Side::Above,
+        true => Beyond::Below,
+        false => Beyond::Above,
     };
     Ok((selector, side, &rest[1..]))
 }
 
-impl Side {
+impl Beyond {
     /// Returns by how much a figure is beyond a limit.
     pub(crate) fn excess(self, value: f64, limit: f64) -> f64 {
         match self {
@@ -418,10 +423,10 @@ mod tests {
     #[test]
     fn a_gate_may_be_of_what_must_not_be_less() {
         let gate: Gate = "rate{load=a>b} < 60/s".parse().unwrap();
-        assert_eq!((gate.side, gate.limit), (Side::Below, 60.0));
+        assert_eq!((gate.side, gate.limit), (Beyond::Below, 60.0));
         assert_eq!(gate.selector.labels[0].1, "a>b");
         let gate: Gate = "memory > 2MiB".parse().unwrap();
-        assert_eq!((gate.side, gate.limit), (Side::Above, 2_097_152.0));
+        assert_eq!((gate.side, gate.limit), (Beyond::Above, 2_097_152.0));
         assert_eq!(gate.unit, LimitUnit::Bytes);
     }
 

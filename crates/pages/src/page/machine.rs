@@ -15,17 +15,8 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
     let processor = &machine.processor;
     let topology = &machine.topology;
     let siblings = topology.siblings(cpu);
-    let smt = if siblings.is_empty() {
-        format!(
-            "CPU {cpu} shares its core with none; control {}",
-            topology.smt_control
-        )
-    } else {
-        format!(
-            "CPU {cpu} shares its core with {siblings}; control {}",
-            topology.smt_control
-        )
-    };
+    let (siblings, control) = (siblings.to_string(), &topology.smt_control);
+    let smt = format!("CPU {cpu} shares its core with {siblings}; control {control}");
     let caches: Vec<String> = topology
         .caches
         .iter()
@@ -72,105 +63,75 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
         Fact::Unknown { unknown } => format!("unknown ({unknown})"),
     };
     let sysctls = &machine.sysctls;
-    let mut rows = vec![
-        ("Processor", processor.model_name.to_string()),
-        ("Microcode", processor.microcode.to_string()),
-        ("CPUs online", topology.online.to_string()),
-        ("SMT", smt),
-        ("NUMA nodes", N.count(topology.numa_nodes.len() as u64)),
-        (
-            "Caches as claimed",
-            if caches.is_empty() {
-                "not shown".to_owned()
-            } else {
-                caches.join(", ")
-            },
-        ),
-        (
-            "Memory",
-            shown(&machine.memory.total_bytes, |bytes| N.bytes(*bytes)),
-        ),
-        (
-            "Transparent huge pages",
-            machine.memory.transparent_hugepages.to_string(),
-        ),
-        ("Distribution", machine.distribution.to_string()),
-        ("Kernel", kernel.release.to_string()),
-        (
-            "Preemption",
-            format!(
-                "{}{}; {}",
-                preemption.model,
-                if preemption.dynamic { ", dynamic" } else { "" },
-                preemption.evidence
-            ),
-        ),
-        (
-            "Tick",
-            shown(&kernel.tick_hz, |hz| N.with_unit(&hz.to_string(), "Hz")),
-        ),
-        (
-            "Kernel parameters",
-            shown(&kernel.parameters, |words| joined(words)),
-        ),
-        (
-            "Debugging options",
-            shown(&kernel.debug_options, |words| joined(words)),
-        ),
-        (
-            "Isolation",
-            format!(
-                "isolcpus {}, nohz_full {}, rcu_nocbs {}",
-                shown(&isolation.isolated, ToString::to_string),
-                shown(&isolation.nohz_full, ToString::to_string),
-                shown(&isolation.rcu_nocbs, ToString::to_string)
-            ),
-        ),
-        ("Frequency scaling", governor),
-        (
-            "Turbo",
-            shown(&power.turbo, |on| if *on { "on" } else { "off" }.to_owned()),
-        ),
-        ("Idle states", idle),
-        (
-            "Clock source",
-            format!(
-                "{}; invariant TSC: {}",
-                clock.current,
-                shown(&clock.invariant_tsc, yes)
-            ),
-        ),
-        (
-            "Real-time throttling",
-            format!(
-                "{} of {} µs",
-                sysctls.sched_rt_runtime_us, sysctls.sched_rt_period_us
-            ),
-        ),
-        (
-            "Real-time and control groups",
-            machine.process.rt_group.to_string(),
-        ),
-        ("Hypervisor", hypervisor),
-        (
-            "Container",
-            if virtualisation.container.inside {
-                "inside one"
-            } else {
-                "not in one"
-            }
-            .to_owned(),
-        ),
-        (
-            "Load before the run",
-            shown(&machine.load.average, |average| {
-                format!("{:.2} over one minute", average.one_minute)
-            }),
-        ),
-    ];
+    let caches = match caches.is_empty() {
+        true => "not shown".to_owned(),
+        false => caches.join(", "),
+    };
+    let dynamic = if preemption.dynamic { ", dynamic" } else { "" };
+    let (model, evidence) = (&preemption.model, &preemption.evidence);
+    let [isolated, nohz_full, rcu_nocbs] = [
+        &isolation.isolated,
+        &isolation.nohz_full,
+        &isolation.rcu_nocbs,
+    ]
+    .map(|of| shown(of, ToString::to_string));
+    let invariant = shown(&clock.invariant_tsc, |is| yes(*is, ["yes", "no"]));
+    let (runtime, period) = (&sysctls.sched_rt_runtime_us, &sysctls.sched_rt_period_us);
+    let is_inside = virtualisation.container.inside;
+    let load = shown(&machine.load.average, |average| {
+        format!("{:.2} over one minute", average.one_minute)
+    });
+    let mut rows = Vec::new();
+    let mut add = |name, value: String| rows.push((name, value));
     if let Some(name) = &machine.hostname {
-        rows.insert(0, ("Name", name.clone()));
+        add("Name", name.clone());
     }
+    add("Processor", processor.model_name.to_string());
+    add("Microcode", processor.microcode.to_string());
+    add("CPUs online", topology.online.to_string());
+    add("SMT", smt);
+    add("NUMA nodes", N.count(topology.numa_nodes.len() as u64));
+    add("Caches as claimed", caches);
+    add(
+        "Memory",
+        shown(&machine.memory.total_bytes, |bytes| N.bytes(*bytes)),
+    );
+    add(
+        "Transparent huge pages",
+        machine.memory.transparent_hugepages.to_string(),
+    );
+    add("Distribution", machine.distribution.to_string());
+    add("Kernel", kernel.release.to_string());
+    add("Preemption", format!("{model}{dynamic}; {evidence}"));
+    add(
+        "Tick",
+        shown(&kernel.tick_hz, |hz| N.with_unit(&hz.to_string(), "Hz")),
+    );
+    add(
+        "Kernel parameters",
+        shown(&kernel.parameters, |words| joined(words)),
+    );
+    add(
+        "Debugging options",
+        shown(&kernel.debug_options, |words| joined(words)),
+    );
+    let isolation = format!("isolcpus {isolated}, nohz_full {nohz_full}, rcu_nocbs {rcu_nocbs}");
+    add("Isolation", isolation);
+    add("Frequency scaling", governor);
+    add("Turbo", shown(&power.turbo, |on| yes(*on, ["on", "off"])));
+    add("Idle states", idle);
+    add(
+        "Clock source",
+        format!("{}; invariant TSC: {invariant}", clock.current),
+    );
+    add("Real-time throttling", format!("{runtime} of {period} µs"));
+    add(
+        "Real-time and control groups",
+        machine.process.rt_group.to_string(),
+    );
+    add("Hypervisor", hypervisor);
+    add("Container", yes(is_inside, ["inside one", "not in one"]));
+    add("Load before the run", load);
     rows
 }
 
@@ -237,6 +198,6 @@ fn joined(words: &[String]) -> String {
     }
 }
 
-fn yes(is: &bool) -> String {
-    if *is { "yes" } else { "no" }.to_owned()
+fn yes(is: bool, [yes, no]: [&str; 2]) -> String {
+    if is { yes } else { no }.to_owned()
 }

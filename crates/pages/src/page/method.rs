@@ -96,10 +96,9 @@ pub(super) fn provenance(report: &Report) -> Markup {
         .iter()
         .map(|setting| format!("{} = {}", setting.path, setting.value))
         .collect();
-    let settings = if settings.is_empty() {
-        "none".to_owned()
-    } else {
-        settings.join(", ")
+    let settings = match settings.is_empty() {
+        true => "none".to_owned(),
+        false => settings.join(", "),
     };
     rows.push(("Kernel settings changed for the run", settings));
     for agent in agents(report) {

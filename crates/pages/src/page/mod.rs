@@ -3,7 +3,10 @@
 //! The verdict and one picture come first; then the tables and sections of each story; then everything that is needed to
 //! judge them.
 //!
-//! The page stays below [`LIMIT`] bytes whatever the number of samples and cells: what stories show follows a [`Detail`].
+//! The page stays below [`LIMIT`] bytes whatever the number of samples and cells: stories follow a
+//! [`Detail`], and a page that would be larger is drawn more coarsely. It shows every maximum at any
+//! size: samples are reduced to pixel columns cell by cell, and the longest delay of each column
+//! keeps its position.
 
 mod calibration;
 mod claims;
