@@ -6,7 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod blame;
-#[cfg(test)]
-mod known_answers;
 pub mod parts;
 mod timeline;
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 
 #[path = "../../../workloads/examples/divide/divide.rs"]
 mod divide;
-#[path = "bench/machine.rs"]
+#[path = "../../src/bin/bench/machine.rs"]
 mod machine;
 
 use tare_measured::bare::experiments;

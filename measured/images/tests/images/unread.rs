@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
-#[path = "bench/machine.rs"]
+#[path = "../../src/bin/bench/machine.rs"]
 mod machine;
 
 use core::sync::atomic::{AtomicBool, Ordering};
