@@ -1,7 +1,7 @@
 //! What a container writes, taken apart into its two streams.
 //!
 //! Both streams come through one connection, in frames: the number of the stream, three bytes of
-//! nothing, the length (four bytes, the highest first), and so many bytes.
+//! nothing, the length (four bytes, the highest first), and that number of bytes.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,7 @@ impl Attached {
         })
     }
 
-    /// Says whether both streams have ended.
+    /// Returns whether both streams have ended.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ended

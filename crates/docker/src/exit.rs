@@ -27,7 +27,7 @@ impl Exit {
         })
     }
 
-    /// Says whether the status is known.
+    /// Returns whether the status is known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.status.is_some()

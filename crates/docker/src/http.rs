@@ -1,6 +1,6 @@
 //! Requests and answers, as far as an engine needs them: RFC 9112 over a Unix socket.
 //!
-//! Each request has a connection of its own and asks to close it, so an answer ends at the latest
+//! Each request has its own connection and asks to close it, so an answer ends at the latest
 //! with the stream.
 
 use std::fmt::Write as _;
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 /// How often a call that gets no answer looks whether it is to be waited for any longer.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a call that began at one moment and may take until another has left: less if the user has no patience.
-pub type Left = fn(begun: Instant, deadline: Instant) -> Duration;
+/// How long a call that began at one moment and may take until another has left: less if the user
+/// has no patience.
+pub type RemainingTime = fn(begun: Instant, deadline: Instant) -> Duration;
 
-/// What tells it; only the call's own limit counts without.
-pub(crate) static LEFT: OnceLock<Left> = OnceLock::new();
+/// The function that returns it; without one only the call's own limit counts.
+pub(crate) static LEFT: OnceLock<RemainingTime> = OnceLock::new();
 
 /// The version of the engine's interface that is spoken.
 const VERSION: &str = "/v1.41";
@@ -86,7 +87,8 @@ pub(crate) fn send(socket: &Path, request: &Request, limit: Duration) -> io::Res
     Ok(connection)
 }
 
-/// Connects to an engine. One that accepts nothing keeps its callers waiting without end, so another thread waits.
+/// Connects to an engine. One that accepts nothing keeps its callers waiting without end, so
+/// another thread waits.
 fn connect(socket: &Path, begun: Instant, deadline: Instant) -> io::Result<UnixStream> {
     let (tell, told) = mpsc::channel();
     let socket = socket.to_owned();

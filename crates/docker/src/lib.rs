@@ -1,18 +1,18 @@
 //! Speaks with a Docker engine through its socket.
 //!
 //! The `docker` command costs more than what it asks for: it is a large program that is loaded for
-//! each call. So the engine is asked directly, by its HTTP interface on a Unix socket. The libraries
-//! for that bring an asynchronous runtime with threads of its own, which has no place in a process
-//! that measures, and hide the sockets, which here must be waited for together with other things.
-//! What is needed is little: one request on one connection, the answer read to its end, and two
-//! calls that answer later.
+//! each call. So the engine is asked directly, by its HTTP interface on a Unix socket. The
+//! libraries for that bring an asynchronous runtime with its own threads, which has no place in
+//! a process that measures, and hide the sockets, which here must be waited for together with other
+//! things. Little is needed: one request on one connection, the answer read to its end, and
+//! two calls that answer later.
 //!
 //! Version 1.41 of the interface is spoken, that of Docker 20.10 (December 2020). Podman's service
 //! understands it, too.
 //!
 //! * [`Docker`]: the calls, each named after what it does;
 //! * [`Attached`]: what a container writes, taken apart into its two streams;
-//! * [`Exit`]: the end of a container, which is told when it comes;
+//! * [`Exit`]: the end of a container, reported when it comes;
 //! * `http`: requests and answers.
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,7 @@ use serde_json::Value;
 
 pub use attached::{Attached, Stream};
 pub use exit::Exit;
-pub use http::Left;
+pub use http::RemainingTime;
 use http::{Connection, Request};
 
 /// How long most calls may take. Starting a container takes half a second on a busy machine.
@@ -48,19 +48,19 @@ pub enum DockerError {
     /// It refused a call.
     #[error("the engine refused to {what} (status {status}): {message}")]
     Refused {
-        /// What it was asked to do.
+        /// The request.
         what: &'static str,
         /// The HTTP status.
         status: u16,
         /// Its own words.
         message: String,
     },
-    /// It answered something that makes no sense.
-    #[error("the answer of the engine at {} makes no sense: {why}", socket.display())]
+    /// Its response is invalid.
+    #[error("unexpected response from the Docker engine at {}: {why}", socket.display())]
     Nonsense {
         /// Its socket.
         socket: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
@@ -76,12 +76,13 @@ pub struct Docker {
 pub struct Created {
     /// Its id.
     pub id: String,
-    /// What the engine could not do as it was asked.
+    /// The request that the engine rejected.
     pub warnings: Vec<String>,
 }
 
-/// Lets all calls of this process end early: `left` tells how long one may still take. Only the first word counts.
-pub fn wait_by(left: Left) {
+/// Lets all calls of this process end early: `left` returns how long one may still take. Only the
+/// first word counts.
+pub fn wait_by(left: RemainingTime) {
     let _ = http::LEFT.set(left);
 }
 
@@ -126,7 +127,8 @@ impl Docker {
         self.text(&last, "/status")
     }
 
-    /// Takes the images of an archive as `docker save` writes it, and returns the name or id of the last one.
+    /// Takes the images of an archive as `docker save` writes it, and returns the name or id of the
+    /// last one.
     ///
     /// # Errors
     ///
@@ -223,7 +225,7 @@ impl Docker {
         Ok(())
     }
 
-    /// Asks to be told when a container that was started has ended.
+    /// Asks for a report when a container that was started has ended.
     ///
     /// # Errors
     ///

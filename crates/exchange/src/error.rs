@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use tare_results::ResultsError;
-use tare_stats::StatsError;
 use thiserror::Error;
 
-/// What is wrong, where, and what to do.
+/// A problem, its place, and the remedy.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
     /// A line is not what the tool writes there.
@@ -14,7 +13,7 @@ pub enum ExchangeError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 
@@ -24,7 +23,7 @@ pub enum ExchangeError {
 
     /// The interval stands nowhere in the file.
     #[error(
-        "the file does not say how often the threads were due, and without that nobody can tell what was missed: add \
+        "the file does not give the interval of the threads, and without it the missed activations are unknown: add \
          --interval with what -i was (rtla: -p) in µs, 1000 if it was not given"
     )]
     NoInterval,
@@ -34,13 +33,9 @@ pub enum ExchangeError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-
-    /// The counts contradict each other.
-    #[error(transparent)]
-    Stats(#[from] StatsError),
 
     /// The run folder can't be read or written.
     #[error(transparent)]

@@ -1,18 +1,19 @@
 //! Which run measures on which CPU, so that no two disturb each other unawares.
 //!
-//! Each run that measures has a file in one folder for all users ([`Options::claims_root`](crate::Options)), which says
-//! what others should know of it. It holds the file's lock as long as it lives; the kernel drops that lock however the run
-//! ends, so a file whose lock can be had says nothing any more. A CPU is claimed under the lock of the folder itself: of
-//! two runs that start at once, one gets it.
+//! Each run that measures has a file in one folder for all users
+//! ([`Options::claims_root`](crate::Options)), which says what others should know of it. It holds
+//! the file's lock as long as it lives; the kernel drops that lock however the run ends, so a file
+//! whose lock can be had says nothing any more. A CPU is claimed under the lock of the folder
+//! itself: of two runs that start at once, one gets it.
 //!
-//! Other users can write there what they like. So nobody else can open a file before it is locked, the user behind a claim
-//! is told, only so much of others is read, and a folder that somebody keeps locked is waited for only to claim a CPU, and
-//! not long.
+//! Other users can write there what they like. So nobody else can open a file before it is locked,
+//! the user behind a claim is shown, only a limited part of other claims is read, and a folder that somebody
+//! keeps locked is waited for only to claim a CPU, and not long.
 //!
 //! # What it can't see
 //!
-//! Runs whose folder is another one: in another container, in a guest or its host, on a machine that this one reaches by
-//! ssh, or with another `TARE_STATE_DIR`.
+//! Runs whose folder is another one: in another container, in a guest or its host, on a machine
+//! that this one reaches by ssh, or with another `TARE_STATE_DIR`.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
@@ -32,23 +33,24 @@ use crate::options::Options;
 use crate::owner::OwnerId;
 use crate::state_dir::Locked;
 
-/// What the name of a claim's file begins with; the owner's id follows.
+/// The beginning of the name of a claim's file; the owner's id follows.
 const PREFIX: &str = "tare-cpus-";
 
-/// What it ends with until it is locked and written.
+/// The end of its name until it is locked and written.
 const UNFINISHED: &str = ".new";
 
 /// The longest file that is read: it may be anybody's.
 const MOST_BYTES: u64 = 8 << 10;
 
-/// How many files are looked at, and how many claims of other users are told.
+/// The greatest number of files that are read, and of other users' claims that are shown.
 const MOST_FILES: usize = 1_000;
 const MOST_FOREIGN: usize = 20;
 
 /// How long another run may keep the folder locked, which takes it less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a run says of itself to others. Everything in it is outside data: any user can write such a file.
+/// A run as it describes itself to others. Everything in it is outside data: any user can write such a
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The user whose file it is; of what it says, the only thing that is sure.
@@ -64,7 +66,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Names the run: `/runs/a (process 7)`, with the user if that is another one than this process's.
+    /// Names the run: `/runs/a (process 7)`, with the user if that is another one than this
+    /// process's.
     pub fn name(&self) -> String {
         let user = match self.uid == rustix::process::geteuid().as_raw() {
             true => String::new(),
@@ -93,7 +96,7 @@ pub struct CpuClaim {
 impl CpuClaim {
     /// Says how long the run still takes.
     pub fn expect(&mut self, left: Duration) {
-        // Others are told an old estimate if it fails.
+        // If it fails, others see an old estimate.
         let _ = self.file.file().write_all_at(ends(left).as_bytes(), 0);
     }
 }
@@ -200,7 +203,8 @@ impl Registry {
         claims
     }
 
-    /// Returns what owners that live say, but for one. Of other users' there may be any number; a few are taken.
+    /// Returns what owners that live say, but for one. Of other users' there may be any number; a
+    /// few are taken.
     pub(crate) fn claims(&self, except: Option<&OwnerId>) -> Vec<Claim> {
         let own = rustix::process::geteuid().as_raw();
         let mut foreign = 0;
@@ -220,7 +224,7 @@ impl Registry {
         claims
     }
 
-    /// Returns what a file says; `None` if its owner has died, or it makes no sense.
+    /// Reads a claim from its file; `None` if its owner has died, or it is invalid.
     fn read(&self, name: &str) -> Option<Claim> {
         let file = self.open_file(name).ok()?;
         if is_stale(&file) {
@@ -285,8 +289,8 @@ impl Registry {
         rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
     }
 
-    /// Locks the folder; `None` if somebody else does not let go of it for so long: then two runs that start at the same
-    /// moment can miss each other, which is better than to wait for ever.
+    /// Locks the folder; `None` if another process does not release it in time: then two runs
+    /// that start at the same moment can miss each other, which is better than to wait forever.
     fn lock(&self, patience: Duration) -> Option<Locked> {
         let give_up = Instant::now() + patience;
         let mut folder = File::from(Self::open(&self.path).ok()?.folder);
@@ -301,13 +305,15 @@ impl Registry {
     }
 }
 
-/// Returns what runs that can be seen say of the CPUs that they measure on, this process's among them. Writes nothing.
+/// Returns what runs that can be seen say of the CPUs that they measure on, this process's among
+/// them. Writes nothing.
 pub fn claims() -> Vec<Claim> {
     let registry = Registry::open(&Options::default().claims_root);
     registry.map_or_else(|_| Vec::new(), |registry| registry.claims(None))
 }
 
-/// Removes what runs of this user that died have left in a folder, unless it is locked: the next sweep does it then.
+/// Removes what runs of this user that died have left in a folder, unless it is locked: the next
+/// sweep does it then.
 pub(crate) fn sweep(path: &Path) {
     if let Ok(registry) = Registry::open(path)
         && let Some(_locked) = registry.lock(Duration::ZERO)
@@ -316,7 +322,7 @@ pub(crate) fn sweep(path: &Path) {
     }
 }
 
-/// Says whether the lock of a file can be had: then its owner has died. Several may ask at once.
+/// Returns whether the lock of a file can be had: then its owner has died. Several may ask at once.
 fn is_stale(file: &File) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok()
 }
@@ -418,7 +424,7 @@ mod tests {
     fn few_of_the_claims_that_another_user_makes_up_are_told_and_all_own_ones() {
         let root = tempfile::tempdir().unwrap();
         if !rustix::process::geteuid().is_root() {
-            return tare_testkit::skip("claims of another user", "it takes root");
+            return tare_testkit::skip("claims of another user", "it requires root");
         }
         let claimed = |_| claim(root.path(), &[1], true).unwrap();
         let _own: Vec<_> = (0..30).map(claimed).collect();

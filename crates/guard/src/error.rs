@@ -20,7 +20,7 @@ pub enum GuardError {
     /// The system refuses something that is needed to own or to undo a thing.
     #[error("cannot {action}: {source}{advice}")]
     Io {
-        /// What was attempted, and where.
+        /// The attempted action, and its place.
         action: String,
         /// The reason.
         source: io::Error,
@@ -40,7 +40,7 @@ pub enum GuardError {
         why: String,
     },
 
-    /// A journal of an earlier run has lines that make no sense. It has been put aside.
+    /// A journal of an earlier run has invalid lines. It has been put aside.
     #[error(
         "a journal is damaged at line {line} ({why}) and was kept as {path}; what it still told was \
          undone except settings{settings}; look at the file, undo by hand what else it names, then \
@@ -51,7 +51,7 @@ pub enum GuardError {
         path: PathBuf,
         /// The first line that could not be read, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
         /// Settings it names, as text that starts with a colon, or nothing.
         settings: String,
@@ -107,7 +107,7 @@ pub enum GuardError {
         "{prefix:?} cannot begin a folder's name: use 1 to 64 of the letters A-Z a-z 0-9 . - _"
     )]
     ScratchPrefix {
-        /// What was asked for.
+        /// The value that was asked for.
         prefix: String,
     },
 
@@ -116,7 +116,7 @@ pub enum GuardError {
     ScratchRefused {
         /// The folder or what is in it.
         path: PathBuf,
-        /// What is different.
+        /// The difference.
         why: &'static str,
     },
 
@@ -130,12 +130,12 @@ pub enum GuardError {
         controller: String,
     },
 
-    /// What a journal calls a control group is none of ours.
+    /// A control group of a journal is not ours.
     #[error("the control group {name} is left alone: {why}")]
     CgroupRefused {
         /// Its name.
         name: String,
-        /// What is different.
+        /// The difference.
         why: &'static str,
     },
 

@@ -1,11 +1,13 @@
 //! Starts a program at the least cost, from any thread.
 //!
-//! `fork` copies the page tables of the whole process, which takes milliseconds where that is large, and the standard
-//! library forks whenever something is to be done in the child before its program. Here the child borrows the memory of
-//! its parent until it executes its program, as with `vfork` and `posix_spawn`, but it also asks to die with its parent,
-//! gets a process group of its own and enters control groups, which `posix_spawn` can't.
+//! `fork` copies the page tables of the whole process, which takes milliseconds where that is
+//! large, and the standard library forks whenever something is to be done in the child before its
+//! program. Here the child borrows the memory of its parent until it executes its program, as with
+//! `vfork` and `posix_spawn`, but it also asks to die with its parent, gets a process group of its
+//! own and enters control groups, which `posix_spawn` can't.
 //!
-//! The child runs on a stack of its own with all signals blocked; the thread that starts it stands still meanwhile.
+//! The child runs on its own stack with all signals blocked; the thread that starts it stands
+//! still until then.
 
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io::{self, PipeReader, pipe};
@@ -19,7 +21,7 @@ use std::ptr;
 
 use crate::owned::cgroup::CgroupEntry;
 
-/// What the child's stack has room for: some system calls.
+/// The size of the child's stack: enough for some system calls.
 const STACK: usize = 32 * 1024;
 
 /// The greatest number of a signal, real-time signals included.
@@ -42,29 +44,29 @@ pub struct Exec {
 pub struct Started {
     pid: libc::pid_t,
     pidfd: OwnedFd,
-    /// What it writes to standard output.
+    /// The reading end of its standard output.
     pub stdout: PipeReader,
-    /// What it writes to standard error.
+    /// The reading end of its standard error.
     pub stderr: PipeReader,
     is_reaped: bool,
 }
 
 /// How a process ended, and what it and those that it waited for had taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct ResourceUsage {
     /// How it ended.
     pub status: ExitStatus,
     /// CPU time in user mode; of a hypervisor, with its guest's.
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// Greatest resident memory of one of them; None if it is not known. Linux tells that of the parent of a process that has
-    /// never taken as much as its parent had when it was started.
+    /// Greatest resident memory of one of them; None if it is unknown. Linux gives that of the
+    /// parent of a process that has never taken as much as its parent had when it was started.
     pub peak_bytes: Option<u64>,
 }
 
 impl Exec {
-    /// Prepare a program, by its path.
+    /// Prepares a program, by its path.
     ///
     /// # Errors
     ///
@@ -189,7 +191,7 @@ pub(crate) fn environment(mark: CString) -> Vec<CString> {
     texts.chain([mark]).collect()
 }
 
-/// What the child is told. It shares its parent's memory, and writes why it failed.
+/// The child's instructions. It shares its parent's memory, and writes why it failed.
 struct Child<'a> {
     path: *const c_char,
     arguments: *const *const c_char,
@@ -210,8 +212,9 @@ impl Child<'_> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         let before = block_signals()?;
         let told: *mut Self = self;
-        // SAFETY: `run` gets `self` and a stack of its own. Because of CLONE_VFORK this thread goes on only when the child
-        // has executed its program or ended, so both live long enough, and nobody else uses them.
+        // SAFETY: `run` gets `self` and its own stack. Because of CLONE_VFORK this thread goes
+        // on only when the child has executed its program or ended, so both live long enough, and
+        // nobody else uses them.
         let pid = unsafe {
             libc::clone(
                 run,
@@ -231,13 +234,14 @@ impl Child<'_> {
     }
 }
 
-/// Does in the child what is to be done before its program, and executes that. Only system calls: other threads of the
-/// parent may hold any lock.
+/// Does in the child what is to be done before its program, and executes that. Only system calls:
+/// other threads of the parent may hold any lock.
 extern "C" fn run(told: *mut c_void) -> c_int {
-    // SAFETY: it is what `Child::start` handed over, and only used here meanwhile.
+    // SAFETY: it is what `Child::start` handed over, and only used here until the child has ended.
     let child = unsafe { &mut *told.cast::<Child<'_>>() };
-    // SAFETY: system calls with pointers that `Exec::start` keeps alive. The child has its own table of handlers and of
-    // descriptors, since neither CLONE_SIGHAND nor CLONE_FILES is asked for.
+    // SAFETY: system calls with pointers that `Exec::start` keeps alive. The child has its own
+    // table of handlers and of descriptors, since neither CLONE_SIGHAND nor CLONE_FILES is asked
+    // for.
     unsafe {
         // A handler of the parent would run in the parent's memory. The C library keeps two signals and refuses those.
         for signal in 1..=LAST_SIGNAL {
@@ -301,11 +305,11 @@ impl Started {
     /// # Errors
     ///
     /// If the kernel can't tell.
-    pub fn try_reap(&mut self) -> io::Result<Option<Spent>> {
+    pub fn try_reap(&mut self) -> io::Result<Option<ResourceUsage>> {
         self.reap(libc::WNOHANG)
     }
 
-    fn reap(&mut self, flags: c_int) -> io::Result<Option<Spent>> {
+    fn reap(&mut self, flags: c_int) -> io::Result<Option<ResourceUsage>> {
         if flags == libc::WNOHANG && !self.has_ended()? {
             return Ok(None);
         }
@@ -331,7 +335,7 @@ impl Started {
         let ns = |time: libc::timeval| {
             time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
         };
-        Ok(Some(Spent {
+        Ok(Some(ResourceUsage {
             status: ExitStatus::from_raw(status),
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
@@ -340,14 +344,14 @@ impl Started {
         }))
     }
 
-    /// Says whether the process has ended, without reaping it.
+    /// Returns whether the process has ended, without reaping it.
     fn has_ended(&self) -> io::Result<bool> {
         let mut poll = libc::pollfd {
             fd: self.pidfd.as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: one entry, as is said.
+        // SAFETY: the length of one entry is given.
         match unsafe { libc::poll(&raw mut poll, 1, 0) } {
             -1 => Err(io::Error::last_os_error()),
             ready => Ok(ready > 0),
@@ -357,7 +361,8 @@ impl Started {
     /// Kills the process and its group.
     pub fn kill_group(&self) {
         if !self.is_reaped {
-            // SAFETY: the ids belong to a child that is not reaped yet. That it has ended is no error.
+            // SAFETY: the ids belong to a child that is not reaped yet. That it has ended is no
+            // error.
             unsafe {
                 libc::kill(-self.pid, libc::SIGKILL);
             }
@@ -373,8 +378,8 @@ impl Started {
     ///
     /// # Errors
     ///
-    /// If the kernel can't tell how it ended.
-    pub fn end(&mut self) -> io::Result<Option<Spent>> {
+    /// If the kernel does not return how it ended.
+    pub fn end(&mut self) -> io::Result<Option<ResourceUsage>> {
         // SAFETY: as in `kill_group`; in case that it has left its group.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
         self.reap(0)
@@ -384,7 +389,7 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         if !self.is_reaped {
-            // Nobody is left who could be told.
+            // There is nobody left to report it to.
             let _ = self.end();
         }
     }

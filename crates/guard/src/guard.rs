@@ -12,7 +12,7 @@ use crate::owned::cgroup::OwnedCgroup;
 use crate::owned::child::OwnedChild;
 use crate::owned::children::OwnedChildren;
 use crate::owned::engine::OwnedAtEngine;
-use crate::owned::hold::Inner;
+use crate::owned::guarded::Inner;
 use crate::owned::scratch::ScratchDir;
 use crate::owned::setting::Setting;
 use crate::owner::OwnerId;
@@ -20,7 +20,7 @@ use crate::report::UndoReport;
 
 /// Owns what a run starts or changes, and undoes it.
 ///
-/// Each thing has a handle, and is undone when the handle is dropped. What is left is undone by
+/// Each thing has a handle, and is undone when the handle is dropped. Everything else is undone by
 /// [`close`](Guard::close), or when the guard is dropped, on a return as well as in a panic: first
 /// children, then the rest, each in the reverse of the order in which it was made. A handle that
 /// outlives the guard does nothing any more.
@@ -60,7 +60,7 @@ impl Guard {
         &self.inner.owner
     }
 
-    /// Starts a child in a process group of its own.
+    /// Starts a child in its own process group.
     ///
     /// The child and its descendants find [`OWNER_VARIABLE`](crate::OWNER_VARIABLE) in their
     /// environment. The kernel kills the child when this process dies; descendants are found by
@@ -79,8 +79,8 @@ impl Guard {
         OwnedChild::spawn(&self.inner, command)
     }
 
-    /// Announces children that will be started in great numbers, from any thread. They are owned as one that
-    /// [`spawn`](Guard::spawn) starts, but share one mark.
+    /// Announces children that will be started in great numbers, from any thread. They are owned as
+    /// one that [`spawn`](Guard::spawn) starts, but share one mark.
     ///
     /// # Errors
     ///
@@ -100,7 +100,8 @@ impl Guard {
         ScratchDir::create(&self.inner, prefix)
     }
 
-    /// Makes a control group with the given controllers; with none it only keeps processes together.
+    /// Makes a control group with the given controllers; with none it only keeps processes
+    /// together.
     ///
     /// It is named `tare-<prefix>-<owner's id>-<number>` and stands at the top of each controller's
     /// hierarchy, or in the group of this process where only that is allowed. Its files are those
@@ -109,7 +110,7 @@ impl Guard {
     /// # Errors
     ///
     /// [`GuardError::NoController`] if this machine lacks one, [`GuardError::Io`] if the
-    /// kernel refuses (only root may, as a rule), [`GuardError::ScratchPrefix`].
+    /// kernel refuses (usually, only root may), [`GuardError::ScratchPrefix`].
     pub fn cgroup(&self, prefix: &str, controllers: &[&str]) -> Result<OwnedCgroup, GuardError> {
         OwnedCgroup::create(&self.inner, prefix, controllers)
     }
@@ -151,12 +152,12 @@ impl Guard {
         Setting::change(&self.inner, path, value)
     }
 
-    /// Claims the CPUs that a run is going to measure on for so long, and tells other runs.
+    /// Claims the CPUs that a run is going to measure on, and shows other runs for how long.
     ///
     /// # Errors
     ///
-    /// [`GuardError::CpuInUse`] if another run measures on one of them, and `share` does not allow that;
-    /// [`GuardError::Io`] if other runs can't be told.
+    /// [`GuardError::CpuInUse`] if another run measures on one of them, and `share` does not allow
+    /// that; [`GuardError::Io`] if the claim can't be written.
     pub fn claim_cpus(
         &self,
         cpus: &[u32],
@@ -175,7 +176,7 @@ impl Guard {
         registry.map_or_else(|_| Vec::new(), |all| all.claims(Some(&self.inner.owner)))
     }
 
-    /// Undoes everything that is left and tells what was undone since the guard was opened.
+    /// Undoes everything that is left and returns what was undone since the guard was opened.
     ///
     /// What cannot be undone stays in the journal for the next [`sweep`](crate::sweep).
     pub fn close(self) -> UndoReport {

@@ -1,7 +1,7 @@
 //! Finds where control groups can be made: the mounted hierarchies, of version 1, 2 or a mixture.
 //!
-//! In version 1 a controller has a hierarchy of its own, or shares one; in version 2 all are in
-//! one. A mixture ("hybrid") has controllers in the old hierarchies and an empty new one beside.
+//! In version 1 a controller has its own hierarchy, or shares one; in version 2 all are in one.
+//! A mixture ("hybrid") has controllers in the old hierarchies and an empty new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use crate::error::GuardError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
     pub(crate) version: CgroupVersion,
-    /// What can be limited in it: `memory`, `cpuset`.
+    /// The resources that can be limited in it: `memory`, `cpuset`.
     pub(crate) controllers: Vec<String>,
-    /// Where a group may be made: at the top; or, for those who may not do that, in the group of
-    /// this process.
+    /// Folders in which a group may be made: at the top, or, without permission there, in the group
+    /// of this process.
     pub(crate) parents: Vec<PathBuf>,
 }
 
 impl Hierarchy {
     /// Lists the mounted hierarchies.
     pub(crate) fn all() -> Result<Vec<Hierarchy>, GuardError> {
-        let read =
-            |path, what| fs::read_to_string(path).map_err(|source| GuardError::host(what, source));
-        let mounts = read("/proc/self/mountinfo", "the list of mounts")?;
-        let groups = read("/proc/self/cgroup", "the control groups of this process")?;
-        let mut found = parse(&mounts, &groups);
+        let failed = |what| move |source| GuardError::host(what, source);
+        let mounts = CgroupMount::all().map_err(failed("the list of mounts"))?;
+        let groups = fs::read_to_string("/proc/self/cgroup")
+            .map_err(failed("the control groups of this process"))?;
+        let mut found = hierarchies(mounts, &groups);
         for hierarchy in &mut found {
             if hierarchy.version == CgroupVersion::Two {
                 let file = hierarchy.parents[0].join("cgroup.controllers");
@@ -39,25 +39,22 @@ impl Hierarchy {
         Ok(found)
     }
 
-    /// Says whether groups in it know this controller.
+    /// Returns whether groups in it have this controller.
     pub(crate) fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|known| known == controller)
     }
 }
 
-/// Reads both lists. What is mounted twice counts once.
-fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
+/// Makes one entry for each hierarchy, also if it is mounted twice.
+fn hierarchies(mounts: Vec<CgroupMount>, groups: &str) -> Vec<Hierarchy> {
     let mut found: Vec<(String, Hierarchy)> = Vec::new();
-    for line in mounts.lines() {
-        let Some(mount) = CgroupMount::parse(line) else {
-            continue;
-        };
+    for mount in mounts {
         if found.iter().any(|(device, _)| *device == mount.device) {
             continue;
         }
         let top = Path::new(&mount.point);
         let mut parents = vec![top.to_owned()];
-        // In a container the mount shows a part of the hierarchy only.
+        // In a container the mount shows only a part of the hierarchy.
         let below = mount.own_group(groups).unwrap_or_default();
         if !below.is_empty() {
             parents.push(top.join(below.trim_start_matches('/')));
@@ -79,6 +76,13 @@ fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(mounts: &str, groups: &str) -> Vec<Hierarchy> {
+        hierarchies(
+            mounts.lines().filter_map(CgroupMount::parse).collect(),
+            groups,
+        )
+    }
 
     #[test]
     fn a_mixture_has_one_entry_for_each_hierarchy() {

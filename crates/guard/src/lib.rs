@@ -26,12 +26,12 @@
 //! # A tour
 //!
 //! `guard` is the type that a run holds, `owned` has one file for each kind of owned thing,
-//! `record` is what `journal`, the file format, says of them, `sweep` the clean-up after an owner that died, `processes` finds
-//! and ends processes by their mark, `remove_tree` removes folders without leaving them,
-//! `claim` tells other runs which CPUs are measured,
-//! `hierarchies` finds where control groups can be made, `mounts` gives a command mounts that end
-//! with it, `spawner` is the one thread that forks, `exec` starts programs from any thread at the least cost, [`signals`] turns Ctrl-C into questions that a run
-//! loop can ask, and bounds all waits.
+//! `record` is what `journal`, the file format, says of them, `sweep` the clean-up after an owner
+//! that died, `processes` finds and ends processes by their mark, `remove_tree` removes folders
+//! without leaving them, `claim` tells other runs which CPUs are measured, `hierarchies` finds
+//! where control groups can be made, `mounts` gives a command mounts that end with it, `spawner` is
+//! the one thread that forks, `exec` starts programs from any thread at the least cost, [`signals`]
+//! turns Ctrl-C into questions that a run loop can ask, and bounds all waits.
 //!
 //! Needs Linux 5.3 or later, for pidfds.
 //!
@@ -65,7 +65,7 @@ mod threads;
 
 pub use claim::{Claim, CpuClaim, claims};
 pub use error::GuardError;
-pub use exec::{Exec, Spent, Started};
+pub use exec::{Exec, ResourceUsage, Started};
 pub use guard::Guard;
 pub use mounts::{MountNamespace, PrivateMount, private_mounts};
 pub use options::Options;

@@ -1,7 +1,7 @@
-//! Gives a command mounts of its own.
+//! Gives a command its own mounts.
 //!
 //! A program that mounts, or that writes into shared places like `/run`, leaves that behind when
-//! it is killed. In a mount namespace of its own it can't: what it mounted, and what it wrote into
+//! it is killed. In its own mount namespace it can't: everything that it mounted, or wrote into
 //! a file system that only its namespace has, ends with the last process in it. That needs no
 //! journal, since the kernel does it.
 
@@ -20,15 +20,15 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 /// A change that only the command sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrivateMount {
-    /// What is mounted there is not, for the command.
+    /// The command does not see the file system that is mounted there.
     Without(String),
     /// An empty file system in memory stands there.
     Empty(String),
 }
 
-/// Makes a command start in a mount namespace of its own, with these changes.
+/// Makes a command start in its own mount namespace, with these changes.
 ///
-/// It takes root; a refusal is told when the command is spawned.
+/// It requires root; a refusal is reported when the command is spawned.
 ///
 /// # Panics
 ///
@@ -58,7 +58,7 @@ impl MountNamespace {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses: it takes root.
+    /// If the kernel refuses: it requires root.
     ///
     /// # Panics
     ///
@@ -66,8 +66,8 @@ impl MountNamespace {
     pub fn new(changes: &[PrivateMount]) -> io::Result<Self> {
         let changes = prepared(changes);
         let make = || {
-            // SAFETY: what the flags change, the mounts and the working folder, is only this thread's, which does nothing
-            // else.
+            // SAFETY: what the flags change, the mounts and the working folder, is only this
+            // thread's, which does nothing else.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
             change(&changes)?;
             File::open("/proc/thread-self/ns/mnt")
@@ -85,7 +85,8 @@ impl MountNamespace {
     ///
     /// If the kernel refuses.
     pub fn enter(&self) -> io::Result<()> {
-        // SAFETY: from now on the working folder of this thread is its own: nobody here relies on it.
+        // SAFETY: from now on the working folder of this thread is its own: nobody here relies on
+        // it.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }?;
         let kind = Some(LinkNameSpaceType::Mount);
         Ok(move_into_link_name_space(self.namespace.as_fd(), kind)?)

@@ -14,9 +14,9 @@ pub struct Options {
     /// The trees in which files may be changed as settings; all other paths are refused, also when
     /// a journal names them. Default: `/proc/sys`, `/proc/irq`, `/sys`.
     pub setting_roots: Vec<PathBuf>,
-    /// The folder in which runs say on which CPUs they measure. Default: `cpus` in
-    /// `TARE_STATE_DIR` if that is set, or else `/dev/shm`, which all users share and which does not
-    /// outlive the kernel.
+    /// The folder in which runs say on which CPUs they measure. Default: `cpus` in `TARE_STATE_DIR`
+    /// if that is set, or else `/dev/shm`, which all users share and which does not outlive the
+    /// kernel.
     pub claims_root: PathBuf,
 }
 

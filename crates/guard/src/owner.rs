@@ -16,7 +16,7 @@ use crate::error::GuardError;
 /// The environment variable by which a process is known to belong to a guard.
 ///
 /// Its value is the owner's id, a slash, and the number of the child in that owner's journal, so
-/// that the descendants of one child can be told from those of another.
+/// that the descendants of one child can be distinguished from those of another.
 pub const OWNER_VARIABLE: &str = "TARE_OWNER";
 
 /// Names one guard, uniquely over processes, boots and machines.

@@ -87,7 +87,7 @@ pub(crate) fn kill_all(pids: &[u32], is_ours: impl Fn(u32) -> bool, done: &mut V
     }
 }
 
-/// Says whether a process with this id runs, be it ours or not. A zombie does not run.
+/// Returns whether a process with this id runs, be it ours or not. A zombie does not run.
 pub(crate) fn is_running(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .ok()
@@ -95,8 +95,8 @@ pub(crate) fn is_running(pid: u32) -> bool {
         .is_some_and(|stat| !stat.is_dead())
 }
 
-/// Waits until the process behind a pidfd has ended, or a moment has come, or a [`Patience`] would end; says whether it
-/// has.
+/// Waits until the process behind a pidfd has ended, or a moment has come, or a [`Patience`] would
+/// end; says whether it has.
 ///
 /// With no deadline it waits without limit.
 pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
@@ -106,7 +106,8 @@ pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::R
     }
 }
 
-/// Waits like [`wait_for_exit`], but for one that was killed: it ends in a moment, so no request of the user cuts that.
+/// Waits like [`wait_for_exit`], but for one that was killed: it ends in a moment, so no request of
+/// the user cuts that.
 pub(crate) fn wait_for_killed(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -218,7 +219,8 @@ fn look(pid: u32, mark: &Mark<'_>) -> Look {
             Look::Marked
         }
         Some(stat) if stat.is_dead() => Look::Other,
-        // An environment that may not be read is somebody else's. An empty one may be not there yet.
+        // An environment that may not be read is somebody else's. An empty one may be not there
+        // yet.
         Some(_) if environment.is_err() => Look::Other,
         Some(_) => Look::Starting,
     }
@@ -255,7 +257,7 @@ fn kill(marked: Vec<Marked>, done: &mut Vec<Undone>) -> Vec<i32> {
     remaining
 }
 
-/// What is needed of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are needed.
 struct Stat {
     state: char,
     flags: u64,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the journal says about an owned thing.
+/// The journal's entry for an owned thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Record {
@@ -13,30 +13,30 @@ pub(crate) enum Record {
     Engine(EngineRecord),
 }
 
-/// What the journal says about a child. The program's name is for people: the child is known by
+/// The journal's entry for a child. The program's name is for people: the child is known by
 /// its mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChildRecord {
     pub(crate) program: String,
 }
 
-/// What the journal says about a scratch folder.
+/// The journal's entry for a scratch folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScratchRecord {
     pub(crate) path: String,
 }
 
-/// What the journal says about a setting.
+/// The journal's entry for a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingRecord {
     pub(crate) path: String,
     pub(crate) before: String,
     pub(crate) wanted: String,
-    /// What was read back after writing; `None` if the owner died before it could say so.
+    /// The value that was read back after writing; `None` if the owner died before it was recorded.
     pub(crate) after: Option<String>,
 }
 
-/// What the journal says about a control group.
+/// The journal's entry for a control group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupRecord {
     pub(crate) name: String,
@@ -44,14 +44,14 @@ pub(crate) struct CgroupRecord {
     pub(crate) parents: Vec<String>,
 }
 
-/// What the journal says about an engine.
+/// The journal's entry for an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineRecord {
     pub(crate) socket: String,
 }
 
 impl Record {
-    /// Says whether the thing runs by itself.
+    /// Returns whether the thing runs by itself.
     ///
     /// Such things are ended first, whatever the order in which they were made: a process that
     /// still writes would refill the folder that is being removed.
@@ -62,7 +62,7 @@ impl Record {
         }
     }
 
-    /// Says whether the thing is still there after the machine was restarted.
+    /// Returns whether the thing is still there after the machine was restarted.
     pub(crate) fn survives_restart(&self) -> bool {
         match self {
             Record::Scratch(_) | Record::Engine(_) => true,

@@ -72,7 +72,8 @@ struct Removal {
 
 impl Removal {
     fn remove_folder(&mut self, parent: &OwnedFd, name: &CStr, path: &Path) {
-        // Something that is just ending may still add a file, so an attempt may have to be repeated.
+        // Something that is just ending may still add a file, so an attempt may have to be
+        // repeated.
         for attempt in 1.. {
             let folder = match self.open_folder(parent, name, path) {
                 Ok(folder) => folder,

@@ -93,10 +93,10 @@ impl fmt::Display for Undone {
     }
 }
 
-/// What a guard undid, in the order in which it was done, and what it could not undo.
+/// The things that a guard undid, in that order, and those that it could not undo.
 #[derive(Debug, Default)]
 pub struct UndoReport {
-    /// What was undone.
+    /// The things that were undone.
     pub undone: Vec<Undone>,
     /// What could not be undone. It stays in the journal, and each [`sweep`](crate::sweep) tries
     /// again.
@@ -104,17 +104,17 @@ pub struct UndoReport {
 }
 
 impl UndoReport {
-    /// Says whether all could be undone.
+    /// Returns whether all could be undone.
     pub fn is_complete(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Says whether there was nothing to undo and nothing went wrong.
+    /// Returns whether there was nothing to undo and nothing went wrong.
     pub fn is_empty(&self) -> bool {
         self.undone.is_empty() && self.problems.is_empty()
     }
 
-    /// Tells it to a person: one sentence per thing undone, then one per problem.
+    /// Describes it to a person: one sentence per thing undone, then one per problem.
     pub fn sentences(&self) -> Vec<String> {
         let problems = self.problems.iter().map(ToString::to_string);
         let undone = self.undone.iter().map(ToString::to_string);
@@ -122,7 +122,7 @@ impl UndoReport {
     }
 }
 
-/// What a sweep found and did.
+/// The result of a sweep.
 #[derive(Debug, Default)]
 pub struct SweepReport {
     /// Runs that had ended without cleaning up, and whose things are now all undone.
@@ -131,19 +131,19 @@ pub struct SweepReport {
     pub live: usize,
     /// Runs that ended without cleaning up and of which something is left: see the problems.
     pub kept: usize,
-    /// What was undone, and what could not be.
+    /// The things that were undone, and those that could not be.
     pub undo: UndoReport,
-    /// What could not be undone once more, of which a person was told before.
+    /// The things that could again not be undone, and that a person has seen before.
     pub told: Vec<GuardError>,
 }
 
 impl SweepReport {
-    /// Says whether a person needs to hear of it.
+    /// Returns whether a person needs to hear of it.
     pub fn is_quiet(&self) -> bool {
         self.cleaned == 0 && self.kept == 0 && self.undo.is_empty()
     }
 
-    /// Tells it to a person: a summary, one sentence per thing undone, one per problem; nothing if
+    /// Describes it to a person: a summary, one sentence per thing undone, one per problem; nothing if
     /// there is nothing to tell.
     pub fn sentences(&self) -> Vec<String> {
         if self.is_quiet() {

@@ -1,17 +1,19 @@
 //! Turns Ctrl-C into questions that a run loop can ask, and bounds how long anything is waited for.
 //!
-//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. SIGTERM and SIGHUP ask it not to
-//! finish what would have to be waited for. The second signal of any of them asks to wait for nothing any more; but a
-//! terminal that is closed hangs up twice, by its shell and by the kernel, and `timeout` ends its child and then its whole
-//! group, so those two count once if they come together. All are requests: the run loop returns and the guard undoes what there is to undo, as after success. A
-//! third Ctrl-C therefore does nothing more, since ending the process on the spot is what would leave things behind;
-//! whoever cannot wait uses `kill -9`, and the next command cleans up.
+//! The first Ctrl-C (SIGINT) asks the run to finish what it is measuring and to report. SIGTERM and
+//! SIGHUP ask it not to finish what would have to be waited for. The second signal of any of them
+//! asks to wait for nothing any more; but a terminal that is closed hangs up twice, by its shell
+//! and by the kernel, and `timeout` ends its child and then its whole group, so those two count
+//! once if they come together. All are requests: the run loop returns and the guard undoes what
+//! there is to undo, as after success. A third Ctrl-C therefore does nothing more, since ending the
+//! process on the spot is what would leave things behind; whoever cannot wait uses `kill -9`, and
+//! the next command cleans up.
 //!
-//! As long as nothing is measured yet ([`Interrupt::prepare`]) there is nothing to finish, and the first request is already
-//! one to stop.
+//! As long as nothing is measured yet ([`Interrupt::prepare`]) there is nothing to finish, and the
+//! first request is already one to stop.
 //!
-//! A loop that sleeps does so in [`Interrupt::wait`]. Who waits for a helper, be it a child or a socket, does so by a
-//! [`Patience`], which ends early when the user or the cell's limit wants it.
+//! A loop that sleeps does so in [`Interrupt::wait`]. Who waits for a helper, be it a child or a
+//! socket, does so by a [`Patience`], which ends early when the user or the cell's limit wants it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -35,11 +37,12 @@ static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
 /// How far apart the signals of one event are at most.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// How long after the second signal helpers are still waited for: an engine or another machine that works answers by
-/// then.
+/// How long after the second signal helpers are still waited for: an engine or another machine that
+/// works answers by then.
 const LAST_WAIT: Duration = Duration::from_millis(700);
 
-/// How long a wait may take in any case: killing what hangs takes a moment, and so does asking for what was left.
+/// How long a wait may take in any case: killing what hangs takes a moment, and so does asking for
+/// what was left.
 const LEAST_WAIT: Duration = Duration::from_millis(200);
 
 /// The requests to finish or to stop the run. Copies see the same ones.
@@ -61,11 +64,12 @@ struct Requests {
     prepares: AtomicBool,
     /// How often this process was continued after it had been stopped.
     continued: AtomicUsize,
-    /// How long what is under way may take in all, and not only what it waits for.
+    /// The time limit for the whole action, not only for its waits.
     limit: Mutex<Option<Limit>>,
 }
 
-/// A time that counts anew when this process goes on after it was stopped: nothing tells how long it was.
+/// A time that counts anew when this process goes on after it was stopped: nothing shows how long
+/// it was.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     length: Duration,
@@ -94,11 +98,12 @@ impl Interrupt {
     ///
     /// SIGHUP stays ignored if it is ignored already: `nohup` did that. SIGINT does not: shells
     /// ignore it for a script's background jobs, and a script that sends it nevertheless means it.
-    /// Call this early in `main`: a signal that comes before has its usual effect. Later calls return the same.
+    /// Call this early in `main`: a signal that comes before has its usual effect. Later calls
+    /// return the same.
     ///
     /// # Errors
     ///
-    /// [`GuardError::Io`] if the kernel refuses, for want of descriptors for instance.
+    /// [`GuardError::Io`] if the kernel refuses, for example because no descriptors are left.
     pub fn install() -> Result<Interrupt, GuardError> {
         if let Some(installed) = INSTALLED.get() {
             return Ok(installed.clone());
@@ -137,21 +142,21 @@ impl Interrupt {
         })
     }
 
-    /// Says whether the run should finish what it is measuring, and then report.
+    /// Returns whether the run should finish what it is measuring, and then report.
     ///
     /// Also true when it should stop.
     pub fn finish_requested(&self) -> bool {
         self.requests.finish.load(Ordering::SeqCst) || self.stop_requested()
     }
 
-    /// Says whether what runs should not be waited for to finish.
+    /// Returns whether what runs should not be waited for to finish.
     pub fn stop_requested(&self) -> bool {
         let requests = &self.requests;
         requests.stop.load(Ordering::SeqCst)
             || self.prepares() && requests.finish.load(Ordering::SeqCst)
     }
 
-    /// Says whether nothing at all should be waited for: the second signal has come.
+    /// Returns whether nothing at all should be waited for: the second signal has come.
     pub fn kill_requested(&self) -> bool {
         self.requests.kill_ns.load(Ordering::SeqCst) != 0
     }
@@ -161,13 +166,13 @@ impl Interrupt {
         self.requests.prepares.store(prepares, Ordering::SeqCst);
     }
 
-    /// Says whether there is nothing yet that could be finished.
+    /// Returns whether there is nothing yet that could be finished.
     pub fn prepares(&self) -> bool {
         self.requests.prepares.load(Ordering::SeqCst)
     }
 
-    /// Ends every [`Patience`] after so much time, until the next call. It counts anew when this process goes on after it
-    /// was stopped (SIGSTOP, Ctrl-Z).
+    /// Ends every [`Patience`] after this time, until the next call. It counts anew when this
+    /// process goes on after it was stopped (SIGSTOP, Ctrl-Z).
     pub fn bound(&self, limit: Option<Duration>) {
         let continued = self.continued();
         *lock(&self.requests.limit) = limit.map(|length| Limit {
@@ -182,7 +187,8 @@ impl Interrupt {
         self.requests.continued.load(Ordering::SeqCst)
     }
 
-    /// Returns what is left of the time that [`bound`](Interrupt::bound) gave; None if there is no bound.
+    /// Returns what is left of the time that [`bound`](Interrupt::bound) gave; None if there is no
+    /// bound.
     pub fn left(&self) -> Option<Duration> {
         let continued = self.continued();
         let mut limit = lock(&self.requests.limit);
@@ -201,7 +207,8 @@ impl Interrupt {
         self.notify();
     }
 
-    /// Waits until something is requested, one of the others is readable, or so much time has passed.
+    /// Waits until something is requested, one of the others is readable, or this time has
+    /// passed.
     ///
     /// Ask the two questions after this, not before, so that no request falls between.
     ///
@@ -231,7 +238,7 @@ impl Interrupt {
         // SAFETY: the action may run between any two instructions of any thread. It only stores
         // to atomics; it allocates nothing, takes no lock and cannot panic.
         unsafe { low_level::register(signal, move || note(&requests)) }?;
-        // Registered second, hence done second: whoever waits sees the request.
+        // Registered second, hence done second: waiting threads see the request.
         low_level::pipe::register(signal, self.pipe.writable.try_clone()?)?;
         Ok(())
     }
@@ -275,7 +282,8 @@ impl Requests {
         self.continued.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Returns how long the last waits may still take; None as long as the user has not asked for it twice.
+    /// Returns how long the last waits may still take; None as long as the user has not asked for
+    /// it twice.
     fn last_wait(&self) -> Option<Duration> {
         match self.kill_ns.load(Ordering::SeqCst) {
             0 => None,
@@ -287,9 +295,11 @@ impl Requests {
     }
 }
 
-/// How long something is waited for: a time of its own, cut by the requests of the user and the limit of the cell.
+/// How long something is waited for: its own time, cut by the requests of the user and the
+/// limit of the cell.
 ///
-/// All waits of this process for helpers go by one, so that none outlasts a second Ctrl-C by more than a moment.
+/// All waits of this process for helpers go by one, so that none outlasts a second Ctrl-C by more
+/// than a moment.
 #[derive(Clone, Debug)]
 pub struct Patience {
     begun: Instant,
@@ -298,7 +308,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Begins to wait, for at most so long.
+    /// Begins to wait, at most for this time.
     #[must_use]
     pub fn new(most: Duration) -> Self {
         let begun = Instant::now();
@@ -337,7 +347,8 @@ impl Patience {
         left
     }
 
-    /// Waits until one of these is readable. Says whether that is so; if not, there is no time left.
+    /// Waits until one of these is readable. Says whether that is so; if not, there is no time
+    /// left.
     ///
     /// # Errors
     ///
@@ -364,7 +375,7 @@ impl Patience {
 /// Longer than anything runs, and no more than clocks hold.
 const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
-/// Waits at most so long until one of these is readable, and says whether one is.
+/// Waits at most this long until one of these is readable; returns whether one is.
 fn readable(those: &[BorrowedFd<'_>], most: Duration) -> io::Result<bool> {
     let mut polled: Vec<PollFd<'_>> = those
         .iter()
@@ -407,7 +418,7 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Tells whether a wait that could last for ever ends.
+    /// Returns whether a wait without a limit ends.
     fn is_notified(interrupt: &Interrupt) -> bool {
         let begun = std::time::Instant::now();
         let most = Duration::from_millis(50);
@@ -467,7 +478,7 @@ mod tests {
         assert!(!interrupt.stop_requested());
         interrupt.request_finish();
         assert!(interrupt.stop_requested() && !interrupt.kill_requested());
-        // What was begun nevertheless is finished.
+        // An action that was begun nevertheless is finished.
         interrupt.prepare(false);
         assert!(interrupt.finish_requested() && !interrupt.stop_requested());
     }

@@ -14,7 +14,7 @@ use std::mem;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Starts children from a thread of its own, which ends when this is dropped.
+/// Starts children from its own thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     requests: Sender<Request>,

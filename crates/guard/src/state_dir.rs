@@ -1,7 +1,7 @@
 //! The folder in which journals lie.
 //!
 //! It must outlive a crash and be found by the next command of the same user, so it is not under
-//! `/run` or `/tmp`. What a journal says is acted upon, as root perhaps; so the folder is believed
+//! `/run` or `/tmp`. The entries of a journal are acted upon, perhaps as root; so the folder is trusted
 //! only if nobody but this user can have written into it. Files in it are reached through a
 //! descriptor of the folder, so that it cannot be swapped for another one after it was checked.
 
@@ -212,8 +212,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child that is just being forked, and has a copy of
-        // the descriptor until it executes its program. An error leaves it at that.
+        // Closing alone would leave the lock to a child that is just being forked, and has a copy
+        // of the descriptor until it executes its program. An error leaves it at that.
         if self.process == std::process::id() {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }

@@ -9,7 +9,7 @@ use crate::claim;
 use crate::error::GuardError;
 use crate::journal::{UNBORN_EXTENSION, owner_of};
 use crate::options::Options;
-use crate::owned::dead::{Fate, sweep_journal};
+use crate::owned::dead::{JournalState, sweep_journal};
 use crate::owner::{OwnerId, Place};
 use crate::report::{SweepReport, UndoReport};
 use crate::state_dir::{Locked, StateDir};
@@ -18,12 +18,13 @@ use crate::state_dir::{Locked, StateDir};
 ///
 /// Nothing of a run that lives is touched, nor anything that is not proven to be a dead run's. It
 /// never fails as a whole: what cannot be undone is among the report's problems, and is tried again
-/// the next time, but then told only on request ([`SweepReport::told`]). Several sweeps may go on at once.
+/// the next time, but then told only on request ([`SweepReport::told`]). Several sweeps may go on
+/// at once.
 pub fn sweep(state_dir: &Path) -> SweepReport {
     sweep_with(state_dir, &Options::default())
 }
 
-/// Do the same for guards that were opened with other options.
+/// Does the same for guards that were opened with other options.
 pub fn sweep_with(state_dir: &Path, options: &Options) -> SweepReport {
     let mut report = SweepReport::default();
     claim::sweep(&options.claims_root);
@@ -43,14 +44,14 @@ fn sweep_all(
     };
     let here = Place::here()?;
     for name in state.names()? {
-        if let Some((_, was_told)) = owner_of(&name) {
+        if let Some((_, was_reported)) = owner_of(&name) {
             let mut undo = UndoReport::default();
             match sweep_journal(&state, &name, options, &here, &mut undo) {
-                Fate::Cleaned => report.cleaned += 1,
-                Fate::Live => report.live += 1,
-                Fate::Kept if was_told => report.told.append(&mut undo.problems),
-                Fate::Kept => report.kept += 1,
-                Fate::Gone => {}
+                JournalState::Cleaned => report.cleaned += 1,
+                JournalState::Live => report.live += 1,
+                JournalState::Stored if was_reported => report.told.append(&mut undo.problems),
+                JournalState::Stored => report.kept += 1,
+                JournalState::Gone => {}
             }
             report.undo.undone.append(&mut undo.undone);
             report.undo.problems.append(&mut undo.problems);

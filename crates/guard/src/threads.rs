@@ -3,11 +3,13 @@
 use std::io;
 use std::mem;
 
-/// Lets the calling thread come before all ordinary ones (SCHED_FIFO), but not what it starts: that is ordinary.
+/// Lets the calling thread come before all ordinary ones (SCHED_FIFO), but not what it starts: that
+/// is ordinary.
 ///
 /// # Errors
 ///
-/// If the kernel refuses: it takes CAP_SYS_NICE, and time in the control group where groups have real-time time.
+/// If the kernel refuses: it takes CAP_SYS_NICE, and time in the control group where groups have
+/// real-time time.
 pub fn come_first(priority: i32) -> io::Result<()> {
     // SAFETY: plain data.
     let mut parameters: libc::sched_param = unsafe { mem::zeroed() };

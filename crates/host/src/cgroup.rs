@@ -5,6 +5,8 @@
 //! seen. Inside a container the mount often shows only a subtree, so the path of
 //! the group must be taken relative to the root of the mount, not glued to it.
 
+use std::{fs, io};
+
 use crate::fact::Fact;
 use crate::source::Source;
 
@@ -29,7 +31,7 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Find the group of this process for one controller (`cpu`, `cpuset`).
+    /// Finds the group of this process for one controller (`cpu`, `cpuset`).
     pub(crate) fn of_self(source: &Source, controller: &str) -> Fact<Self> {
         source.text("/proc/self/cgroup").and_then(|groups| {
             let because =
@@ -39,12 +41,12 @@ impl Cgroup {
         })
     }
 
-    /// Return the folder of the group.
+    /// Returns the folder of the group.
     pub(crate) fn folder(&self) -> String {
         format!("{}{}", self.mount, self.path)
     }
 
-    /// Return the folders of the group and of all groups above it, own group first, the mount's
+    /// Returns the folders of the group and of all groups above it, own group first, the mount's
     /// root last.
     pub(crate) fn lineage(&self) -> Vec<String> {
         let mut folders = vec![self.folder()];
@@ -73,7 +75,17 @@ pub struct CgroupMount {
 }
 
 impl CgroupMount {
-    /// Parse one line of mountinfo if it is a cgroup mount.
+    /// Lists the mounts that this process sees.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of reading `/proc/self/mountinfo`.
+    pub fn all() -> io::Result<Vec<Self>> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        Ok(mounts.lines().filter_map(Self::parse).collect())
+    }
+
+    /// Parses one line of mountinfo if it is a cgroup mount.
     ///
     /// `31 23 0:28 /root /mount/point rw,relatime shared:9 - cgroup cgroup rw,cpu`: any
     /// number of optional fields stands before the lone hyphen.
@@ -96,12 +108,12 @@ impl CgroupMount {
         })
     }
 
-    /// Tell whether one of the options is this one.
+    /// Returns whether one of the options is this one.
     pub fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option == name)
     }
 
-    /// Return where the group of this process is below the mount, from the text of
+    /// Returns where the group of this process is below the mount, from the text of
     /// `/proc/self/cgroup`: "" for the mount's root, else "/a/b".
     pub fn own_group<'a>(&self, groups: &'a str) -> Option<&'a str> {
         let mut groups = groups.lines().filter_map(split_group);
@@ -114,7 +126,7 @@ impl CgroupMount {
         Some(self.below(path))
     }
 
-    /// Return where a group is below the mount.
+    /// Returns where a group is below the mount.
     ///
     /// A path outside the visible subtree (or above it, "/..") cannot be looked at;
     /// the root of the mount is then the nearest group that can.
@@ -142,13 +154,13 @@ fn find(groups: &str, mounts: &str, controller: &str) -> Option<Cgroup> {
     })
 }
 
-/// Split `4:cpu,cpuacct:/group` at its first two colons.
+/// Splits `4:cpu,cpuacct:/group` at its first two colons.
 fn split_group(line: &str) -> Option<(&str, &str, &str)> {
     let mut parts = line.splitn(3, ':');
     Some((parts.next()?, parts.next()?, parts.next()?))
 }
 
-/// Undo the octal escapes of mountinfo (`\040` is a space).
+/// Undoes the octal escapes of mountinfo (`\040` is a space).
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,10 +1,10 @@
 //! The little that only the processor itself can tell: CPUID.
 //!
-//! Three things are read: whether a hypervisor announces itself (leaf 1, ECX bit 31)
-//! and under which name (leaf 0x4000_0000), whether the time-stamp counter is
-//! invariant (leaf 0x8000_0007, EDX bit 8), and how many pages of 4 KiB the TLBs for
-//! data hold. Everything else is taken from `/proc/cpuinfo`. CPUID is executed once per [`Source`](crate::Source): in a guest
-//! it exits to the hypervisor and takes microseconds.
+//! Three things are read: whether a hypervisor announces itself (leaf 1, ECX bit 31) and under
+//! which name (leaf 0x4000_0000), whether the time-stamp counter is invariant (leaf 0x8000_0007,
+//! EDX bit 8), and how many pages of 4 KiB the TLBs for data hold. Everything else is taken from
+//! `/proc/cpuinfo`. CPUID is executed once per [`Source`](crate::Source): in a guest it exits to
+//! the hypervisor and takes microseconds.
 
 use crate::fact::Fact;
 
@@ -16,13 +16,13 @@ pub struct Cpuid {
     pub hypervisor: Option<String>,
     /// The time-stamp counter runs at one rate in all P-, C- and T-states.
     pub invariant_tsc: bool,
-    /// How many pages of 4 KiB each level of the TLBs for data holds, from the first level on; empty when that
-    /// is not told.
+    /// How many pages of 4 KiB each level of the TLBs for data holds, from the first level on;
+    /// empty when that is not told.
     pub tlb_pages: Vec<u32>,
 }
 
 impl Cpuid {
-    /// Execute CPUID on this processor.
+    /// Executes CPUID on this processor.
     #[cfg(target_arch = "x86_64")]
     pub fn read() -> Fact<Self> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -50,17 +50,18 @@ impl Cpuid {
         })
     }
 
-    /// Say that this processor has no CPUID.
+    /// Says that this processor has no CPUID.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn read() -> Fact<Self> {
         Fact::unknown("CPUID exists on x86-64 only")
     }
 }
 
-/// Find how many pages of 4 KiB each level of the TLBs for data holds, given the registers EAX to EDX of a leaf and a part of it.
+/// Finds how many pages of 4 KiB each level of the TLBs for data holds, given the registers EAX to
+/// EDX of a leaf and a part of it.
 ///
-/// AMD tells it in leaves 0x8000_0005 and 0x8000_0006, newer processors of Intel in leaf 0x18, older ones by bytes in leaf 2
-/// (Intel's Software Developer's Manual, volume 2, CPUID).
+/// AMD reports it in leaves 0x8000_0005 and 0x8000_0006, newer processors of Intel in leaf 0x18,
+/// older ones by bytes in leaf 2 (Intel's Software Developer's Manual, volume 2, CPUID).
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 fn tlb_pages(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Vec<u32> {
     /// Bytes of leaf 2, each with level and entries.
@@ -79,7 +80,7 @@ fn tlb_pages(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Vec<u32> {
     let [highest_part, ..] = leaf(0x18, 0);
     for part in 0..=highest_part.min(64) {
         let [_, ebx, sets, edx] = leaf(0x18, part);
-        // Data, both, and for loads only; for stores only there is another one beside that.
+        // Data, both, and for loads only; processors with a part for stores only have it in addition.
         let is_for_loads = [1, 3, 4].contains(&(edx & 31));
         let level = (edx >> 5 & 7) as usize;
         if is_for_loads && ebx & 1 == 1 && (1..=2).contains(&level) {
@@ -105,7 +106,7 @@ fn tlb_pages(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Vec<u32> {
     levels.into_iter().take_while(|pages| *pages > 0).collect()
 }
 
-/// Put the three registers of leaf 0x4000_0000 together.
+/// Puts the three registers of leaf 0x4000_0000 together.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 fn signature(registers: [u32; 3]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|it| it.to_le_bytes()).collect();

@@ -1,6 +1,6 @@
 //! What can go wrong: only what the caller asked for and cannot have.
 //!
-//! A file that is missing or makes no sense is a [`Fact`](crate::Fact), not an error.
+//! A file that is missing or invalid is a [`Fact`](crate::Fact), not an error.
 
 use thiserror::Error;
 

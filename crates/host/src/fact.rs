@@ -26,7 +26,7 @@ pub enum Fact<T> {
     Known(T),
 }
 
-/// What a record does not have that was made before the field was.
+/// A field that is younger than the record.
 impl<T> Default for Fact<T> {
     fn default() -> Self {
         Self::unknown("not recorded")
@@ -34,14 +34,14 @@ impl<T> Default for Fact<T> {
 }
 
 impl<T> Fact<T> {
-    /// Make an unknown value from the reason why it is unknown.
+    /// Makes an unknown value from the reason why it is unknown.
     pub fn unknown(because: impl Into<String>) -> Self {
         Self::Unknown {
             unknown: because.into(),
         }
     }
 
-    /// Return the value if it is known.
+    /// Returns the value if it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -49,7 +49,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Return the reason why the value is unknown, if it is.
+    /// Returns the reason why the value is unknown, if it is.
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::Known(_) => None,
@@ -57,7 +57,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Turn into an `Option` and drop the reason.
+    /// Turns into an `Option` and drops the reason.
     pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
@@ -65,7 +65,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Return the value, or the reason why it is unknown.
+    /// Returns the value, or the reason why it is unknown.
     ///
     /// # Errors
     /// The reason why the value is unknown.
@@ -76,7 +76,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Tell whether the value is known to be this one.
+    /// Returns whether the value is known to be this one.
     pub fn is(&self, value: &T) -> bool
     where
         T: PartialEq,
@@ -92,7 +92,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Apply a function to the value; an unknown stays unknown for the same reason.
+    /// Applies a function to the value; an unknown stays unknown for the same reason.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Self::Known(value) => Fact::Known(f(value)),
@@ -100,7 +100,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Apply a function that may itself not know.
+    /// Applies a function that may itself not know.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
         match self {
             Self::Known(value) => f(value),
@@ -108,12 +108,12 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Look for something in the value; when it is not there, that is why the result is unknown.
+    /// Looks for something in the value; when it is not there, that is why the result is unknown.
     pub fn find<U>(self, because: impl Into<String>, f: impl FnOnce(T) -> Option<U>) -> Fact<U> {
         self.and_then(|value| f(value).map_or_else(|| Fact::unknown(because), Fact::Known))
     }
 
-    /// Try another source when this one does not know; keep the first reason when neither does.
+    /// Tries another source when this one does not know; keeps the first reason when neither does.
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         if self.known().is_some() {
             return self;

@@ -23,6 +23,7 @@ mod doctor;
 mod error;
 mod fact;
 pub mod machine;
+pub mod realtime;
 pub mod sample;
 mod source;
 mod visible;

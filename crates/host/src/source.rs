@@ -34,7 +34,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Read the running system: files from `/`, CPUID from the processor, samples 200 ms apart.
+    /// Reads the running system: files from `/`, CPUID from the processor, samples 200 ms apart.
     pub fn system() -> Self {
         Self {
             root: PathBuf::from("/"),
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// Read files below a folder instead of `/`. CPUID is unknown, and the two samples of a pair
+    /// Reads files below a folder instead of `/`. CPUID is unknown, and the two samples of a pair
     /// are taken at once and are equal.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
@@ -56,31 +56,31 @@ impl Source {
         }
     }
 
-    /// Take the second sample of a pair from another folder.
+    /// Takes the second sample of a pair from another folder.
     #[cfg(test)]
     pub(crate) fn with_later(mut self, root: impl Into<PathBuf>) -> Self {
         self.later = root.into();
         self
     }
 
-    /// Use these values of CPUID.
+    /// Uses these values of CPUID.
     #[cfg(test)]
     pub(crate) fn with_cpuid(mut self, cpuid: Cpuid) -> Self {
         self.cpuid = Fact::Known(cpuid);
         self
     }
 
-    /// Return what CPUID says.
+    /// Returns what CPUID says.
     pub fn cpuid(&self) -> &Fact<Cpuid> {
         &self.cpuid
     }
 
-    /// Return how long to wait between the two samples of a pair.
+    /// Returns how long to wait between the two samples of a pair.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Return the source that holds the system's files one interval later.
+    /// Returns the source that holds the system's files one interval later.
     #[must_use]
     pub fn later(&self) -> Self {
         Self {
@@ -89,14 +89,14 @@ impl Source {
         }
     }
 
-    /// Read a file whole, as text. Bytes that are not UTF-8 are replaced; what lies beyond 8 MiB is
-    /// dropped.
+    /// Reads a file whole, as text. Bytes that are not UTF-8 are replaced; what lies beyond 8 MiB
+    /// is dropped.
     pub fn text(&self, path: &str) -> Fact<String> {
         self.bytes(path)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Read a file whole, up to 8 MiB.
+    /// Reads a file whole, up to 8 MiB.
     pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = File::open(self.real(path))
@@ -107,19 +107,19 @@ impl Source {
         }
     }
 
-    /// Read a file that holds one line, without the white space around it.
+    /// Reads a file that holds one line, without the white space around it.
     pub fn line(&self, path: &str) -> Fact<String> {
         self.text(path).map(|text| text.trim().to_owned())
     }
 
-    /// Read a file that holds a name or a sentence, which cannot be empty.
+    /// Reads a file that holds a name or a sentence, which cannot be empty.
     pub fn words(&self, path: &str) -> Fact<String> {
         self.line(path).find(format!("{path} is empty"), |text| {
             (!text.is_empty()).then_some(text)
         })
     }
 
-    /// Read a file that holds one value and parse it.
+    /// Reads a file that holds one value and parse it.
     pub fn value<T: FromStr>(&self, path: &str) -> Fact<T> {
         self.line(path).and_then(|text| match text.parse() {
             Ok(value) => Fact::Known(value),
@@ -127,12 +127,12 @@ impl Source {
         })
     }
 
-    /// Tell whether there is such a file or folder (false also when it may not be looked up).
+    /// Returns whether there is such a file or folder (false also when it may not be looked up).
     pub fn exists(&self, path: &str) -> bool {
         self.real(path).exists()
     }
 
-    /// List the names in a folder, sorted.
+    /// Lists the names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Fact<Vec<String>> {
         match fs::read_dir(self.real(folder)) {
             Ok(entries) => {
@@ -145,7 +145,7 @@ impl Source {
         }
     }
 
-    /// List the numbers N of the entries `<prefix>N` of a folder, ascending; none when the folder
+    /// Lists the numbers N of the entries `<prefix>N` of a folder, ascending; none when the folder
     /// cannot be read.
     pub fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
         let names = self.names(folder).into_known().unwrap_or_default();
@@ -155,7 +155,7 @@ impl Source {
             .collect()
     }
 
-    /// Read where a symbolic link points, as text.
+    /// Reads where a symbolic link points, as text.
     pub fn link(&self, path: &str) -> Fact<String> {
         match fs::read_link(self.real(path)) {
             Ok(target) => Fact::Known(target.to_string_lossy().into_owned()),
@@ -163,7 +163,7 @@ impl Source {
         }
     }
 
-    /// Tell whether this process can open a file for writing, by opening and closing it.
+    /// Returns whether this process can open a file for writing, by opening and closing it.
     pub fn opens_for_writing(&self, path: &str) -> Fact<()> {
         match OpenOptions::new().write(true).open(self.real(path)) {
             Ok(_) => Fact::Known(()),
@@ -177,12 +177,12 @@ impl Source {
     }
 }
 
-/// Cut a text that is going to be quoted in a message.
+/// Cuts a text that is going to be quoted in a message.
 pub(crate) fn shorten(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// Say in words why a file could not be read.
+/// Says in words why a file could not be read.
 fn excuse(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no {path}"),

@@ -1,13 +1,13 @@
 //! What a terminal would obey, made visible.
 //!
-//! Names come from outside: of processes, of files, from a guest's console. Whoever chooses one may hide an escape sequence or
-//! a line feed in it, and have a terminal show what was never said.
+//! Names come from outside: of processes, of files, from a guest's console. Whoever chooses one may
+//! hide an escape sequence or a line feed in it, and have a terminal show what was never said.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Makes visible what a terminal would obey instead of showing it, in the way in which JSON writes it, so that JSON stays
-/// what it was: `\u001b`. Line feeds and tabs stay.
+/// Makes visible what a terminal would obey instead of showing it, in the way in which JSON writes
+/// it, so that JSON stays what it was: `\u001b`. Line feeds and tabs stay.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {

@@ -1,9 +1,9 @@
 //! What a vmlinuz says of itself.
 //!
 //! A compressed x86 kernel (bzImage) begins with a header for boot loaders, at offsets that the
-//! kernel's documentation fixes (`Documentation/arch/x86/boot.rst`). It tells the release, so that a
-//! kernel file without a package is known by what it is, not by its name; and it tells a kernel from
-//! a truncated download before QEMU says nothing for a minute.
+//! kernel's documentation fixes (`Documentation/arch/x86/boot.rst`). It tells the release, so that
+//! a kernel file without a package is known by what it is, not by its name; and it tells a kernel
+//! from a truncated download before QEMU says nothing for a minute.
 
 use std::fs::File;
 use std::io::Read;
@@ -116,7 +116,7 @@ fn parse(setup: &[u8], length: u64) -> Result<String, String> {
         .ok_or_else(|| "its header does not tell the kernel's version".to_owned())
 }
 
-/// Says whether a text can be a release: it becomes part of paths.
+/// Returns whether a text can be a release: it becomes part of paths.
 pub(crate) fn is_release(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit()) && is_plain(text, 64)
 }

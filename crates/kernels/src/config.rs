@@ -30,7 +30,7 @@ impl ConfigOption {
         }
     }
 
-    /// Says whether the option is built in.
+    /// Returns whether the option is built in.
     pub fn is_yes(&self) -> bool {
         *self == Self::Yes
     }

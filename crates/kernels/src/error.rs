@@ -26,7 +26,7 @@ pub enum KernelError {
          path of a vmlinuz"
     )]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The names that there are.
         wanted: String,
@@ -110,7 +110,7 @@ pub enum KernelError {
     NoTool {
         /// The program.
         program: &'static str,
-        /// What it is wanted for.
+        /// The purpose.
         why: &'static str,
         /// What to do instead.
         remedy: String,
@@ -120,13 +120,13 @@ pub enum KernelError {
     NotOffered {
         /// The kernel.
         name: String,
-        /// What was looked for, and what to do.
+        /// The missing thing, and the remedy.
         why: String,
     },
     /// A tool failed.
     #[error("{what} failed: {said}")]
     Tool {
-        /// What was done, with the tool's name.
+        /// The action, with the tool's name.
         what: String,
         /// The last lines that it printed.
         said: String,
@@ -137,8 +137,8 @@ pub enum KernelError {
     /// Something can't be used, found or done: the words say what and why.
     #[error("{0}")]
     Failed(String),
-    /// It takes root.
-    #[error("{what} takes root; type the same as root")]
+    /// It requires root.
+    #[error("{what} requires root; run the same command as root")]
     NotRoot {
         /// What does.
         what: &'static str,
@@ -146,14 +146,14 @@ pub enum KernelError {
     /// A file can't be used.
     #[error("can't {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
-    /// What is started or made can't be owned.
+    /// A process or folder can't be owned.
     #[error(transparent)]
     Guard(#[from] GuardError),
 }

@@ -67,13 +67,14 @@ pub(crate) fn sync(folder: &Path) -> Result<(), KernelError> {
     rustix::fs::syncfs(&opened).doing("write to the disk", folder)
 }
 
-/// Says whether a text has no more than `most` letters, digits and signs that are safe in a path.
+/// Returns whether a text has no more than `most` letters, digits and signs that are safe in a
+/// path.
 pub(crate) fn is_plain(text: &str, most: usize) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
     text.len() <= most && text.chars().all(is_safe)
 }
 
-/// Says whether this is the file of a package.
+/// Returns whether this is the file of a package.
 pub(crate) fn is_deb(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "deb")
 }

@@ -97,7 +97,7 @@ impl Kernel {
 
     /// Returns modules, and those that they depend on, in the order in which they must be loaded.
     ///
-    /// Their content is as the kernel takes it, decompressed. What is built in is left out, so the
+    /// Their content is as the kernel takes it, decompressed. Built-in drivers are left out, so the
     /// answer may be empty. Names are written with `_` or `-`.
     ///
     /// # Errors
@@ -134,9 +134,9 @@ impl fmt::Display for Kernel {
 /// Finds the modules of a kernel: in the tree that holds the kernel (an unpacked package, a guest's
 /// root), else the host's.
 fn usual_modules(vmlinuz: &Path, release: &str) -> Option<PathBuf> {
-    let beside = vmlinuz.parent();
-    let above = beside.and_then(Path::parent);
-    let roots = [beside, above, Some(Path::new("/"))];
+    let folder = vmlinuz.parent();
+    let above = folder.and_then(Path::parent);
+    let roots = [folder, above, Some(Path::new("/"))];
     let folders = roots.into_iter().flatten().flat_map(|root| {
         ["lib/modules", "usr/lib/modules"].map(|below| root.join(below).join(release))
     });
@@ -146,7 +146,7 @@ fn usual_modules(vmlinuz: &Path, release: &str) -> Option<PathBuf> {
 fn usual_config(vmlinuz: &Path, release: &str, modules: Option<&Path>) -> Option<PathBuf> {
     let name = format!("config-{release}");
     let places = [
-        vmlinuz.parent().map(|beside| beside.join(&name)),
+        vmlinuz.parent().map(|folder| folder.join(&name)),
         modules.map(|modules| modules.join("config")),
         Some(Path::new("/boot").join(&name)),
     ];

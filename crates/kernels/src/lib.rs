@@ -2,12 +2,13 @@
 //!
 //! What an operating system costs depends on its kernel more than on anything else, so a figure is
 //! worth nothing without knowing exactly which one. Kernels come from the distribution, by its own
-//! package tool, without root and without installing them; each is kept with its package, exact version and
-//! SHA-256. Nothing is downloaded in the middle of a run: only a
-//! [`Fetcher`] downloads, which `tare kernel fetch` uses; everything else works offline.
+//! package tool, without root and without installing them; each is kept with its package, exact
+//! version and SHA-256. Nothing is downloaded in the middle of a run: only a [`Fetcher`] downloads,
+//! which `tare kernel fetch` uses; everything else works offline.
 //!
 //! * [`Store`]: the folder of kernels; finds a kernel by its name;
-//! * [`Kernel`]: one kernel; tells its options and hands out modules in the order in which they load;
+//! * [`Kernel`]: one kernel; tells its options and hands out modules in the order in which they
+//!   load;
 //! * [`name`]: the names of the distribution's kernels;
 //! * [`Initramfs`]: the files that a guest finds when it starts;
 //! * [`debian_root`]: a whole Debian on a disk, for what wants one;

@@ -45,8 +45,9 @@ pub trait Observer {
     /// Takes note that the cell's guest boots.
     fn booting(&mut self, _plan: &CellPlan) {}
 
-    /// Takes note that all is prepared and the measured code starts.
-    fn ready(&mut self, _plan: &CellPlan) {}
+    /// Takes note that all is prepared and the measured code starts, with idle states held off or
+    /// not (/dev/cpu_dma_latency).
+    fn ready(&mut self, _plan: &CellPlan, _latency_held: bool) {}
 
     /// May redraw a progress display. Returns after how long again, or None if nobody looks.
     fn tick(&mut self) -> Option<Duration>;
@@ -488,7 +489,7 @@ impl Targets {
             Ok(loaded) => loaded,
             Err(error) => return Some(preparing(&error)),
         };
-        observer.ready(plan);
+        observer.ready(plan, false);
         stage.measures();
         let hz = frequency::choose(&told.program.frequencies).map(|tsc| tsc.hz);
         let mut tick = || observer.tick();
@@ -670,7 +671,9 @@ impl<O: Observer> Watcher for Listener<'_, O> {
         match self.receiver.line(line) {
             Seen::Ready => {
                 self.ready_ns.get_or_insert(at_ns);
-                self.observer.ready(self.plan);
+                let preparation = self.receiver.preparation();
+                let latency_held = preparation.is_some_and(|done| done.latency_held);
+                self.observer.ready(self.plan, latency_held);
                 // Others say when they begin.
                 if !self.plan.work.ends_early {
                     self.begins();

@@ -7,6 +7,7 @@
 //! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
 //! * [`parameter`]: what an experiment can be told, as data;
 //! * [`plan`]: from combinations to a plan;
+//! * [`check`](mod@check): why a plan can't run on this machine;
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
@@ -17,6 +18,7 @@
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod engines;
 mod error;
 pub mod estimate;

@@ -1,5 +1,5 @@
-//! What an experiment can be told, as data: the command line's options, a study's keys, their help, their
-//! documentation and their checks are all made of the same table.
+//! The parameters of an experiment, as data: the command line's options, a study's keys, their help,
+//! their documentation and their checks are all made of the same table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +19,15 @@ pub struct Parameter {
     pub value: &'static str,
     /// Heading under which help has the option.
     pub heading: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: Takes,
-    /// What an option without a value means, if it may have none.
+    /// The value of an option without one, if that is allowed.
     pub bare: Option<&'static str>,
-    /// Whether it takes several values, each of which makes combinations of its own.
+    /// Whether it takes several values, each of which makes its own combinations.
     pub many: bool,
-    /// What it is unless said otherwise, in words; empty if that goes without saying.
+    /// The default, in words; empty if it is obvious.
     pub default: &'static str,
-    /// What it means, in a sentence without its full stop.
+    /// The meaning, in a sentence without its full stop.
     pub meaning: &'static str,
     /// Why a study can't give it, if it can't.
     pub command_only: Option<&'static str>,
@@ -56,7 +56,7 @@ pub enum Takes {
     },
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A text of a form of its own.
+    /// A text of a certain form.
     Text {
         /// Describes the form.
         wanted: &'static str,
@@ -65,7 +65,7 @@ pub enum Takes {
     },
     /// Nothing: it is given or not.
     Flag,
-    /// What the command does at once when a limit is exceeded. The command knows the forms.
+    /// The action of the command when a limit is exceeded. The command knows the forms.
     Action,
 }
 
@@ -79,7 +79,7 @@ pub enum Value {
 }
 
 impl Parameter {
-    /// A parameter of which nothing is said yet.
+    /// A parameter with nothing set yet.
     pub const NEW: Self = Self {
         name: "",
         short: None,
@@ -195,7 +195,7 @@ impl fmt::Display for Takes {
     }
 }
 
-/// The values that are given to an experiment, by parameter. What is not given is not in it. A
+/// The values that are given to an experiment, by parameter. Parameters without a value are not in it. A
 /// parameter of one value has a list of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(BTreeMap<&'static str, Vec<Value>>);
@@ -240,7 +240,8 @@ impl Values {
         self.numbers(name).first().copied()
     }
 
-    /// Returns the same for values that are kept in less: what does not fit is out of bounds anyway.
+    /// Returns the same for values that are kept in less: what does not fit is out of bounds
+    /// anyway.
     #[must_use]
     pub fn small(&self, name: &str) -> Option<u32> {
         let number = self.number(name)?;
@@ -253,7 +254,7 @@ impl Values {
         self.texts(name).first().copied()
     }
 
-    /// Says whether a parameter was given.
+    /// Returns whether a parameter was given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)

@@ -26,8 +26,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads a time of nanoseconds to days, as the options and parameters of a latency measurement are written:
-/// `500ns`, `100us`, `2.5ms`, `25s`, `2m`, `1h`, `1d`. A bare number counts as `bare`, if that is a unit.
+/// Reads a time of nanoseconds to days, as the options and parameters of a latency measurement are
+/// written: `500ns`, `100us`, `2.5ms`, `25s`, `2m`, `1h`, `1d`. A bare number counts as `bare`, if
+/// that is a unit.
 ///
 /// # Errors
 ///
@@ -59,7 +60,8 @@ pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
     }
 }
 
-/// Writes a time exactly, in the largest unit of which it is a whole number: `100 µs`, `1500 ns`, `25 s`.
+/// Writes a time exactly, in the largest unit of which it is a whole number: `100 µs`, `1500 ns`,
+/// `25 s`.
 #[must_use]
 pub fn exact(ns: u64) -> String {
     let (number, unit) = in_largest_unit(ns);
@@ -101,8 +103,8 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &s
     format!("{number} {noun}")
 }
 
-/// Returns the file of a kernel setting, which is given as that or, as for sysctl, by its path below
-/// /proc/sys with dots.
+/// Returns the file of a kernel setting, which is given as that or, as for sysctl, by its path
+/// below /proc/sys with dots.
 #[must_use]
 pub fn setting_file(name: &str) -> String {
     if name.starts_with('/') {

@@ -13,7 +13,8 @@ pub struct Unavailable {
     pub remedy: String,
 }
 
-/// Checks that the tools of a load are here: to be executed beside the measured code, or to be packed for a guest.
+/// Checks that the tools of a load are here: to be executed next to the measured code, or to be
+/// packed for a guest.
 ///
 /// # Errors
 ///
@@ -41,7 +42,7 @@ pub fn availability(load: &Load, place: LoadPlace) -> Result<(), Unavailable> {
         && !geteuid().is_root()
     {
         return Err(Unavailable {
-            why: format!("'{name}' takes root: {why}"),
+            why: format!("'{name}' requires root: {why}"),
             remedy: "run tare as root".to_owned(),
         });
     }

@@ -56,7 +56,7 @@ pub enum LoadError {
     /// It was going until it was to end, and could not be ended in the time that there was.
     #[error("the load could not be ended in time, so what it did is not known: {why}")]
     NotEnded {
-        /// What came of that.
+        /// The result.
         why: Box<LoadError>,
     },
     /// The user asked to stop before it was going.

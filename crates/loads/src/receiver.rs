@@ -1,7 +1,7 @@
 //! From the driver's records to the facts of a cell.
 //!
-//! The lines may come over a pipe of their own, or out of a guest among those of the measured code: the two
-//! streams are numbered apart, so what is not the load's is skipped.
+//! The lines may come over their own pipe, or out of a guest among those of the measured code:
+//! the two streams are numbered apart, so what is not the load's is skipped.
 
 use tare_results::model::{self, Achieved, LeftTool, LoadPhase, LoadPlace};
 use tare_wire::PROTOCOL;
@@ -44,7 +44,7 @@ impl LoadReceiver {
         }
     }
 
-    /// Tells whether the load does its full work.
+    /// Returns whether the load does its full work.
     pub(crate) fn is_going(&self) -> bool {
         self.going
     }
@@ -106,7 +106,7 @@ impl LoadReceiver {
                     ns: it.ns,
                 });
             }
-            Record::Left(it) => self.left.push(LeftTool {
+            Record::Leftovers(it) => self.left.push(LeftTool {
                 tool: it.tool.to_owned(),
                 pid: it.pid,
                 phase: it.phase,
@@ -125,7 +125,7 @@ impl LoadReceiver {
                     self.note(LoadError::Lost { due });
                 }
             }
-            // Of the measured code, which has a stream of its own.
+            // Of the measured code, which has its own stream.
             _ => {
                 let due = self.next - 1;
                 self.note(LoadError::Lost { due });

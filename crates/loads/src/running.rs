@@ -1,4 +1,4 @@
-//! A load that runs beside the measured code.
+//! A load that runs next to the measured code.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,8 @@ use tare_wire::cpus::Cpus as Measured;
 use crate::error::LoadError;
 use crate::receiver::LoadReceiver;
 
-/// How long a load may take until it is going: the longest is to write the tree of files on a slow disk.
+/// How long a load may take until it is going: the longest is to write the tree of files on a slow
+/// disk.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long its driver may take to end all tools: longer than the driver's own limits.
@@ -27,7 +28,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(70);
 /// A running load. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
-    /// Waits to be told when the first phase begins.
+    /// Waits for the time at which the first phase begins.
     told: Option<ChildStdin>,
     // Before the folder: a tool that still writes would refill it.
     child: OwnedChild,
@@ -37,12 +38,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a load by the agent, and waits until it is going; one with phases, until it is ready and waits for
-    /// [`Running::begin`]. `measured` are the CPUs that a load on `others` leaves out.
+    /// Starts a load by the agent, and waits until it is going; one with phases, until it is ready
+    /// and waits for [`Running::begin`]. `measured` are the CPUs that a load on `others` leaves
+    /// out.
     ///
     /// # Errors
     ///
-    /// Returns [`LoadError`] if it can't run, as its driver says, or the user asked to stop; nothing is left running then.
+    /// Returns [`LoadError`] if it can't run, as its driver says, or the user asked to stop;
+    /// nothing is left running then.
     pub fn start(
         load: &Schedule,
         agent: &Path,
@@ -79,7 +82,8 @@ impl Running {
         Ok(running)
     }
 
-    /// Tells when the first phase begins, CLOCK_MONOTONIC in ns. Does nothing if the load has no phases, or was told before.
+    /// Tells when the first phase begins, CLOCK_MONOTONIC in ns. Does nothing if the load has no
+    /// phases, or has its time already.
     ///
     /// # Errors
     ///
@@ -91,7 +95,7 @@ impl Running {
         Ok(told.write_all(origin_line(origin_ns).as_bytes())?)
     }
 
-    /// Lists the processes of the load, if it is in a control group of its own.
+    /// Lists the processes of the load, if it has its own control group.
     #[must_use]
     pub fn processes(&self) -> Option<Vec<u32>> {
         self.group.as_ref().map(OwnedCgroup::procs)
@@ -103,12 +107,14 @@ impl Running {
         self.child.pid()
     }
 
-    /// Ends the load and returns what it did. What the kernel does not let be killed, as the driver told, is left to the
-    /// guard, which tries again when it is closed and keeps its journal for `tare clean` if that fails.
+    /// Ends the load and returns what it did. Processes that the kernel does not let be killed, as the driver
+    /// told, is left to the guard, which tries again when it is closed and keeps its journal for
+    /// `tare clean` if that fails.
     ///
     /// # Errors
     ///
-    /// Returns [`LoadError`] if it had ended before; [`LoadError::NotEnded`] if it was going and can't be ended.
+    /// Returns [`LoadError`] if it had ended before; [`LoadError::NotEnded`] if it was going and
+    /// can't be ended.
     pub fn stop(mut self) -> Result<model::Load, LoadError> {
         let was_going = self.child.try_wait()?.is_none();
         self.end().map_err(|error| match error {
@@ -165,11 +171,13 @@ impl Running {
     }
 }
 
-/// Makes a control group for the load, where that is allowed and changes nothing: from it nothing can get lost.
+/// Makes a control group for the load, where that is allowed and changes nothing: from it nothing
+/// can get lost.
 ///
-/// A group with the `cpu` controller would be scheduled as one task: 2,400 processes of hackbench would get half of a CPU
-/// from the workload, not nearly all of it. In version 1 the group is in the hierarchy of `pids` alone; in version 2 it is
-/// made only if its parent does not hand `cpu` down.
+/// A group with the `cpu` controller would be scheduled as one task: 2,400 processes of hackbench
+/// would get half of a CPU from the workload, not nearly all of it. In version 1 the group is in
+/// the hierarchy of `pids` alone; in version 2 it is made only if its parent does not hand `cpu`
+/// down.
 fn own_group(guard: &Guard) -> Option<OwnedCgroup> {
     const CONTROLLER: &str = "pids";
     let group = guard.cgroup("load", &[CONTROLLER]).ok()?;

@@ -1,4 +1,5 @@
-//! Loads beside the measured code, by the real driver and the real tools: nothing is left of them, however they end.
+//! Loads next to the measured code, by the real driver and the real tools: nothing is left of them,
+//! however they end.
 
 use std::fs;
 use std::path::PathBuf;
@@ -270,7 +271,7 @@ fn a_load_that_dies_on_the_way_is_told_at_the_end() {
     let guard = bench.guard();
     let running = bench.start(&load, &guard).unwrap();
     fs::write(&sign, "").unwrap();
-    // What has ended is not marked, though its parent has not waited for it yet.
+    // A process that has ended is not marked, though its parent has not waited for it yet.
     wait_for("the driver's end", || marked(&guard).is_empty());
     let error = running.stop().unwrap_err().to_string();
     assert!(error.contains("ended by itself with status 3"), "{error}");

@@ -8,7 +8,7 @@ use std::io;
 pub enum NetworkError {
     /// The kernel makes no network namespace.
     #[error(
-        "no network namespace: {0}; it takes root (CAP_SYS_ADMIN) and a kernel with CONFIG_NET_NS"
+        "no network namespace: {0}; it requires root (CAP_SYS_ADMIN) and a kernel with CONFIG_NET_NS"
     )]
     Namespace(#[source] io::Error),
 
@@ -18,12 +18,12 @@ pub enum NetworkError {
 
     /// A device can't be made.
     #[error(
-        "ip {words}: {said}; a TAP network takes root, /dev/net/tun, and a kernel with bridges and veth"
+        "ip {words}: {said}; a TAP network requires root, /dev/net/tun, and a kernel with bridges and veth"
     )]
     Device {
-        /// What was asked for.
+        /// The words of the command.
         words: String,
-        /// What it answered.
+        /// Its output.
         said: String,
     },
 

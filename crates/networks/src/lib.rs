@@ -1,13 +1,14 @@
 //! Networks for guests, which nobody reaches from beyond this machine.
 //!
-//! * [`UserNetwork`]: QEMU's user-mode network. It needs no root: ports of 127.0.0.1 are forwarded to the guest, and what the guest sends
-//!   elsewhere is sent on as if QEMU's user had.
-//! * [`TapNetwork`]: a TAP device, a bridge and a pair of virtual Ethernet devices between two network namespaces, one for the hypervisor and one
-//!   for clients. It takes root, and `ip` of iproute2.
+//! * [`UserNetwork`]: QEMU's user-mode network. It needs no root: ports of 127.0.0.1 are forwarded
+//!   to the guest, and what the guest sends elsewhere is sent on as if QEMU's user had.
+//! * [`TapNetwork`]: a TAP device, a bridge and a pair of virtual Ethernet devices between two
+//!   network namespaces, one for the hypervisor and one for clients. It requires root, and `ip` of
+//!   iproute2.
 //! * [`NetworkNamespace`]: what the second is made of.
 //!
-//! Nothing of them has to be removed: the kernel ends a namespace, and the devices in it, with the last one who holds it, also after
-//! `kill -9`.
+//! Nothing of them has to be removed: the kernel ends a namespace, and the devices in it, with the
+//! last one who holds it, also after `kill -9`.
 
 mod error;
 mod namespace;

@@ -1,4 +1,4 @@
-//! A network of its own for some threads and commands.
+//! A separate network for some threads and commands.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ impl NetworkNamespace {
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Namespace`] if the kernel refuses: it takes root.
+    /// [`NetworkError::Namespace`] if the kernel refuses: it requires root.
     pub fn new() -> Result<Self, NetworkError> {
         let make = || {
             // SAFETY: the flag changes the network of this thread alone, which does nothing else.
@@ -35,7 +35,8 @@ impl NetworkNamespace {
         })
     }
 
-    /// Moves the calling thread into it, for the rest of its life. Sockets that it has already stay where they are.
+    /// Moves the calling thread into it, for the rest of its life. Sockets that it has already stay
+    /// where they are.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl NetworkNamespace {
         })
     }
 
-    /// Makes a command start in it. A refusal is told when the command is spawned.
+    /// Makes a command start in it. A refusal is reported when the command is spawned.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! A guest's card in a network of its own, beside clients in theirs.
+//! A guest's card in its own network, and clients in theirs.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
 
 use crate::{NetworkError, NetworkNamespace};
 
-/// The guest's side: the card's device and the way to the clients, on one bridge. No device of it has an address of its own, or says
-/// something by itself.
+/// The guest's side: the card's device and the way to the clients, on one bridge. No device of it
+/// has its own address, or sends anything by itself.
 const GUEST_DEVICES: [&str; 9] = [
     "link set dev lo up",
     "link add bridge0 type bridge stp_state 0 mcast_snooping 0",
@@ -27,8 +27,8 @@ const CLIENT_DEVICES: [&str; 4] = [
     "link set dev eth0 up",
 ];
 
-/// A network of a guest and its clients: the hypervisor runs in one namespace and clients in another, with a bridge and a pair of
-/// virtual Ethernet devices between them.
+/// A network of a guest and its clients: the hypervisor runs in one namespace and clients in
+/// another, with a bridge and a pair of virtual Ethernet devices between them.
 #[derive(Debug)]
 pub struct TapNetwork {
     /// Where the hypervisor runs.

@@ -7,8 +7,8 @@ use crate::NetworkError;
 
 /// QEMU's user-mode network, with ports of 127.0.0.1 that are forwarded to the guest.
 ///
-/// What the guest itself asks for is sent on as if this process had asked: QEMU's `restrict=on` would keep it in, but loses the
-/// answers to forwarded datagrams, too.
+/// Requests of the guest are forwarded as if this process had sent them: QEMU's `restrict=on`
+/// would keep it in, but loses the answers to forwarded datagrams, too.
 #[derive(Debug, Clone)]
 pub struct UserNetwork {
     forwards: Vec<(u16, u16)>,
@@ -17,7 +17,8 @@ pub struct UserNetwork {
 impl UserNetwork {
     /// Finds a free port, by UDP as well as TCP, for each of these ports of a guest.
     ///
-    /// Another program can take one before QEMU does: then QEMU ends at once and says so, and a new network is worth a try.
+    /// Another program can take one before QEMU does: then QEMU ends at once and says so, and a new
+    /// network is worth a try.
     ///
     /// # Errors
     ///

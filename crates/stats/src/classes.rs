@@ -1,11 +1,12 @@
 //! The classes in which kot-2019 counts delays.
 //!
-//! The study counts delays in four classes by size and gives each class's mean. A class of which a recording
-//! threshold hides some has no count here.
+//! The study counts delays in four classes by size and gives each class's mean. A class of which a
+//! recording threshold hides some has no count here.
 
 use crate::delays::DelayTally;
 
-/// The lower bounds of classes of delays, rising: each class ends at the next one's, the last has no end.
+/// The lower bounds of classes of delays, rising: each class ends at the next one's, the last has
+/// no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayClasses([u64; 4]);
 
@@ -21,7 +22,8 @@ pub struct DelayClass {
 }
 
 impl DelayClasses {
-    /// Returns the classes of kot-2019: A (150, 400], B (400, 2,000], C (2,000, 6,000], D above 6,000 cycles.
+    /// Returns the classes of kot-2019: A (150, 400], B (400, 2,000], C (2,000, 6,000], D above
+    /// 6,000 cycles.
     ///
     /// They were set on a machine whose TSC runs at 2.2 GHz.
     pub fn kot_2019() -> Self {
@@ -44,7 +46,8 @@ impl DelayClasses {
 pub struct ClassRow {
     /// Which delays are counted.
     pub class: DelayClass,
-    /// How many there were and how long; `None` unless all of them were recorded, since 0 would read as "no delays".
+    /// How many there were and how long; `None` unless all of them were recorded, since 0 would
+    /// read as "no delays".
     pub delays: Option<DelayTally>,
 }
 

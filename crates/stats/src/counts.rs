@@ -88,7 +88,7 @@ impl Counts {
         self.pairs.iter().copied()
     }
 
-    /// Says whether there are no samples.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -115,8 +115,8 @@ impl Counts {
 
     /// Returns number, mean and standard deviation of the population, or `None` without samples.
     ///
-    /// The sum of the squared distances from a whole number next to the mean is exact: squares of 128
-    /// bits times counts of 64 are added up in two halves, and rounded once.
+    /// The sum of the squared distances from a whole number next to the mean is exact: squares of
+    /// 128 bits times counts of 64 are added up in two halves, and rounded once.
     pub fn moments(&self) -> Option<Moments> {
         const HALF: f64 = (1_u128 << 64) as f64;
         let pivot = nearest_to_mean(self.tally);

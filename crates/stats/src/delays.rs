@@ -97,7 +97,8 @@ impl<'a> Delays<'a> {
         classes.iter().map(row).collect()
     }
 
-    /// Returns the share of execution time in delays above `limit` cycles; `None` unless all of them were recorded.
+    /// Returns the share of execution time in delays above `limit` cycles; `None` unless all of
+    /// them were recorded.
     ///
     /// The sum of those delays over the sum of all cycles. kot-2019 takes the limits 400 and 2,000.
     pub fn share_above(&self, limit: u64) -> Option<DelayShare> {
@@ -128,10 +129,10 @@ impl<'a> Delays<'a> {
     }
 }
 
-/// What a recording holds and what it left out.
+/// The contents of a recording, and the samples that it left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recording {
-    /// What an undisturbed sample lasts, in cycles: the mean of the run, or the typical iteration.
+    /// The duration of an undisturbed sample, in cycles: the mean of the run, or the typical iteration.
     pub base_cycles: f64,
     /// The smallest value that is recorded, in cycles: a workload that records "at or above T"
     /// gives T, one that records "above T" gives T + 1.

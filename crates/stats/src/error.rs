@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-/// What is wrong, where, and what to do.
+/// A problem, its place, and the remedy.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StatsError {
     /// The histogram would hold more than 2^64 − 1 samples.
@@ -35,9 +35,9 @@ pub enum StatsError {
     /// There are too few values for the method.
     #[error("{method} needs at least {needed} {unit}, there are {got}: measure more of them")]
     TooFew {
-        /// What was to be computed.
+        /// The figure to compute.
         method: &'static str,
-        /// What is counted: samples, blocks, rows.
+        /// The things that are counted: samples, blocks, rows.
         unit: &'static str,
         /// The least that the method can work with.
         needed: u64,
@@ -60,9 +60,9 @@ pub enum StatsError {
     Number {
         /// Which input.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         given: f64,
-        /// What it must be.
+        /// The valid values.
         allowed: &'static str,
     },
 
@@ -98,7 +98,7 @@ pub enum StatsError {
     Trace {
         /// The offending gap, counted from 0.
         position: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 

@@ -1,30 +1,36 @@
 //! Two groups of invocations against each other, by all of their figures at once.
 //!
-//! Runs of one invocation share their minute: what else the host did, where memory lay, how warm it was. They say
-//! how one run of that minute would differ from another, not how the system would tomorrow. So the unit of a comparison
-//! is the invocation, with one value for each figure, and both groups should be taken in alternation: what changes slowly
-//! then meets both, and what comes in bursts hits either by chance.
+//! Runs of one invocation share their minute: what else the host did, where memory lay, how warm it
+//! was. They say how one run of that minute would differ from another, not how the system would
+//! tomorrow. So the unit of a comparison is the invocation, with one value for each figure, and
+//! both groups should be taken in alternation: what changes slowly then meets both, and what comes
+//! in bursts hits either by chance.
 //!
 //! # The test
 //!
-//! If the groups do not differ, any division of the invocations into groups of these sizes was as likely as the one that
-//! happened. The p-value is the share of divisions whose statistic is at least as large: exact for few invocations, of
-//! any distribution. A division moves an invocation with all of its figures, so figures that rise and fall together
-//! are taken as what they are, one piece of evidence; the p-value of a figure is adjusted by the greatest statistic
-//! of all figures that differ no more than it does (P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing, 1993,
-//! algorithm 4.1 with max T; Y. Ge, S. Dudoit and T. P. Speed, Resampling-based multiple testing for microarray data analysis,
-//! TEST 12, 2003). Calling those at most α a difference is wrong anywhere in the table with a probability of at most α. Above
-//! [`MOST_DIVISIONS`] so many are drawn, the one that happened among them (B. Phipson and G. K. Smyth, Permutation p-values
-//! should never be zero, Statistical Applications in Genetics and Molecular Biology 9, 2010).
+//! If the groups do not differ, any division of the invocations into groups of these sizes was as
+//! likely as the one that happened. The p-value is the share of divisions whose statistic is at
+//! least as large: exact for few invocations, of any distribution. A division moves an invocation
+//! with all of its figures, so figures that rise and fall together are taken as what they are, one
+//! piece of evidence; the p-value of a figure is adjusted by the greatest statistic of all figures
+//! that differ no more than it does (P. H. Westfall and S. S. Young, Resampling-Based Multiple
+//! Testing, 1993, algorithm 4.1 with max T; Y. Ge, S. Dudoit and T. P. Speed, Resampling-based
+//! multiple testing for microarray data analysis, TEST 12, 2003). Calling those at most α a
+//! difference is wrong anywhere in the table with a probability of at most α. Above
+//! [`MOST_DIVISIONS`] that many are drawn, the one that happened among them (B. Phipson and G. K.
+//! Smyth, Permutation p-values should never be zero, Statistical Applications in Genetics and
+//! Molecular Biology 9, 2010).
 //!
-//! The statistic is the difference of means over the standard deviation of all values, which orders divisions as
-//! Student's t does. Of N values the ⌊N/12⌋ lowest and the as many highest count as their neighbours (Winsorized t: W. J. Dixon
-//! and J. W. Tukey, Technometrics 10, 1968), so that one wild invocation of twelve doesn't hide what the others show.
+//! The statistic is the difference of means over the standard deviation of all values, which orders
+//! divisions as Student's t does. Of N values the ⌊N/12⌋ lowest and the as many highest count as
+//! their neighbours (Winsorized t: W. J. Dixon and J. W. Tukey, Technometrics 10, 1968), so that
+//! one wild invocation of twelve doesn't hide what the others show.
 //!
 //! # Why this statistic
 //!
-//! Of 400 simulated tables of 6 against 6 invocations, with 10 figures of latencies that correlate with 0.8, one of them shifted
-//! by the greater of 20 % and three standard deviations, these per cent were found at 5 %:
+//! Of 400 simulated tables of 6 against 6 invocations, with 10 figures of latencies that correlate
+//! with 0.8, one of them shifted by the greater of 20 % and three standard deviations, these per
+//! cent were found at 5 %:
 //!
 //! | statistic | quiet, one noisy figure | quiet, of 40 independent ones | 20 %, one of twenty invocations in a burst | alarms without a shift |
 //! |---|---|---|---|---|
@@ -34,15 +40,17 @@
 //! | Winsorized by 2 of 12 | 93 | 69 | 82 | 5.0 |
 //! | ranks (Mann and Whitney's U) | 88 | 0 | 70 | 4.0 |
 //!
-//! Ranks can't tell a shift by ten standard deviations from one that just separates the groups, so among many figures
-//! chance always has as extreme ones; Holm's correction finds nothing among more than 23, as no p-value of 6 against 6 is below
-//! 2/924. Logarithms gain nothing and don't exist for a share of 0.
+//! Ranks can't tell a shift by ten standard deviations from one that just separates the groups, so
+//! among many figures chance always has as extreme ones; Holm's correction finds nothing among more
+//! than 23, as no p-value of 6 against 6 is below 2/924. Logarithms gain nothing and don't exist
+//! for a share of 0.
 //!
 //! # How large
 //!
-//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (see [`shift()`](crate::shift())), also relative
-//! where all values are above 0: then it is that of the logarithms. It holds for a figure by itself, so a figure whose
-//! interval leaves out 0 need not differ once all figures are considered.
+//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (see
+//! [`shift()`](crate::shift())), also relative where all values are above 0: then it is that of the
+//! logarithms. It holds for a figure by itself, so a figure whose interval leaves out 0 need not
+//! differ once all figures are considered.
 
 use fastrand::Rng;
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -55,7 +63,8 @@ use crate::shift::{differences, divisions, shift};
 /// The number of divisions up to which all are tried: 8 against 8 invocations have 12,870.
 pub const MOST_DIVISIONS: usize = 20_000;
 
-/// Two divisions with statistics this near to each other are equally extreme; rounding may part them.
+/// Two divisions with statistics this near to each other are equally extreme; rounding may part
+/// them.
 const ROUNDING: f64 = 1e-9;
 
 /// One figure of two groups.
@@ -84,7 +93,7 @@ pub struct Shift {
     pub interval: Result<Interval, NoInterval>,
 }
 
-/// How often a machine that is compared with itself is said to differ.
+/// How often a machine that is compared with itself is found to differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FalseAlarms {
     /// Comparisons with any alarm, as a share of all.
@@ -96,8 +105,8 @@ pub struct FalseAlarms {
 }
 
 impl Difference {
-    /// Says whether the groups differ in this figure, with a probability of at most `significance` that any figure of the
-    /// table is wrongly said to.
+    /// Returns whether the groups differ in this figure, with a probability of at most
+    /// `significance` that any figure of the table is wrongly said to.
     #[must_use]
     pub fn differs(&self, significance: f64) -> bool {
         self.adjusted_p_value <= significance
@@ -106,15 +115,17 @@ impl Difference {
 
 /// Compares two groups of invocations by all rows together.
 ///
-/// A row holds one figure: its value in each invocation of BASE, and in each of NEW. The invocations are the same, in the
-/// same order, in all rows. The seed decides which divisions are drawn where there are too many to try all.
+/// A row holds one figure: its value in each invocation of BASE, and in each of NEW. The
+/// invocations are the same, in the same order, in all rows. The seed decides which divisions are
+/// drawn where there are too many to try all.
 ///
-/// The values may be those of the runs of two single invocations; what differs is then told of these two only.
+/// The values may be those of the runs of two single invocations; what differs is then told of
+/// these two only.
 ///
 /// # Errors
 ///
-/// [`StatsError::TooFew`] if a group is empty, [`StatsError::Rows`] if rows hold different numbers of invocations,
-/// [`StatsError::Number`] if a value is infinite or not a number.
+/// [`StatsError::TooFew`] if a group is empty, [`StatsError::Rows`] if rows hold different numbers
+/// of invocations, [`StatsError::Number`] if a value is infinite or not a number.
 pub fn compare_groups(
     rows: &[(Vec<f64>, Vec<f64>)],
     level: Level,
@@ -152,7 +163,8 @@ pub fn compare_groups(
 
 /// Returns the rate of false alarms among comparisons of a machine with itself.
 ///
-/// The interval is exact (C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26, 1934).
+/// The interval is exact (C. J. Clopper and E. S. Pearson, The use of confidence or fiducial
+/// limits, Biometrika 26, 1934).
 ///
 /// # Errors
 ///
@@ -188,8 +200,8 @@ pub fn false_alarms(
     })
 }
 
-/// Returns the values of both groups, Winsorized, less their mean and over the root of their sum of squares; all 0 if
-/// they are equal.
+/// Returns the values of both groups, Winsorized, less their mean and over the root of their sum of
+/// squares; all 0 if they are equal.
 fn scores(base: &[f64], new: &[f64]) -> Vec<f64> {
     let mut all = [base, new].concat();
     let mut sorted = all.clone();
@@ -209,7 +221,8 @@ fn scores(base: &[f64], new: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the p-value of each row by itself, and adjusted over all; the first `chosen` scores are those of BASE.
+/// Returns the p-value of each row by itself, and adjusted over all; the first `chosen` scores are
+/// those of BASE.
 fn p_values(rows: &[Vec<f64>], chosen: usize, seed: u64) -> Vec<(f64, f64)> {
     // All scores of a row sum up to 0, so those of one group say it all.
     let statistic = |row: &[f64], group: &[usize]| group.iter().map(|&i| row[i]).sum::<f64>().abs();
@@ -240,8 +253,8 @@ fn p_values(rows: &[Vec<f64>], chosen: usize, seed: u64) -> Vec<(f64, f64)> {
     found
 }
 
-/// Calls a function with the first group of each division of `all` invocations; of [`MOST_DIVISIONS`] drawn ones and
-/// the one that happened, if there are more.
+/// Calls a function with the first group of each division of `all` invocations; of
+/// [`MOST_DIVISIONS`] drawn ones and the one that happened, if there are more.
 fn for_each_division(all: usize, chosen: usize, seed: u64, mut of: impl FnMut(&[usize])) {
     let mut group: Vec<usize> = (0..chosen).collect();
     if divisions(all as u64, chosen as u64) > MOST_DIVISIONS as f64 {
@@ -406,7 +419,8 @@ mod tests {
 
     #[test]
     fn drawn_divisions_say_what_all_do() {
-        // Among evenly spaced values means order divisions as ranks do, but for one Winsorized value at each end.
+        // Among evenly spaced values means order divisions as ranks do, but for one Winsorized
+        // value at each end.
         let base = [0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 9.0, 10.0, 12.0];
         let new = [4.0, 6.0, 8.0, 11.0, 13.0, 14.0, 15.0, 16.0, 17.0];
         let drawn = compared(&[(base.to_vec(), new.to_vec())])[0].p_value;

@@ -1,9 +1,10 @@
-//! Confidence intervals: what they are, and those of a mean by the normal and by Student's distribution.
+//! Confidence intervals: what they are, and those of a mean by the normal and by Student's
+//! distribution.
 //!
 //! Samples of one run follow each other within microseconds and share every slow influence: heat,
-//! neighbours, where memory happens to lie. They are not independent, and an interval computed as if
-//! they were shrinks with √n towards a value that the next run will not repeat. So every interval takes
-//! one value per run, by the rule of [`over_runs`](crate::over_runs()).
+//! neighbours, where memory happens to lie. They are not independent, and an interval computed as
+//! if they were shrinks with √n towards a value that the next run will not repeat. So every
+//! interval takes one value per run, by the rule of [`over_runs`](crate::over_runs()).
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -28,8 +29,8 @@ pub enum Method {
         /// Number of runs or blocks.
         runs: u64,
     },
-    /// Hodges and Lehmann's shift between two sets of values of blocks or runs, within order statistics
-    /// of their differences.
+    /// Hodges and Lehmann's shift between two sets of values of blocks or runs, within order
+    /// statistics of their differences.
     Shift {
         /// Number of blocks or runs of the first set.
         first: u64,

@@ -1,26 +1,32 @@
 //! The levels of a memory hierarchy, read off a curve of latencies by working set.
 //!
-//! As long as a working set fits into a level, its latency does not depend on its size; beyond, it rises. Both axes are logarithmic. At
-//! each point, the slope of the points before it is compared with that of the points behind it; where the slope grows most, within an octave on
-//! either side, and the curve is higher by a quarter an octave later, a level begins to overflow. The curve is first freed of single
-//! outliers (a median of three), and made to rise only (isotonic regression, Barlow et al., 1972), since a larger working set is never faster.
+//! As long as a working set fits into a level, its latency does not depend on its size; beyond, it
+//! rises. Both axes are logarithmic. At each point, the slope of the points before it is compared
+//! with that of the points behind it; where the slope grows most, within an octave on either side,
+//! and the curve is higher by a quarter an octave later, a level begins to overflow. The curve is
+//! first freed of single outliers (a median of three), and made to rise only (isotonic regression,
+//! Barlow et al., 1972), since a larger working set is never faster.
 //!
-//! Where a level begins to overflow is its capacity only if a line may lie anywhere in it. Pages that lie at random in a cache that is indexed by
-//! physical addresses overflow some of its sets long before all are full (Gonzalez-Dominguez et al., "Servet", IPDPS 2010); so a capacity is read off where
-//! a third of all loads miss the level. For a cache of eight ways that replaces the oldest line that is 0.82 times
-//! the capacity with pages at random, 1.0 to 1.1 times without; for one that replaces at random 1.21 times.
+//! Where a level begins to overflow is its capacity only if a line may lie anywhere in it. Pages
+//! that lie at random in a cache that is indexed by physical addresses overflow some of its sets
+//! long before all are full (Gonzalez-Dominguez et al., "Servet", IPDPS 2010); so a capacity is
+//! read off where a third of all loads miss the level. For a cache of eight ways that replaces the
+//! oldest line that is 0.82 times the capacity with pages at random, 1.0 to 1.1 times without; for
+//! one that replaces at random 1.21 times.
 //!
 //! # What it can't tell
 //!
-//! Levels whose capacities are less than an octave and a half apart, or whose latencies differ by less than a quarter, are one. A curve must
-//! begin below the capacity of the first level, and go on for an octave behind the last one.
+//! Levels whose capacities are less than an octave and a half apart, or whose latencies differ by
+//! less than a quarter, are one. A curve must begin below the capacity of the first level, and go
+//! on for an octave behind the last one.
 
 /// A level: how large it is, and what it costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryLevel {
     /// How much it holds; `None` for the last level, whose end is not seen.
     pub capacity: Option<f64>,
-    /// Latency of a working set that it holds: the median over the upper half of its sizes, on a logarithmic scale.
+    /// Latency of a working set that it holds: the median over the upper half of its sizes, on a
+    /// logarithmic scale.
     pub latency: f64,
 }
 
@@ -39,8 +45,9 @@ const BEFORE: f64 = 0.8 * std::f64::consts::LN_2;
 /// How far those behind reach.
 const BEHIND: f64 = 0.55 * std::f64::consts::LN_2;
 
-/// Finds the levels of a curve of (working set, latency), by rising working set, from the fastest to the slowest. A curve of fewer than
-/// eight points, or with values that are not above 0, has none.
+/// Finds the levels of a curve of (working set, latency), by rising working set, from the fastest
+/// to the slowest. A curve of fewer than eight points, or with values that are not above 0, has
+/// none.
 #[must_use]
 pub fn memory_levels(curve: &[(f64, f64)]) -> Vec<MemoryLevel> {
     let is_usable = curve.iter().all(|(size, ns)| *size > 0.0 && *ns > 0.0)
@@ -143,7 +150,8 @@ fn slope<'a>(points: impl Iterator<Item = &'a (f64, f64)> + Clone) -> Option<f64
     (count >= 2.0 && spread > 0.0).then(|| both / spread)
 }
 
-/// Returns the last point of a level near a kink: where the rise is steep, the slope behind the point before it is the same.
+/// Returns the last point of a level near a kink: where the rise is steep, the slope behind the
+/// point before it is the same.
 fn last_level_point(curve: &[(f64, f64)], at: usize) -> usize {
     /// By how much a point may be above the kink that is still of the level.
     const LEVEL: f64 = 1.08;
@@ -154,7 +162,7 @@ fn last_level_point(curve: &[(f64, f64)], at: usize) -> usize {
     at + near.count() - 1
 }
 
-/// Says whether a curve is a quarter higher an octave and a half behind a point.
+/// Returns whether a curve is a quarter higher an octave and a half behind a point.
 fn rises(curve: &[(f64, f64)], at: usize) -> bool {
     let (here, level) = curve[at];
     let behind = curve[at..].iter().filter(|(x, _)| x - here <= FAR);
@@ -162,7 +170,7 @@ fn rises(curve: &[(f64, f64)], at: usize) -> bool {
     highest - level >= RISE.ln()
 }
 
-/// Says whether a curve goes on long enough behind a point to say that it rises for good.
+/// Returns whether a curve goes on long enough behind a point to say that it rises for good.
 fn goes_on(curve: &[(f64, f64)], at: usize) -> bool {
     curve[curve.len() - 1].0 - curve[at].0 >= BEHIND
 }
@@ -201,15 +209,17 @@ mod tests {
     /// How a cache takes a cycle that is larger than it.
     #[derive(Clone, Copy)]
     enum Cache {
-        /// It replaces any line: one that is not hit stays with the probability exp(-misses / lines).
+        /// It replaces any line: one that is not hit stays with the probability exp(-misses /
+        /// lines).
         Random,
         /// It replaces the oldest one, nearly.
         Oldest,
-        /// It replaces the oldest one of eight ways, and pages lie at random: how many meet in a set is Poisson's.
+        /// It replaces the oldest one of eight ways, and pages lie at random: how many meet in a
+        /// set is Poisson's.
         Pages,
     }
 
-    /// Returns the share of loads that hit, of a working set of so many times the capacity.
+    /// Returns the share of loads that hit, of a working set of this multiple of the capacity.
     fn hits(cache: Cache, times: f64) -> f64 {
         match cache {
             Cache::Random if times <= 1.0 => 1.0,
@@ -254,7 +264,8 @@ mod tests {
         let (mut right, mut all) = (0, 0);
         for round in 0..1_000 {
             let count = 2 + round % 3;
-            // Capacities on the grid, at least three octaves apart; latencies that grow by 2.5 to 6 times.
+            // Capacities on the grid, at least three octaves apart; latencies that grow by 2.5 to 6
+            // times.
             let mut capacity = 2_f64.powf(14.0 + (random.next() * 8.0).round() / 4.0);
             let mut ns = 0.8 + random.next();
             let mut levels = Vec::new();

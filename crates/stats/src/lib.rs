@@ -6,30 +6,31 @@
 //!
 //! # Tour
 //!
-//! **Samples** arrive as [`Counts`], the exact number of times that each duration occurred. Sums are
-//! integers; mean and standard deviation are rounded once, at the end ([`Moments`]). Where a workload
-//! keeps only sums of its undisturbed iterations, [`PowerSums`] does the same.
+//! **Samples** arrive as [`Counts`], the exact number of times that each duration occurred. Sums
+//! are integers; mean and standard deviation are rounded once, at the end ([`Moments`]). Where a
+//! workload keeps only sums of its undisturbed iterations, [`PowerSums`] does the same.
 //!
-//! **Quantiles** are exact fractions by nearest rank ([`Quantile`]). One that fewer than ten samples lie
-//! beyond is refused, with the number of samples that it needs ([`QuantileEstimate`]).
+//! **Quantiles** are exact fractions by nearest rank ([`Quantile`]). One that fewer than ten
+//! samples lie beyond is refused, with the number of samples that it needs ([`QuantileEstimate`]).
 //!
 //! **Delays** are what samples last beyond their run's mean ([`Delays`]); they are counted in the
-//! classes of kot-2019 ([`DelayClasses`]). A class that a recording threshold hides has no count, not
-//! even 0 ([`ClassRow`]).
+//! classes of kot-2019 ([`DelayClasses`]). A class that a recording threshold hides has no count,
+//! not even 0 ([`ClassRow`]).
 //!
-//! **Interruptions** of a spin are a [`Trace`]: the times from one to the next, and whether a clock is
-//! behind them ([`period`]).
+//! **Interruptions** of a spin are a [`Trace`]: the times from one to the next, and whether a clock
+//! is behind them ([`period`]).
 //!
-//! **Wake-ups** have a service latency each; what the missed activations between them waited follows from it
-//! ([`Response`]).
+//! **Wake-ups** have a service latency each; what the missed activations between them waited
+//! follows from it ([`Response`]).
 //!
-//! **Over runs**, the kind of a figure decides how runs are put together and which interval that has, or how many runs one
-//! needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]).
+//! **Over runs**, the kind of a figure decides how runs are put together and which interval that
+//! has, or how many runs one needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]).
 //!
-//! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]). [`false_alarms`] says how far to
-//! believe them on a machine.
+//! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]).
+//! [`false_alarms`] says how far to believe them on a machine.
 //!
-//! **Curves** of latencies by working set show the levels of a memory hierarchy ([`memory_levels`]).
+//! **Curves** of latencies by working set show the levels of a memory hierarchy
+//! ([`memory_levels`]).
 //!
 //! **Pictures** get axis numbers ([`nice_ticks`], [`log_ticks`]).
 //!
@@ -39,18 +40,18 @@
 //! layout of one process, the temperature of one second, the neighbours of one moment, and each
 //! follows from the one before. An interval over single samples, mean ± z·sd/√n, says how well
 //! *this* run's mean is known, shrinks with every sample, and calls the next run's difference
-//! significant, whatever caused it. What a reader wants to know is whether they would find the same;
-//! only repetitions tell. So intervals take one value per run, or per long block of a single run
-//! where there is only one, and fewer than two give none at all.
+//! significant, whatever caused it. Readers want to know whether they would find the
+//! same; only repetitions tell. So intervals take one value per run, or per long block of a single
+//! run where there is only one, and fewer than two give none at all.
 //!
 //! # What these methods cannot tell
 //!
 //! - What is shorter than the timer's step, or below a recording threshold, is not in any figure.
 //! - A maximum is the largest of what was seen, never a bound. No distribution is fitted to tails.
-//! - Runs in a row share slow influences too; interleaving them with what they are compared to is the
-//!   experiment's task.
-//! - A clock among interruptions is reported only beyond chance; "none found" does not mean that there
-//!   is none ([`period`] says when).
+//! - Runs in a row share slow influences too; interleaving them with what they are compared to is
+//!   the experiment's task.
+//! - A clock among interruptions is reported only beyond chance; "none found" does not mean that
+//!   there is none ([`period`] says when).
 //! - The mean of a class of delays hides its spread; the counts are there to look.
 
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
 //! Mean and standard deviation from exact integer sums.
 //!
-//! A sum of squares in floating point loses the spread of long samples: near 10^9 cycles the squares
-//! need 60 bits before they are added up at all. Here every sum is an exact integer, taken about a
-//! pivot next to the mean, and rounding happens once, at the end.
+//! A sum of squares in floating point loses the spread of long samples: near 10^9 cycles the
+//! squares need 60 bits before they are added up at all. Here every sum is an exact integer, taken
+//! about a pivot next to the mean, and rounding happens once, at the end.
 
 use crate::error::StatsError;
 use crate::tally::Tally;
@@ -107,8 +107,8 @@ impl PowerSums {
 impl Moments {
     /// Finishes the moments, given the sum of the squared distances from [`nearest_to_mean`].
     ///
-    /// The variance is Σd²/n − δ² with δ = mean − pivot. With the pivot next to the mean |δ| ≤ ½, and
-    /// the subtraction cancels at most one bit: if at most half of the samples differ from the
+    /// The variance is Σd²/n − δ² with δ = mean − pivot. With the pivot next to the mean |δ| ≤ ½,
+    /// and the subtraction cancels at most one bit: if at most half of the samples differ from the
     /// pivot, Cauchy and Schwarz give δ² ≤ Σd²/2n; if more do, Σd²/n > ½ and δ² ≤ ¼.
     pub(crate) fn about(tally: Tally, squares: f64) -> Option<Self> {
         let mean = tally.mean()?;

@@ -1,20 +1,20 @@
 //! The median's interval by order statistics, for figures whose distribution nobody knows.
 //!
-//! A maximum or a tail quantile of a run is skewed, and its mean over a few runs follows the worst of them; an
-//! interval that assumes a normal distribution says little there. This one assumes only that runs are
-//! independent and alike.
+//! A maximum or a tail quantile of a run is skewed, and its mean over a few runs follows the worst
+//! of them; an interval that assumes a normal distribution says little there. This one assumes only
+//! that runs are independent and alike.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::interval::{Interval, Level, Method, median};
 
-/// Returns the median's interval by order statistics over one value per run or block, of which there are at least
-/// [`median_runs_needed`].
+/// Returns the median's interval by order statistics over one value per run or block, of which
+/// there are at least [`median_runs_needed`].
 ///
-/// The ends are the k-th value from either side, with the greatest k for which P(X < k) ≤ (1 − level)/2,
-/// X binomial with n trials and p = 1/2: the number of values on one side of the true median (David and Nagaraja,
-/// Order Statistics, 3rd ed., 2003, section 7.1). It holds the median at least as often as the level says, of any
-/// continuous distribution.
+/// The ends are the k-th value from either side, with the greatest k for which P(X < k) ≤ (1 −
+/// level)/2, X binomial with n trials and p = 1/2: the number of values on one side of the true
+/// median (David and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1). It holds the median
+/// at least as often as the level says, of any continuous distribution.
 pub(crate) fn ordered_median(run_values: &[f64], level: Level) -> Interval {
     let runs = run_values.len() as u64;
     let mut values = run_values.to_vec();
@@ -37,8 +37,9 @@ pub(crate) fn ordered_median(run_values: &[f64], level: Level) -> Interval {
 
 /// Returns how many runs an interval of the median needs at this level: 5 at 90 %, 6 at 95 %.
 ///
-/// The widest such interval goes from the smallest value to the largest. All n values are on one side of the true
-/// median with probability 2^(1−n), so below 1 − 2^(1−n) ≥ level no interval can keep its promise.
+/// The widest such interval goes from the smallest value to the largest. All n values are on one
+/// side of the true median with probability 2^(1−n), so below 1 − 2^(1−n) ≥ level no interval can
+/// keep its promise.
 pub(crate) fn median_runs_needed(level: Level) -> u64 {
     let enough = |runs: &u64| 0.5_f64.powi(*runs as i32 - 1) <= level.outside();
     (2..64).find(enough).unwrap_or(u64::MAX)

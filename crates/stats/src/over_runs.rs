@@ -1,4 +1,5 @@
-//! A figure over runs: the kind of the figure decides how runs are put together, and which interval it has.
+//! A figure over runs: the kind of the figure decides how runs are put together, and which interval
+//! it has.
 //!
 //! Headline and interval always belong to the same estimator:
 //!
@@ -13,21 +14,25 @@
 //!
 //! # Sums
 //!
-//! A share is a ratio of sums: time lost over all time. The mean of the runs' own shares is another figure
-//! wherever runs differ in length, and a run that holds a long delay is long for that very reason. With R = Σa / Σb, the
-//! standard error of R is s = √(k/(k−1) · Σ(a − R·b)²) / Σb (the linearised ratio estimator: W. G. Cochran, Sampling Techniques,
-//! 3rd ed., 1977, section 6.4). Where all b are equal this is the mean with its standard error.
+//! A share is a ratio of sums: time lost over all time. The mean of the runs' own shares is another
+//! figure wherever runs differ in length, and a run that holds a long delay is long for that very
+//! reason. With R = Σa / Σb, the standard error of R is s = √(k/(k−1) · Σ(a − R·b)²) / Σb (the
+//! linearised ratio estimator: W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4).
+//! Where all b are equal this is the mean with its standard error.
 //!
-//! On another scale g the interval is g⁻¹(g(R) ± t · s · g′(R)), by the delta method, with k − 1 degrees of freedom: R · e^±(t·s/R) for
-//! a rate, and for a share ln(R/(1−R)) ± t · s/(R·(1−R)), turned back (A. Agresti, Categorical Data Analysis, 3rd ed., 2013, sections 1.4
-//! and 16.1; N. Dean and M. Pagano, Evaluating confidence interval methods for binomial proportions in clustered surveys,
-//! Journal of Survey Statistics and Methodology 3, 2015). Neither can leave the bounds of its figure, and both are wider
-//! towards the side on which few long delays make it uncertain. The logarithm is taken of the figure over runs and not of each run, since a
-//! geometric mean hides the one run that was disturbed, and does not exist if one run has 0.
+//! On another scale g the interval is g⁻¹(g(R) ± t · s · g′(R)), by the delta method, with k − 1
+//! degrees of freedom: R · e^±(t·s/R) for a rate, and for a share ln(R/(1−R)) ± t · s/(R·(1−R)),
+//! turned back (A. Agresti, Categorical Data Analysis, 3rd ed., 2013, sections 1.4 and 16.1; N.
+//! Dean and M. Pagano, Evaluating confidence interval methods for binomial proportions in clustered
+//! surveys, Journal of Survey Statistics and Methodology 3, 2015). Neither can leave the bounds of
+//! its figure, and both are wider towards the side on which few long delays make it uncertain. The
+//! logarithm is taken of the figure over runs and not of each run, since a geometric mean hides the
+//! one run that was disturbed, and does not exist if one run has 0.
 //!
 //! # How often they hold the true value
 //!
-//! Of 20,000 intervals at 95 % each, over 3, 5, 6 and 12 runs (`tests/coverage.rs` repeats it with fewer):
+//! Of 20,000 intervals at 95 % each, over 3, 5, 6 and 12 runs (`tests/coverage.rs` repeats it with
+//! fewer):
 //!
 //! | runs whose shares are | plain t, % | logit scale, % |
 //! |---|---|---|
@@ -38,9 +43,9 @@
 //! | small, every second run stalled | 76, 80, 81, 81 | 83, 89, 89, 92 |
 //! | small, every tenth run stalled | 25, 37, 41, 57 | 26, 37, 41, 60 |
 //!
-//! The last row is what no method can mend: a stall that none of the runs has seen is in no figure of theirs. With two runs
-//! the second last row has 73 %, and an interval of Student's t is 13 standard errors wide to either side; hence the least of
-//! three.
+//! The last row is what no method can mend: a stall that none of the runs has seen is in no figure
+//! of theirs. With two runs the second last row has 73 %, and an interval of Student's t is 13
+//! standard errors wide to either side; hence the least of three.
 
 use thiserror::Error;
 
@@ -48,7 +53,8 @@ use crate::error::StatsError;
 use crate::interval::{Interval, Level, Method, Scale, enough, finite, median, student_t};
 use crate::ordered::{median_runs_needed, ordered_median};
 
-/// The least number of runs that an interval by Student's t is given for; the module says why not two.
+/// The least number of runs that an interval by Student's t is given for; the module says why not
+/// two.
 pub const STUDENT_RUNS: u64 = 3;
 
 /// The kind of a figure, which decides how runs are put together.
@@ -111,12 +117,13 @@ impl Kind {
 
 /// Puts the figures of runs together, or of long blocks of a single run.
 ///
-/// For a rate or share, the runs are taken to be equally long; else see [`rate_over_runs`] and [`share_over_runs`].
+/// For a rate or share, the runs are taken to be equally long; else see [`rate_over_runs`] and
+/// [`share_over_runs`].
 ///
 /// # Errors
 ///
-/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] if a value is not a finite number, a rate is below 0, or a share
-/// outside of 0 to 1.
+/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] if a value is not a finite number, a
+/// rate is below 0, or a share outside of 0 to 1.
 pub fn over_runs(kind: Kind, values: &[f64], level: Level) -> Result<OverRuns, StatsError> {
     let whole = || values.iter().map(|&value| (value, 1.0)).collect::<Vec<_>>();
     match kind {
@@ -137,8 +144,8 @@ pub fn over_runs(kind: Kind, values: &[f64], level: Level) -> Result<OverRuns, S
 ///
 /// # Errors
 ///
-/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] unless all numbers are finite, no part is below 0 or above its whole,
-/// and no whole is 0.
+/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] unless all numbers are finite, no
+/// part is below 0 or above its whole, and no whole is 0.
 pub fn share_over_runs(parts: &[(f64, f64)], level: Level) -> Result<OverRuns, StatsError> {
     for &(part, whole) in parts {
         within(
@@ -155,8 +162,8 @@ pub fn share_over_runs(parts: &[(f64, f64)], level: Level) -> Result<OverRuns, S
 ///
 /// # Errors
 ///
-/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] unless all numbers are finite, no first one is below 0, and all
-/// second ones are above 0.
+/// [`StatsError::TooFew`] without runs. [`StatsError::Number`] unless all numbers are finite, no
+/// first one is below 0, and all second ones are above 0.
 pub fn rate_over_runs(pairs: &[(f64, f64)], level: Level) -> Result<OverRuns, StatsError> {
     of_sums(Kind::Rate, Scale::Log, pairs, level)
 }
@@ -191,7 +198,7 @@ fn of_sums(
     let under: f64 = pairs.iter().map(|(_, under)| under).sum();
     let each: Vec<f64> = pairs.iter().map(|(over, under)| over / under).collect();
     let (lowest, highest) = ends(&each);
-    // Rounding may put it beside equal ones.
+    // Rounding may put it next to equal ones.
     let ratio = (over / under).clamp(lowest, highest);
     let squares: f64 = pairs.iter().map(|(a, b)| (a - ratio * b).powi(2)).sum();
     let error = (runs / (runs - 1.0) * squares).sqrt() / under;
@@ -226,7 +233,8 @@ fn put(
     }
 }
 
-/// Returns the interval by Student's t that is symmetric on a scale; `None` at the bounds of that scale.
+/// Returns the interval by Student's t that is symmetric on a scale; `None` at the bounds of that
+/// scale.
 fn student(estimate: f64, error: f64, runs: usize, scale: Scale, level: Level) -> Option<Interval> {
     let half = student_t(level, runs as f64 - 1.0) * error;
     let (low, high) = match scale {

@@ -7,17 +7,17 @@
 //!
 //! # Method
 //!
-//! 1. **Candidates.** At most one gap per tick counts, at least [`MIN_SHARE`] of the gaps must be on
-//!    the grid, and at least [`MIN_PRESENT`] of its ticks must be present. That confines P to between
-//!    one half and five times the mean distance, whatever the data. Differences to the next few
-//!    gaps are counted in logarithmic bins over that range and a little more; every peak is a
+//! 1. **Candidates.** At most one gap per tick counts, at least [`MIN_SHARE`] of the gaps must be
+//!    on the grid, and at least [`MIN_PRESENT`] of its ticks must be present. That confines P to
+//!    between one half and five times the mean distance, whatever the data. Differences to the next
+//!    few gaps are counted in logarithmic bins over that range and a little more; every peak is a
 //!    candidate.
-//! 2. **Refinement.** Gaps are compared with those about P, 2P, 4P, 8P … later. Each step measures P
-//!    twice as sharply, from all gaps at once, and a period that does not hold over longer and
+//! 2. **Refinement.** Gaps are compared with those about P, 2P, 4P, 8P … later. Each step measures
+//!    P twice as sharply, from all gaps at once, and a period that does not hold over longer and
 //!    longer distances dies here. Slow drift of one clock against the other (NTP) is inside the
 //!    tolerance of P/16.
-//! 3. **Grid.** All starts are folded by P; the phase with the most ticks present is the grid's, least
-//!    squares then fit φ and P to them, in windows from P/16 down to P/1024, and the fit with
+//! 3. **Grid.** All starts are folded by P; the phase with the most ticks present is the grid's,
+//!    least squares then fit φ and P to them, in windows from P/16 down to P/1024, and the fit with
 //!    the strongest evidence is taken. At last the window is opened as far as late ticks need it.
 //! 4. **Evidence.** Arrivals that know nothing of the grid hit a tick's window of width 2w with
 //!    probability at most h = n·2w/T, bursts less. H hits of M ticks then have at most the
@@ -25,19 +25,19 @@
 //!    could have been tried, it must stay below 10^−9. T and M leave out what lies inside of gaps,
 //!    where nothing can be seen: half of the time, for a thread that shares its CPU.
 //! 5. **The fundamental.** The candidate with the strongest evidence is compared with its own
-//!    multiples and fractions until none is stronger: 2P explains only half of the ticks, and P/2 has
-//!    half of its own missing.
-//! 6. **A clock does not stop or wander.** Only then are share and presence required, presence
-//!    also in each quarter of the trace, and that a window below P/16 was best: hits that spread
-//!    evenly are not a clock's. If the strongest fails, nothing weaker takes its place: it would be a
+//!    multiples and fractions until none is stronger: 2P explains only half of the ticks, and P/2
+//!    has half of its arrivals missing.
+//! 6. **A clock does not stop or wander.** Only then are share and presence required, presence also
+//!    in each quarter of the trace, and that a window below P/16 was best: hits that spread evenly
+//!    are not a clock's. If the strongest fails, nothing weaker takes its place: it would be a
 //!    multiple of what is there, or a part of it.
 //!
 //! # When the method lies
 //!
 //! Of several clocks the strongest is reported, the others not at all. A clock of which fewer than
 //! half the ticks exceed the recording threshold stays unseen. A timer that is armed anew after
-//! each interruption wanders, and is seen only if it stays within P/16 of a grid over the trace. With
-//! fewer than about 20 ticks among as many other gaps a clock is often not found. Gaps that
+//! each interruption wanders, and is seen only if it stays within P/16 of a grid over the trace.
+//! With fewer than about 20 ticks among as many other gaps a clock is often not found. Gaps that
 //! really are regular for the whole of a short trace are reported, whatever made them so.
 
 mod arrivals;

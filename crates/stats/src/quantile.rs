@@ -42,7 +42,8 @@ impl Quantile {
         product.div_ceil(u128::from(ONE)) as u64
     }
 
-    /// Returns the least number of samples of which at least 10 lie beyond the quantile: n·(1 − q) ≥ 10.
+    /// Returns the least number of samples of which at least 10 lie beyond the quantile: n·(1 − q)
+    /// ≥ 10.
     ///
     /// With fewer the figure is decided by a handful of samples and changes from run to run. Below
     /// the median "beyond" is on the other side, n·q ≥ 10.
@@ -77,7 +78,7 @@ pub enum QuantileEstimate {
 }
 
 impl QuantileEstimate {
-    /// Takes the quantile of so many samples, if they support it.
+    /// Takes the quantile of this number of samples, if they support it.
     pub(crate) fn of(
         quantile: Quantile,
         samples: u64,

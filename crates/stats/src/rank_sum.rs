@@ -1,7 +1,7 @@
 //! The distribution of a sum of ranks under the hypothesis that two sets of values are alike.
 
-/// The number of values in both sets up to which the distribution is counted out. Beyond it the normal
-/// distribution is within a thousandth of it.
+/// The number of values in both sets up to which the distribution is counted out. Beyond it the
+/// normal distribution is within a thousandth of it.
 pub(crate) const EXACT: usize = 40;
 
 /// Counts for each sum in how many ways it is that of `chosen` of the ranks.

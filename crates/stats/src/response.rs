@@ -1,16 +1,18 @@
 //! Response latency: how late every activation was, those without a wake-up included.
 //!
-//! A thread that wakes up once in each interval `I` and runs a time `L` later than planned has by then missed the
-//! activations planned `I`, `2·I`, … after that one, as far as `k·I < L`. They have no wake-up, hence no *service*
-//! latency; a tool that keeps one latency for each wake-up counts a stall of a hundred intervals once
-//! ("coordinated omission"). Work that was due at those times was done at this very wake-up, so its *response*
-//! latency is known exactly: `L − I`, `L − 2·I`, … Nothing is estimated here.
+//! A thread that wakes up once in each interval `I` and runs a time `L` later than planned has by
+//! then missed the activations planned `I`, `2·I`, … after that one, as far as `k·I < L`. They have
+//! no wake-up, hence no *service* latency; a tool that keeps one latency for each wake-up counts a
+//! stall of a hundred intervals once ("coordinated omission"). Work that was due at those times was
+//! done at this very wake-up, so its *response* latency is known exactly: `L − I`, `L − 2·I`, …
+//! Nothing is estimated here.
 //!
 //! The figures are computed from the service latencies without listing the missed activations: each
 //! costs a pass over the distinct values, however long the longest stall is.
 //!
-//! A wake-up's missed activations count where the wake-up counts: in the phase in which it was planned. If the
-//! very last one of a measurement is late, this includes those that would have been due until it ran.
+//! A wake-up's missed activations count where the wake-up counts: in the phase in which it was
+//! planned. If the very last one of a measurement is late, this includes those that would have been
+//! due until it ran.
 
 use crate::counts::Counts;
 use crate::error::StatsError;
@@ -18,10 +20,11 @@ use crate::moments::Moments;
 use crate::quantile::{Quantile, QuantileEstimate};
 use crate::tally::Tally;
 
-/// Returns how many activations a wake-up missed that ran `latency` after its planned time: ⌈L ∕ I⌉ − 1.
+/// Returns how many activations a wake-up missed that ran `latency` after its planned time: ⌈L ∕ I⌉
+/// − 1.
 ///
-/// An activation that is due at the very moment of the wake-up is not missed. Both are in one unit. An interval
-/// of 0 misses none.
+/// An activation that is due at the very moment of the wake-up is not missed. Both are in one unit.
+/// An interval of 0 misses none.
 pub fn missed_by(latency: u64, interval: u64) -> u64 {
     match latency.checked_sub(1) {
         Some(before) => before.checked_div(interval).unwrap_or(0),
@@ -43,8 +46,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// [`StatsError::Interval`] for an interval of 0, [`StatsError::CountOverflow`] if there would be more than
-    /// 2^64 − 1 activations.
+    /// [`StatsError::Interval`] for an interval of 0, [`StatsError::CountOverflow`] if there would
+    /// be more than 2^64 − 1 activations.
     pub fn new(service: &'a Counts, interval: u64) -> Result<Self, StatsError> {
         Self::of([(service, interval)])
     }
@@ -101,7 +104,8 @@ impl<'a> Response<'a> {
             .min()
     }
 
-    /// Returns the longest response, which is the longest service latency, or `None` without wake-ups.
+    /// Returns the longest response, which is the longest service latency, or `None` without
+    /// wake-ups.
     pub fn max(&self) -> Option<u64> {
         let parts = self.parts.iter();
         parts.filter_map(|(service, _)| service.max()).max()
@@ -109,8 +113,9 @@ impl<'a> Response<'a> {
 
     /// Returns number, mean and standard deviation of the population, or `None` without wake-ups.
     ///
-    /// A wake-up of latency `L` gives `n` values in steps of the interval `I`: their squared distances from the mean
-    /// are `n·(L − I·(n − 1)/2 − mean)² + I²·n·(n² − 1)/12` together, a sum without cancellation.
+    /// A wake-up of latency `L` gives `n` values in steps of the interval `I`: their squared
+    /// distances from the mean are `n·(L − I·(n − 1)/2 − mean)² + I²·n·(n² − 1)/12` together, a sum
+    /// without cancellation.
     pub fn moments(&self) -> Option<Moments> {
         let mean = self.mean()?;
         let squares = self
@@ -141,9 +146,11 @@ impl<'a> Response<'a> {
         above.sum()
     }
 
-    /// Returns a quantile by nearest rank, as [`Counts::quantile`] does, or `None` without wake-ups.
+    /// Returns a quantile by nearest rank, as [`Counts::quantile`] does, or `None` without
+    /// wake-ups.
     ///
-    /// It is found by halving the range of values 64 times at most, and is always a response that occurred.
+    /// It is found by halving the range of values 64 times at most, and is always a response that
+    /// occurred.
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
         let rank = quantile.rank(self.total());
         let (mut low, mut high) = (0, self.max()?);
@@ -160,14 +167,16 @@ impl<'a> Response<'a> {
 
     /// Returns a quantile if enough responses lie beyond it, and else how many it needs.
     ///
-    /// Responses of one stall are not independent; an interval over blocks says more than their number.
+    /// Responses of one stall are not independent; an interval over blocks says more than their
+    /// number.
     pub fn supported_quantile(&self, quantile: Quantile) -> QuantileEstimate {
         QuantileEstimate::of(quantile, self.total(), || self.quantile(quantile))
     }
 
     /// Lists the response latencies themselves, for a picture or an export.
     ///
-    /// Here alone the cost is that of what comes out: up to `L ∕ I` values for a stall of length `L`.
+    /// Here alone the cost is that of what comes out: up to `L ∕ I` values for a stall of length
+    /// `L`.
     ///
     /// # Errors
     ///
@@ -194,8 +203,9 @@ impl<'a> Response<'a> {
         let activations = u128::from(count) * (missed + 1);
         let total = u128::from(self.tally.count) + activations;
         self.tally.count = u64::try_from(total).map_err(|_| overflow)?;
-        // Fits: there are less than 2^64 activations, each less than 2^64 late; and `missed` intervals are less than
-        // the latency, so one wake-up's sum is its latency times (missed + 1), less something smaller than that.
+        // Fits: there are less than 2^64 activations, each less than 2^64 late; and `missed`
+        // intervals are less than the latency, so one wake-up's sum is its latency times (missed +
+        // 1), less something smaller than that.
         let skipped = u128::from(interval) * (missed * (missed + 1) / 2);
         let one = u128::from(latency) * (missed + 1) - skipped;
         self.tally.sum += one * u128::from(count);
@@ -206,8 +216,9 @@ impl<'a> Response<'a> {
 
 /// Appends the responses, each value once.
 ///
-/// Latencies that differ by whole intervals share their shorter responses. Sorted by what is left over of
-/// an interval and walked from the longest down, each value is met once, with the count of all above it.
+/// Latencies that differ by whole intervals share their shorter responses. Sorted by what is left
+/// over of an interval and walked from the longest down, each value is met once, with the count of
+/// all above it.
 fn expand_into(values: &mut Vec<(u64, u64)>, service: &Counts, interval: u64) {
     let mut chains: Vec<(u64, u64)> = service.iter().collect();
     chains.sort_unstable_by_key(|&(latency, _)| (latency % interval, latency));
@@ -215,7 +226,7 @@ fn expand_into(values: &mut Vec<(u64, u64)>, service: &Counts, interval: u64) {
         let mut shorter = chain.iter().rev().peekable();
         let mut counted = 0;
         while let Some(&(from, count)) = shorter.next() {
-            // What was planned at the moment of a wake-up was not missed by it.
+            // An activation planned at the moment of a wake-up was not missed by it.
             counted = if from == 0 { count } else { counted + count };
             let next = shorter.peek().map_or(0, |&&(latency, _)| latency);
             let mut value = from;

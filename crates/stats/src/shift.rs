@@ -1,7 +1,7 @@
 //! By how much two sets of values differ, by their ranks.
 //!
-//! A figure of a run's tail is skewed, and a mean of such figures follows the worst run. Ranks assume only
-//! that the values are independent, and that a set that differs is shifted.
+//! A figure of a run's tail is skewed, and a mean of such figures follows the worst run. Ranks
+//! assume only that the values are independent, and that a set that differs is shifted.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -14,16 +14,17 @@ const MOST_RUNS: u64 = 60;
 
 /// Returns by how much the second set of block values is above the first, with its interval.
 ///
-/// The estimate is Hodges and Lehmann's: the median of all differences between a value of the second set and
-/// one of the first. The ends are the k-th differences from either side, with the greatest k that the exact
-/// distribution of Mann and Whitney's U allows at this level (Hollander, Wolfe and Chicken, Nonparametric
-/// Statistical Methods, 3rd ed., sections 4.2 and 4.3); with more than 40 values in all, by its normal
-/// approximation. Equal values make it wider, never narrower.
+/// The estimate is Hodges and Lehmann's: the median of all differences between a value of the
+/// second set and one of the first. The ends are the k-th differences from either side, with the
+/// greatest k that the exact distribution of Mann and Whitney's U allows at this level (Hollander,
+/// Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed., sections 4.2 and 4.3); with more
+/// than 40 values in total, by its normal approximation. Equal values make it wider, never narrower.
 ///
 /// # Errors
 ///
-/// [`StatsError::TooFew`] if even the extreme differences are not sure enough: at 95 % four values in each set are
-/// enough, three are not. [`StatsError::Number`] if a value is infinite or not a number.
+/// [`StatsError::TooFew`] if even the extreme differences are not sure enough: at 95 % four values
+/// in each set are enough, three are not. [`StatsError::Number`] if a value is infinite or not a
+/// number.
 pub fn shift(first: &[f64], second: &[f64], level: Level) -> Result<Interval, StatsError> {
     let (n, m) = (first.len() as u64, second.len() as u64);
     finite(first)?;
@@ -55,7 +56,8 @@ pub(crate) fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
     second.iter().flat_map(of_one).collect()
 }
 
-/// Returns how many of the sorted differences are left out at either end: the greatest k with P(U < k) ≤ tail.
+/// Returns how many of the sorted differences are left out at either end: the greatest k with P(U <
+/// k) ≤ tail.
 fn outermost(n: u64, m: u64, tail: f64) -> usize {
     let all = n + m;
     let pairs = (n * m) as usize;
@@ -77,20 +79,20 @@ fn outermost(n: u64, m: u64, tail: f64) -> usize {
     ((pairs as f64 / 2.0 - 0.5 - z * sd).floor().max(0.0) as usize).min((pairs - 1) / 2)
 }
 
-/// Returns the least p-value that ranks of so many values can have: 2 / C(n + m, n).
+/// Returns the least p-value that ranks of this number of values can have: 2 / C(n + m, n).
 pub fn least_p_value(first: u64, second: u64) -> f64 {
     let few = first.min(second);
     (2.0 / divisions(first + second, few)).min(1.0)
 }
 
-/// Returns in how many ways so many of all values can be chosen.
+/// Returns in how many ways a number of all values can be chosen.
 pub(crate) fn divisions(all: u64, chosen: u64) -> f64 {
     // Each step is a binomial coefficient by itself, so nothing is rounded that matters.
     (1..=chosen).fold(1.0, |ways, i| ways * (all - chosen + i) as f64 / i as f64)
 }
 
-/// Returns how many invocations, or runs, each side needs so that any figure can be said to differ: 4 at 5 %; `None` if
-/// more than 60 would not do.
+/// Returns how many invocations, or runs, each side needs so that any figure can be said to differ:
+/// 4 at 5 %; `None` if more than 60 would not do.
 #[must_use]
 pub fn invocations_needed(significance: f64) -> Option<u64> {
     (1..=MOST_RUNS).find(|&runs| least_p_value(runs, runs) <= significance)
@@ -125,7 +127,7 @@ mod tests {
         let few = shift(&[1.0; 3], &[2.0; 3], Level::P95);
         assert!(matches!(few, Err(StatsError::TooFew { needed: 4, .. })));
         assert!(shift(&[1.0; 4], &[2.0; 4], Level::P95).is_ok());
-        // Two runs are enough beside eight.
+        // Two runs are enough against eight.
         assert!(shift(&[1.0; 2], &[2.0; 8], Level::P95).is_ok());
         assert!(shift(&[], &[2.0; 8], Level::P95).is_err());
     }

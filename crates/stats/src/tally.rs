@@ -1,4 +1,4 @@
-//! How many, and how much in all: the pair that nearly every figure is made of.
+//! A count and a sum: the pair that nearly every figure is made of.
 
 /// A number of samples and their exact sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,8 @@ impl Tally {
 }
 
 impl FromIterator<(u64, u64)> for Tally {
-    /// Adds up pairs of value and count. The counts are less than 2^64 together, so that the sum fits.
+    /// Adds up pairs of value and count. The counts are less than 2^64 together, so that the sum
+    /// fits.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(pairs: I) -> Self {
         let mut tally = Self::default();
         for (value, count) in pairs {

@@ -5,8 +5,8 @@ const MAX_TICKS: usize = 1_000;
 
 /// Returns round numbers from `min` to `max`, about `target` of them, equally spaced.
 ///
-/// The distance is 1, 2 or 5 times a power of ten. There are at most `target` + 1 ticks. If `min` and
-/// `max` are equal there is that one; if they make no range there are none.
+/// The distance is 1, 2 or 5 times a power of ten. There are at most `target` + 1 ticks. If `min`
+/// and `max` are equal there is that one; if they make no range there are none.
 pub fn nice_ticks(min: f64, max: f64, target: usize) -> Vec<f64> {
     if !(min.is_finite() && max.is_finite() && (max - min).is_finite() && min <= max) {
         return Vec::new();

@@ -1,11 +1,12 @@
 //! Interruptions of a spin: the times from one to the next, and the clock behind them.
 //!
-//! The `gap` workload reads the timer in a loop and records each difference that reaches a threshold.
-//! Such a list is only trusted if it fits together: gaps in order, none overlapping the next, all of
-//! them inside the spin. [`Trace::new`] checks that once, so the figures need no caveats.
+//! The `gap` workload reads the timer in a loop and records each difference that reaches a
+//! threshold. Such a list is only trusted if it fits together: gaps in order, none overlapping the
+//! next, all of them inside the spin. [`Trace::new`] checks that once, so the figures need no
+//! caveats.
 //!
-//! Time stamps are those of a 64-bit counter that may wrap, and so may the index: both are only ever
-//! used as differences.
+//! Time stamps are those of a 64-bit counter that may wrap, and so may the index: both are only
+//! ever used as differences.
 
 use crate::error::StatsError;
 use crate::period::{Period, detect};
@@ -21,16 +22,17 @@ pub struct Gap {
     pub length: u64,
 }
 
-/// What is known of the spin as a whole.
+/// The figures of the spin as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spin {
     /// Number of iterations.
     pub iterations: u64,
     /// Time from the first to the last read of the timer, in cycles.
     pub wall_cycles: u64,
-    /// What an undisturbed iteration lasts, in cycles.
+    /// The duration of an undisturbed iteration, in cycles.
     pub typical_cycles: f64,
-    /// Sum of the gaps that found the buffer full, in cycles; they are all later than the recorded ones.
+    /// Sum of the gaps that found the buffer full, in cycles; they are all later than the recorded
+    /// ones.
     pub unkept_cycles: u64,
 }
 

@@ -45,7 +45,7 @@ pub enum StudyError {
         /// Place of the first byte that is wrong, from 0.
         at: usize,
     },
-    /// What the file says is wrong.
+    /// The contents of the file are wrong.
     #[error("{0}")]
     Wrong(Problems),
     /// The study has no shorter variant.

@@ -15,7 +15,7 @@ pub(crate) struct Exclusion {
 }
 
 impl Exclusion {
-    /// Says whether a combination is left out.
+    /// Returns whether a combination is excluded.
     pub fn covers(&self, cell: &CellPlan) -> bool {
         let is_in = |list: &[String], value: &str| {
             list.is_empty() || list.iter().any(|known| known == value)

@@ -11,8 +11,8 @@ use tare_lab::units::{counted, human};
 
 use crate::study::{Part, Study, Variant};
 
-/// Writes a study in plain words, every default that applies included. If the measured CPU is busy, durations are estimated
-/// from below.
+/// Writes a study in plain words, every default that applies included. If the measured CPU is busy,
+/// durations are estimated from below.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ fn explain_order(lines: &mut Vec<String>, study: &Study) {
     let blocks = runs().max().unwrap_or_default();
     lines.push("Order".to_owned());
     lines.push(format!(
-        "  {}, interleaved: each holds every combination once, in a random order of its own.",
+        "  {}, interleaved: each holds every combination once, in its own random order.",
         counted(blocks, "block", "blocks")
     ));
     if runs().any(|runs| runs != blocks) {
@@ -163,7 +163,7 @@ fn explain_machine(lines: &mut Vec<String>, study: &Study) {
     };
     lines.push(line("settings", &settings));
     let engine = match study.start_engine {
-        true => "a Docker engine of its own runs while its containers are measured",
+        true => "a private Docker engine runs while its containers are measured",
         false => "none is started (default)",
     };
     lines.push(line("start-engine", engine));

@@ -49,7 +49,8 @@ pub struct Included {
     pub text: &'static str,
 }
 
-/// Finds the variant of a published study whose guests count instructions, so that it repeats exactly.
+/// Finds the variant of a published study whose guests count instructions, so that it repeats
+/// exactly.
 #[must_use]
 pub fn deterministic(name: &str) -> Option<&'static Included> {
     find(&format!("{name}-deterministic"))

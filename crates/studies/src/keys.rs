@@ -9,11 +9,11 @@
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: &'static str,
-    /// What it is unless said otherwise.
+    /// The default.
     pub default: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
     /// Whether a [quick] table may have it.
     pub in_quick: bool,
@@ -27,10 +27,10 @@ pub const STUDY: &[Key] = &[
         "reproduces",
         "name of a published study",
         "none",
-        "the published study whose tables and claims the report shows beside the figures",
+        "the published study whose tables and claims the report shows next to the figures",
     ),
     quick("targets", "list of targets", "process", "where it runs"),
-    quick("loads", "list of loads", "idle", "what disturbs meanwhile"),
+    quick("loads", "list of loads", "idle", "the background work"),
     quick(
         "runs",
         "whole number",
@@ -71,7 +71,7 @@ pub const STUDY: &[Key] = &[
         "start-engine",
         "true",
         "false",
-        "a Docker engine of its own runs while containers of it are measured, as with --start-engine",
+        "a private Docker engine runs while containers of it are measured, as with --start-engine",
     ),
     key(
         "experiment",
@@ -101,7 +101,7 @@ pub const EXPERIMENT: &[Key] = &[
         "loads",
         "list of loads",
         "the study's",
-        "what disturbs meanwhile",
+        "the background work",
     ),
     quick(
         "runs",
@@ -123,7 +123,7 @@ pub const EXPERIMENT: &[Key] = &[
     ),
 ];
 
-/// Lists the keys of [[exclude]]: a combination is left out if it has one of the values of every
+/// Lists the keys of [[exclude]]: a combination is excluded if it has one of the values of every
 /// key that is given. Names of parameters that take several values are keys, too.
 pub const EXCLUDE: &[Key] = &[
     key("kind", "list of experiments", "any", "of these experiments"),

@@ -64,7 +64,7 @@ pub(crate) fn check(
             }
         }
         if left == 0 {
-            let text = "every combination of this experiment is left out by an [[exclude]]";
+            let text = "every combination of this experiment is excluded by an [[exclude]]";
             reader.wrong(part.place.clone(), text);
         }
         all = all.saturating_add(left * u64::from(part.runs));
@@ -76,7 +76,7 @@ pub(crate) fn check(
     if reader.failed() {
         return;
     }
-    // What the shorter variant does not measure may still be excluded for the full one.
+    // Combinations that the shorter variant lacks may still be excluded for the full one.
     if study.variant == Variant::Full {
         for (place, _) in exclusions.iter().zip(&used).filter(|(_, used)| !**used) {
             let text = "this exclusion fits no combination: a word may be wrong, or the \

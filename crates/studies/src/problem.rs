@@ -15,7 +15,7 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the valid values.
     pub text: String,
     /// The part of the line that is shown.
     excerpt: String,

@@ -66,7 +66,7 @@ fn has_quick(table: &DeTable<'_>) -> bool {
         })
 }
 
-/// Reads one variant. What is returned is of use only if nothing was wrong.
+/// Reads one variant. The result is of use only if nothing was wrong.
 fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -> Study {
     let layers = layers(reader, table, keys::STUDY, "a study", variant);
     let common = Common::read(reader, layers);

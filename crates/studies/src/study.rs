@@ -35,7 +35,7 @@ pub enum Variant {
 pub struct Study {
     /// Its name, which is also that of its runs' folders.
     pub name: String,
-    /// What it is about.
+    /// Its subject.
     pub title: Option<String>,
     /// The published study that it reproduces.
     pub reproduces: Option<String>,
@@ -49,7 +49,7 @@ pub struct Study {
     pub settings: Vec<SettingPlan>,
     /// Whether Docker's engine is started for the cells that need it.
     pub start_engine: bool,
-    /// What is measured, in the order of the file.
+    /// The experiments, in the order of the file.
     pub parts: Vec<Part>,
     /// Combinations that are left out.
     pub(crate) exclusions: Vec<Exclusion>,
@@ -83,7 +83,7 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// Returns [`StudyError`]: what is wrong with the file's contents is told all at once.
+    /// Returns [`StudyError`] with all problems of the file's contents at once.
     pub fn read(path: &Path, variant: Variant) -> Result<Self, StudyError> {
         let unreadable = |source| StudyError::Unreadable {
             path: path.to_owned(),
@@ -116,7 +116,8 @@ impl Study {
         read::study(file, text, variant)
     }
 
-    /// Changes how long each phase is, where loads run one after the other. Says whether there are such.
+    /// Changes how long each phase is, where loads run one after the other. Says whether there are
+    /// such.
     pub fn set_phase(&mut self, ns: u64) -> bool {
         let mut any = false;
         for part in &mut self.parts {

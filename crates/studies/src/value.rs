@@ -1,4 +1,4 @@
-//! From values of the file to values of their type. What is wrong is noted with its place, and
+//! From values of the file to values of their type. Problems are noted with their place, and
 //! reading goes on, so that one look at a file tells everything.
 
 use std::collections::HashSet;
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         self.problems
     }
 
-    /// Says whether something was wrong.
+    /// Returns whether something was wrong.
     pub fn failed(&self) -> bool {
         !self.problems.is_empty()
     }
@@ -144,8 +144,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a list of values, of which a single one is a list of one, and says where one stands for the
-    /// second time. Returns None if any of them is wrong.
+    /// Reads a list of values, of which a single one is a list of one, and says where one stands
+    /// for the second time. Returns None if any of them is wrong.
     pub fn sequence<T: Clone + Eq + Hash>(
         &mut self,
         item: &'a Item<'a>,

@@ -4,7 +4,6 @@
 //! what it means is decided in [`crate::commands`].
 
 pub mod compare;
-pub mod cyclictest;
 pub mod exchange;
 pub mod kernel;
 pub mod measure;
@@ -66,7 +65,7 @@ pub enum Command {
         args_override_self = true,
         infer_long_args = true
     )]
-    Cyclictest(Box<cyclictest::CyclictestArguments>),
+    Cyclictest(Box<tare_cyclictest::Arguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
     /// All files are checked before anything starts; several run one after the other, each into a run

@@ -11,7 +11,9 @@ use tare_guard::GuardError;
 use tare_host::HostError;
 use tare_kernels::KernelError;
 use tare_lab::ExperimentError;
+use tare_lab::check::Finding;
 use tare_results::ResultsError;
+use tare_stats::StatsError;
 use tare_studies::StudyError;
 use tare_targets::TargetError;
 use thiserror::Error;
@@ -64,6 +66,9 @@ pub enum CommandError {
     /// A format of another tool can't be read or written.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
+    /// The counts of a cell contradict each other.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
     /// There is no run to report on.
     #[error("there is no run folder in {}; `tare noise` makes one", folder.display())]
     NoRun {
@@ -120,6 +125,15 @@ pub enum CommandError {
     /// What the run changes can't be owned.
     #[error(transparent)]
     Guard(#[from] GuardError),
+}
+
+impl From<Finding> for CommandError {
+    fn from(finding: Finding) -> Self {
+        match finding {
+            Finding::NoSuchCpus(text) => Self::Usage(text),
+            Finding::Unavailable { what, why, remedy } => Self::Unavailable { what, why, remedy },
+        }
+    }
 }
 
 impl CommandError {

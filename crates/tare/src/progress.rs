@@ -122,7 +122,7 @@ impl Observer for Progress<'_> {
         self.redraw();
     }
 
-    fn ready(&mut self, _plan: &CellPlan) {
+    fn ready(&mut self, _plan: &CellPlan, _latency_held: bool) {
         self.is_booting = false;
     }
 

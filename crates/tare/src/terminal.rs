@@ -105,7 +105,11 @@ impl Terminal {
     ///
     /// Returns [`CommandError`] if standard output can't be written.
     pub fn print_over(&self, lines: usize, text: &str) -> Result<(), CommandError> {
-        self.write_out(&format!("\x1b[{lines}A"), &text.into())
+        let up = match lines {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A"),
+        };
+        self.write_out(&up, &text.into())
     }
 
     fn write_out(&self, before: &str, text: &Text) -> Result<(), CommandError> {

@@ -2,14 +2,18 @@
 //!
 //! What trace events prove, and what they don't:
 //!
-//! - They show when the kernel entered and left handlers, and which thread ran. A handler or a thread that was itself
-//!   held up from outside (by a hypervisor that ran another guest, by firmware) looks longer than it is.
-//! - They do not show whether interrupts were off. A timer's interrupt that comes late while a thread is in the kernel
-//!   may have been kept off by it, or from outside: both are named. In user mode interrupts are on, and the idle
-//!   thread has them off for some µs only: then what kept it off is outside this kernel.
-//! - They may be missing: kernels have been seen (6.18) that record none while certain threads run. Then threads leave
-//!   the CPU without having come, or ours runs without having been switched to; such a time is called unseen.
-//! - The function at which a section ended is where it could be preempted again, not where it began.
+//! - They show when the kernel entered and left handlers, and which thread ran. A handler or a
+//!   thread that was itself held up from outside (by a hypervisor that ran another guest, by
+//!   firmware) looks longer than it is.
+//! - They do not show whether interrupts were off. A timer's interrupt that comes late while a
+//!   thread is in the kernel may have been kept off by it, or from outside: both are named. In user
+//!   mode interrupts are on, and the idle thread has them off for some µs only: then what kept it
+//!   off is outside this kernel.
+//! - They may be missing: kernels have been seen (6.18) that record none while certain threads run.
+//!   Then threads leave the CPU without having come, or ours runs without having been switched to;
+//!   such a time is called unseen.
+//! - The function at which a section ended is where it could be preempted again, not where it
+//!   began.
 
 use std::fmt;
 
@@ -47,8 +51,8 @@ pub enum Culprit {
     },
     /// The way of the CPU from idle to the scheduler.
     LeavingIdle,
-    /// Interrupts that were off while a thread was in the kernel; or something outside this kernel, which can't be told
-    /// apart.
+    /// Interrupts that were off while a thread was in the kernel; or something outside this kernel,
+    /// which can't be distinguished.
     InterruptsOff {
         /// The thread's name and number.
         thread: String,
@@ -150,7 +154,7 @@ pub struct Blame {
     pub activation: u64,
     /// How late it was.
     pub latency_ns: u64,
-    /// What the latency is made of.
+    /// The parts of the latency.
     pub parts: Parts,
     /// Whose share of it is the greatest.
     pub culprit: Culprit,
@@ -163,7 +167,8 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// Returns how much of the latency the kernel's events explain: what is neither outside this kernel nor unseen.
+    /// Returns how much of the latency the kernel's events explain: what is neither outside this
+    /// kernel nor unseen.
     #[must_use]
     pub fn explained_ns(&self) -> u64 {
         let shares = self.shares.iter();
@@ -177,8 +182,8 @@ impl Blame {
         self.explained_ns() * 2 > self.latency_ns
     }
 
-    /// Says who is to blame and for how much, with durations written by `time`: `softirq NET_RX in dd/123 explains 612 µs of it
-    /// (61 %)`.
+    /// Says who is to blame and for how much, with durations written by `time`: `softirq NET_RX in
+    /// dd/123 explains 612 µs of it (61 %)`.
     #[must_use]
     pub fn told(&self, time: impl Fn(u64) -> String) -> String {
         let percent = |ns: u64| (ns as f64 / self.latency_ns.max(1) as f64 * 100.0).round();
@@ -200,7 +205,8 @@ impl Blame {
 }
 
 impl Culprit {
-    /// Returns whether it is something that this kernel's events show: not what lies outside it, or may.
+    /// Returns whether it is something that this kernel's events show: not what lies outside it, or
+    /// may.
     #[must_use]
     pub fn is_of_kernel(&self) -> bool {
         !matches!(

@@ -1,6 +1,8 @@
-//! What the kernel did around a moment: its time line, the parts of a latency, and who took the CPU.
+//! What the kernel did around a moment: its time line, the parts of a latency, and who took the
+//! CPU.
 //!
-//! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the way back;
+//! - [`parts`] divides a latency into late interrupt, non-preemptible sections, scheduling, and the
+//!   way back;
 //! - [`blame`] names the culprit;
 //! - `timeline`: what a CPU did, stretch by stretch.
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! The parts of a latency, after landolfi-2018: L1 the late interrupt, L2 what could not be preempted, L3 scheduling.
+//! The parts of a latency, after landolfi-2018: L1 the late interrupt, L2 what could not be
+//! preempted, L3 scheduling.
 //!
 //! ```text
 //!  planned      timer's interrupt      made runnable      on the CPU      reads the clock
@@ -9,13 +10,15 @@
 //! Each stretch of the CPU's time belongs to one part, so that they sum up to the latency:
 //!
 //! - *Late interrupt*: before the interrupt was entered, while no handler of another one ran.
-//! - *Non-preemptible*: handlers of interrupts, which run with interrupts off; softirqs; the timer's own handler;
-//!   and, after the thread was made runnable, a thread of lower rank that went on nevertheless.
-//! - *Scheduling*: after that, threads of higher or the same rank; or threads that the scheduler chose first.
+//! - *Non-preemptible*: handlers of interrupts, which run with interrupts off; softirqs; the
+//!   timer's own handler; and, after the thread was made runnable, a thread of lower rank that went
+//!   on nevertheless.
+//! - *Scheduling*: after that, threads of higher or the same rank; or threads that the scheduler
+//!   chose first.
 //! - *Return*: the thread itself, from the switch to it until it read the clock.
 //!
-//! Interrupts that are off are not seen by themselves: such a time is part of the late interrupt, as it is for
-//! timerlat's IRQ latency, and the culprit says what is known of it.
+//! Interrupts that are off are not seen by themselves: such a time is part of the late interrupt,
+//! as it is for timerlat's IRQ latency, and the culprit says what is known of it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,7 +38,7 @@ pub struct Parts {
     pub scheduling_ns: u64,
     /// The thread itself, on its way to reading the clock.
     pub return_ns: u64,
-    /// What the kernel's buffer does not hold.
+    /// The events that the kernel's buffer lost.
     pub unseen_ns: u64,
 }
 
@@ -74,7 +77,8 @@ enum Part {
     Unseen,
 }
 
-/// Divides a latency into its parts, and says who caused how much of it, from the greatest share on. Both sum up to it.
+/// Divides a latency into its parts, and says who caused how much of it, from the greatest share
+/// on. Both sum up to it.
 #[must_use]
 pub fn divide(wakeup: &Trace) -> (Parts, Vec<(Culprit, u64)>) {
     let timeline = Timeline::new(wakeup);
@@ -136,8 +140,8 @@ fn judge(timeline: &Timeline<'_>, from_ns: u64, doing: Doing<'_>) -> (Part, Culp
     }
 }
 
-/// Says why the timer's interrupt came late while a thread ran. What the interrupt came into is known of the last
-/// moment only, but an interrupt that is pending comes as soon as it may.
+/// Says why the timer's interrupt came late while a thread ran. The code that the interrupt came into is
+/// known of the last moment only, but an interrupt that is pending comes as soon as it may.
 fn late(timeline: &Timeline<'_>, thread: &str, softirq: Option<String>) -> Culprit {
     if !timeline.by_timer {
         return Culprit::OtherCpu;
@@ -207,8 +211,8 @@ fn interrupted(stack: &[String]) -> Option<String> {
     function.or_else(|| stack.first()).cloned()
 }
 
-/// Returns the function that ended with a switch, leaving out the scheduler's own and what calls it on the way out of
-/// an interrupt or a system call.
+/// Returns the function that ended with a switch, leaving out the scheduler's own and what calls it
+/// on the way out of an interrupt or a system call.
 fn led_to(stack: &[String]) -> Option<String> {
     const SCHEDULERS: [&str; 9] = [
         "schedule",
@@ -225,7 +229,7 @@ fn led_to(stack: &[String]) -> Option<String> {
     stack.iter().find(|name| !is_own(name)).cloned()
 }
 
-/// Says whether a name is that of the timer's interrupt.
+/// Returns whether a name is that of the timer's interrupt.
 pub(crate) fn is_timer(name: &str) -> bool {
     name == TIMER
 }

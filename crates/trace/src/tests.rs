@@ -70,7 +70,8 @@ fn switch(at_ns: i64, from: (&str, i32), to: (&str, i32)) -> TraceEvent {
     )
 }
 
-/// The timer's interrupt, which makes our thread runnable 2 µs after it was entered, and takes 3 µs.
+/// The timer's interrupt, which makes our thread runnable 2 µs after it was entered, and takes 3
+/// µs.
 fn timer(at_ns: i64) -> [TraceEvent; 4] {
     [
         enter(at_ns, "local timer"),

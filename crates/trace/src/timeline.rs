@@ -1,7 +1,8 @@
-//! What a CPU did, stretch by stretch, from a late wake-up's planned time until its thread read the clock.
+//! What a CPU did, stretch by stretch, from a late wake-up's planned time until its thread read the
+//! clock.
 //!
-//! Trace events are moments; between two of them the CPU does one thing. An interrupt's handler lies over a softirq,
-//! and a softirq over a thread, until they are left.
+//! Trace events are moments; between two of them the CPU does one thing. An interrupt's handler
+//! lies over a softirq, and a softirq over a thread, until they are left.
 
 use std::collections::HashMap;
 
@@ -31,8 +32,9 @@ pub(crate) enum Doing<'a> {
     Softirq { name: &'a str, thread: &'a str },
     /// A thread ran.
     Thread(Thread<'a>),
-    /// The kernel's buffer does not hold it: it does not reach back so far, or the kernel has left events out. That
-    /// shows in threads that leave the CPU without having come. The thread that was there at last, if one is known.
+    /// The kernel's buffer does not hold it: it does not reach back so far, or the kernel has left
+    /// events out. That shows in threads that leave the CPU without having come. The thread that
+    /// was there at last, if one is known.
     Unseen { last: Option<&'a str> },
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct Thread<'a> {
 /// The course of a late wake-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<'a> {
-    /// What the CPU did, without a gap from the planned time to the reading of the clock.
+    /// The activities of the CPU, without a gap from the planned time to the reading of the clock.
     pub stretches: Vec<Stretch<'a>>,
     /// Until when the thread was still awake from the activation before; 0 if it slept in time.
     pub asleep_ns: u64,
@@ -157,8 +159,9 @@ impl Marks {
     }
 }
 
-/// Finds where a thread's becoming runnable arrived from another CPU, just before the switch to it, the last one of
-/// `events`: as an interrupt, unless this CPU was idle and looked for it. None if it was runnable before.
+/// Finds where a thread's becoming runnable arrived from another CPU, just before the switch to it,
+/// the last one of `events`: as an interrupt, unless this CPU was idle and looked for it. None if
+/// it was runnable before.
 fn from_elsewhere(events: &[&TraceEvent]) -> Option<usize> {
     let (switch, before) = events.split_last()?;
     let entry = before.iter().rposition(|event| is_entry(event, RESCHEDULE));
@@ -167,7 +170,8 @@ fn from_elsewhere(events: &[&TraceEvent]) -> Option<usize> {
     entry.or(from_idle.then_some(before.len()))
 }
 
-/// Finds the first switch to our thread after it was made runnable; the last one of all if that is not seen.
+/// Finds the first switch to our thread after it was made runnable; the last one of all if that is
+/// not seen.
 fn switch_to_ours(events: &[&TraceEvent], woken: Option<usize>) -> Option<usize> {
     let is_ours = |event: &&TraceEvent| matches!(event.what, TraceKind::Switch { ours: true, .. });
     match woken {
@@ -252,14 +256,15 @@ fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
 struct Cpu<'a> {
     /// Handlers of interrupts, the innermost last.
     interrupts: Vec<&'a str>,
-    /// Softirqs by the thread they run on: under PREEMPT_RT, a thread is preempted in the middle of one.
+    /// Softirqs by the thread they run on: under PREEMPT_RT, a thread is preempted in the middle of
+    /// one.
     softirqs: HashMap<&'a str, &'a str>,
     thread: Option<Thread<'a>>,
 }
 
 impl<'a> Cpu<'a> {
-    /// Finds out what the CPU did when the events begin: what is left without having been entered was entered
-    /// before, and the priority of the thread is told when the CPU leaves it.
+    /// Finds out what the CPU did when the events begin: what is left without having been entered
+    /// was entered before, and the priority of the thread is known when the CPU leaves it.
     fn at_first(events: &[&'a TraceEvent]) -> Self {
         let mut interrupts = Vec::new();
         let mut depth = 0_usize;

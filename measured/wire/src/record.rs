@@ -105,7 +105,7 @@ pub enum Record<'a> {
     Parts(List<'a>),
     /// A tool of a load that did not end in time.
     #[serde(borrow)]
-    Left(Left<'a>),
+    Leftovers(Leftovers<'a>),
     /// The measured code was asked to end before its plan was done. It follows the results.
     CutShort,
 }
@@ -140,7 +140,7 @@ impl Record<'_> {
             Self::Name(_) => "name",
             Self::Phase(_) => "phase",
             Self::Parts(_) => "parts",
-            Self::Left(_) => "left",
+            Self::Leftovers(_) => "left",
             Self::CutShort => "cut-short",
         }
     }
@@ -461,7 +461,7 @@ pub struct Phase<'a> {
 
 /// A tool of a load that did not end in time and was left running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left<'a> {
+pub struct Leftovers<'a> {
     /// The tool.
     pub tool: &'a str,
     /// The id of its process, in its own kernel.

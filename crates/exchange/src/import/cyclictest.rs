@@ -172,7 +172,7 @@ impl Text {
         }
         for (number, (thread, stated)) in (0_u32..).zip(self.threads.iter_mut().zip(&self.totals)) {
             thread.check(0, *stated, &format!("thread {number}"), "# Total:")?;
-            // What a thread that never ran has in place of figures.
+            // A thread that never ran has placeholders instead of figures.
             if thread.counts.is_empty() && thread.over == 0 {
                 (thread.min, thread.max, thread.mean) = (None, None, None);
             }
@@ -186,7 +186,8 @@ impl Text {
         Ok(self.threads)
     }
 
-    /// Says whether the last column is the sum of the others, as `-H` adds it: '# Min Latencies:' has none of it.
+    /// Returns whether the last column is the sum of the others, as `-H` adds it: '# Min
+    /// Latencies:' has none of it.
     fn has_sum(&self) -> bool {
         let [others @ .., last] = &self.threads[..] else {
             return false;
@@ -213,7 +214,7 @@ fn no_histogram() -> ExchangeError {
     )
 }
 
-/// What a status line says of a thread: `T: 0 (10666) P:80 I:1000 C: …`.
+/// A status line: `T: 0 (10666) P:80 I:1000 C: …`.
 struct Status {
     number: u32,
     tid: u32,
@@ -238,7 +239,7 @@ impl Status {
     }
 }
 
-/// What a command line says of the threads.
+/// The options of a command line that concern the threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Options {
     interval_us: Option<u64>,

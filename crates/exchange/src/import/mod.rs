@@ -1,10 +1,12 @@
 //! Results of other tools, made a run folder.
 //!
-//! - [`cyclictest`], [`oslat`], [`rtla`] read what the tools print, as text and, where they have it, as JSON.
+//! - [`cyclictest`], [`oslat`], [`rtla`] read what the tools print, as text and, where they have
+//!   it, as JSON.
 //! - [`Foreign`] is what such a file says; [`run`] makes plan and cells of it.
 //!
-//! These tools count whole microseconds, so a latency of 7 µs stands for one from 7 to 8; nothing is known of a
-//! wake-up's time. What a file does not say is not made up: it is 0 or none, and a notice in the cell says so.
+//! These tools count whole microseconds, so a latency of 7 µs stands for one from 7 to 8; nothing
+//! is known of a wake-up's time. Facts that a file lacks are not made up: they are 0 or none, and a
+//! notice in the cell says so.
 
 mod cyclictest;
 mod oslat;
@@ -18,16 +20,16 @@ use jiff::Timestamp;
 
 use crate::error::ExchangeError;
 
-/// The tools whose results can be read: cyclictest (`-h` or `-H`, or `--json` with a histogram) and oslat of rt-tests,
-/// `rtla timerlat hist` and `rtla osnoise hist`.
+/// The tools whose results can be read: cyclictest (`-h` or `-H`, or `--json` with a histogram) and
+/// oslat of rt-tests, `rtla timerlat hist` and `rtla osnoise hist`.
 pub const TOOLS: [&str; 3] = ["cyclictest", "oslat", "rtla"];
 
 /// Reads what one of [`TOOLS`] printed.
 ///
 /// # Errors
 ///
-/// [`ExchangeError::Line`] with the line that is not as the tool prints it, [`ExchangeError::NotOutput`] if what
-/// matters is not there at all.
+/// [`ExchangeError::Line`] with the line that is not as the tool prints it,
+/// [`ExchangeError::NotOutput`] if what matters is not there at all.
 pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
     match tool {
         "cyclictest" => cyclictest::read(text),
@@ -40,7 +42,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
     }
 }
 
-/// What a file of another tool says.
+/// The content of another tool's file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Foreign {
     /// The tool, with its version if the file has it.
@@ -51,11 +53,11 @@ pub struct Foreign {
     pub started: Option<Timestamp>,
     /// How long it measured, in ns.
     pub duration_ns: Option<u64>,
-    /// What is told of the place: names and values.
+    /// Facts about the machine: names and values.
     pub facts: Vec<(String, String)>,
     /// The histograms, those of one kind together.
     pub series: Vec<Series>,
-    /// What the reader of the figures should know.
+    /// Notices for the reader of the figures.
     pub notices: Vec<String>,
 }
 
@@ -64,7 +66,8 @@ pub struct Foreign {
 pub struct Series {
     /// Name by which reports show it, in place of a target: `cyclictest`, `rtla-timerlat-irq`.
     pub name: String,
-    /// Whether these are latencies of activations that come at an interval, so that some may have been missed.
+    /// Whether these are latencies of activations that come at an interval, so that some may have
+    /// been missed.
     pub is_periodic: bool,
     /// The histograms.
     pub threads: Vec<Column>,
@@ -73,13 +76,13 @@ pub struct Series {
 /// The histogram of one thread. Latencies are whole µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// Its id in the kernel; 0 if that is not told.
+    /// Its id in the kernel; 0 if it is unknown.
     pub tid: u32,
     /// Its CPU.
     pub cpu: Option<u32>,
-    /// Its real-time priority, if that is told.
+    /// Its real-time priority, if it is known.
     pub priority: Option<u32>,
-    /// Time between two activations, if that is told.
+    /// Time between two activations, if it is known.
     pub interval_us: Option<u64>,
     /// Latencies with their counts, rising.
     pub counts: Vec<(u64, u64)>,
@@ -104,7 +107,8 @@ impl Column {
             .sum()
     }
 
-    /// Checks what the histogram's foot says of how many latencies it counts, those beyond it included or not.
+    /// Checks what the histogram's foot says of how many latencies it counts, those beyond it
+    /// included or not.
     fn check(&self, beyond: u64, stated: u64, name: &str, foot: &str) -> Result<(), ExchangeError> {
         let counted = self.counted() + u128::from(beyond);
         if counted == u128::from(stated) {
@@ -115,7 +119,8 @@ impl Column {
         )))
     }
 
-    /// Checks that the least and the greatest latency are those of the histogram, as far as it reaches.
+    /// Checks that the least and the greatest latency are those of the histogram, as far as it
+    /// reaches.
     fn check_ends(&self, name: &str) -> Result<(), ExchangeError> {
         let least = self.counts.first().map(|(us, _)| *us);
         let most = self
@@ -136,7 +141,7 @@ impl Column {
     }
 }
 
-/// A mean as a file tells it.
+/// A mean as a file gives it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mean {
     /// With its fraction.

@@ -1,9 +1,10 @@
 //! oslat's histogram: its text and `--json`.
 //!
-//! oslat reads the time stamp counter in a loop, on each CPU, and counts how long each turn took. These are no
-//! wake-ups: nothing is due at an interval, so nothing can be missed. The turns are imported as latencies, since
-//! both are µs that something took too long; each of the first bucket is a turn that nothing interrupted. They can't
-//! be a run of `gap`, which is the same measurement: that keeps the time of every gap, and oslat has none.
+//! oslat reads the time stamp counter in a loop, on each CPU, and counts how long each turn took.
+//! These are no wake-ups: nothing is due at an interval, so nothing can be missed. The turns are
+//! imported as latencies, since both are µs that something took too long; each of the first bucket
+//! is a turn that nothing interrupted. They can't be a run of `gap`, which is the same measurement:
+//! that keeps the time of every gap, and oslat has none.
 
 use super::words::{Json, Once, Row, latency, shown};
 use super::{Column, Foreign, Mean, Series};
@@ -120,7 +121,8 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     Ok(foreign)
 }
 
-/// Puts the threads together. What the last value counts may be anything from there on: with overflows.
+/// Puts the threads together. The last value counts everything from there on: with
+/// overflows.
 fn series(mut threads: Vec<Column>) -> Series {
     for thread in &mut threads {
         let last = thread.counts.last().copied();

@@ -1,9 +1,9 @@
-//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`, as the kernel's documentation shows them
-//! (Documentation/tools/rtla).
+//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`, as the kernel's documentation
+//! shows them (Documentation/tools/rtla).
 //!
-//! timerlat has up to three columns for each CPU: `IRQ`, how late the timer's interrupt came; `Thr`, how late the
-//! thread ran; `Usr`, how late one returned to user space. Each kind becomes a cell. osnoise counts how long
-//! single noises lasted, which is nothing that comes at an interval.
+//! timerlat has up to three columns for each CPU: `IRQ`, how late the timer's interrupt came;
+//! `Thr`, how late the thread ran; `Usr`, how late one returned to user space. Each kind becomes a
+//! cell. osnoise counts how long single noises lasted, which is nothing that comes at an interval.
 
 use super::words::{Once, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};

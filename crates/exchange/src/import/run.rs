@@ -25,7 +25,7 @@ const US: u64 = 1_000;
 /// A run made of another tool's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// What the run is said to have been asked for.
+    /// The command of the run.
     pub plan: Plan,
     /// The machine, of which nothing is known.
     pub machine: MachineRecord,
@@ -48,12 +48,13 @@ impl Imported {
     }
 }
 
-/// Makes a run of a file. `interval_us` is the interval where the file has none; `command` is what imports it.
+/// Makes a run of a file. `interval_us` is the interval where the file has none; `command` is what
+/// imports it.
 ///
 /// # Errors
 ///
-/// [`ExchangeError::NoInterval`] if neither the file nor the caller knows it; [`ExchangeError::NotOutput`] if its
-/// figures contradict each other.
+/// [`ExchangeError::NoInterval`] if neither the file nor the caller knows it;
+/// [`ExchangeError::NotOutput`] if its figures contradict each other.
 pub fn run(
     foreign: &Foreign,
     interval_us: Option<u64>,
@@ -177,8 +178,8 @@ const UNKNOWN: Calibration = Calibration {
     loop_cycles: 0.0,
 };
 
-/// Returns the interval of a thread. Where nothing comes at an interval it is the whole time, in which nothing else
-/// is due.
+/// Returns the interval of a thread. Where nothing comes at an interval it is the whole time, in
+/// which nothing else is due.
 fn interval_ns(
     foreign: &Foreign,
     series: &Series,
@@ -215,7 +216,7 @@ fn interval_ns(
     Ok(foreign.duration_ns.unwrap_or(0).max(longest).max(US))
 }
 
-/// What the figures of a thread add up to, in ns.
+/// The sums of a thread's figures, in ns.
 struct Sums {
     woken: u64,
     uncounted_ns: u64,
@@ -264,7 +265,8 @@ impl Sums {
     }
 }
 
-/// Checks that the mean is one that the counts can have: those beyond the histogram are from its end up to the greatest.
+/// Checks that the mean is one that the counts can have: those beyond the histogram are from its
+/// end up to the greatest.
 fn check_mean(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Result<(), String> {
     let (mean, off) = match column.mean {
         Some(Mean::Rounded(mean)) => (mean, 1.0),
@@ -285,7 +287,7 @@ fn check_mean(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Result<
     Ok(())
 }
 
-/// Returns the sum of the latencies beyond the histogram, as the mean of all tells it.
+/// Returns the sum of the latencies beyond the histogram, as the mean of all shows it.
 ///
 /// They lie between the histogram's end and the greatest, which one of them is.
 fn uncounted_ns(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Option<u64> {
@@ -418,7 +420,7 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     let mut notices = foreign.notices.clone();
     notices.push(format!(
         "imported from the output of {tool}: a latency of 7 µs there stands for one from 7 to 8 µs, and 0 stands in \
-         place of calibration and preparation, of which nothing is told; nor is the machine or what else ran on it \
+         place of calibration and preparation, which are unknown; so are the machine or what else ran on it \
          known, whatever 'idle' says"
     ));
     let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
@@ -430,7 +432,7 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     }
     if series.is_periodic {
         notices.push(format!(
-            "{tool} does not tell what was missed: the number follows from each latency and the interval{}",
+            "{tool} does not report missed activations: their number follows from each latency and the interval{}",
             if over > 0 {
                 ", and is at least that much, since those beyond the histogram count as its end"
             } else {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{Column, Foreign, Mean, TOOLS};
 use crate::error::ExchangeError;
 
-/// The longest latency that is believed, in µs: some 31 years. A file with more is no output of these tools,
-/// and figures in ns would not fit.
+/// The longest latency that is believed, in µs: some 31 years. A file with more is no output of
+/// these tools, and figures in ns would not fit.
 pub(super) const LONGEST_US: u64 = 1_000_000_000_000_000;
 
 /// The greatest number of histograms that is believed.
@@ -49,7 +49,7 @@ pub(super) fn shown(text: &str) -> String {
 pub(super) struct Once(Vec<String>);
 
 impl Once {
-    /// Takes a line; of two with one name nobody can tell which is right.
+    /// Takes a line; of two lines with one name, it is unknown which is right.
     pub(super) fn take(&mut self, line: usize, name: &str) -> Result<(), ExchangeError> {
         if self.0.iter().any(|known| known == name) {
             let problem = format!("there is a line '{name}' above, too: which one holds?");
@@ -81,7 +81,8 @@ impl<'a> Row<'a> {
         self.words().map(|word| number(self.line, word)).collect()
     }
 
-    /// Gives each thread its number, which is a latency or a count. A sum of all threads may have none.
+    /// Gives each thread its number, which is a latency or a count. A sum of all threads may have
+    /// none.
     pub(super) fn put(
         &self,
         threads: &mut [Column],
@@ -219,7 +220,7 @@ impl Thread<'_> {
         self.values.get(key).and_then(Value::as_u64)
     }
 
-    /// Returns its histogram with what is told of it.
+    /// Returns its histogram with the figures that go with it.
     pub(super) fn column(&self) -> Result<Column, ExchangeError> {
         let mean = self.fraction("avg").filter(|avg| avg.is_finite());
         Ok(Column {

@@ -3,13 +3,13 @@
 use crate::common::{self, JSON, QUIET, imported, latencies};
 use jiff::Timestamp;
 use proptest::prelude::*;
-use tare_exchange::Latencies;
-use tare_exchange::export::cyclictest::{
+use tare_cyclictest::Latencies;
+use tare_cyclictest::format::{
     Head, Histogram, State, System, Unit, breaks, height, histogram, json, policy, spikes, status,
     status_lines, values,
 };
-use tare_exchange::export::{csv, hgrm::hgrm};
 use tare_exchange::import::read;
+use tare_exchange::{csv, hgrm::hgrm};
 use tare_results::model::{
     Count, Event, Fact, Labels, Record, Samples, SetHead, SetSamples, Unit as TimeUnit, Value,
 };
@@ -20,7 +20,8 @@ const INTERVAL_NS: u64 = 100_000;
 /// When the first activation was due.
 const ORIGIN_NS: u64 = 1_000_000_000;
 
-/// Adds a thread of latencies in ns to a cell, as the agent reports it: all long ones listed, none kept raw.
+/// Adds a thread of latencies in ns to a cell, as the agent reports it: all long ones listed, none
+/// kept raw.
 fn thread(number: u32, all: &[u64], (record, samples): &mut (Record, Samples)) {
     let labels = Labels::default().with("thread", number);
     let mut index = 0;
@@ -253,7 +254,8 @@ fn the_json_is_cyclictest_s_line_by_line() {
         .lines()
         .filter(|line| !ours.iter().any(|key| line.contains(key)))
         .collect();
-    // What identifies the run differs; so does a comma where our keys follow, and the node, which is not told.
+    // What identifies the run differs; so does a comma where our keys follow, and the node, which
+    // is not told.
     let values = |line: &str| {
         let line = line.trim_end_matches(',');
         match line.split_once(": ") {

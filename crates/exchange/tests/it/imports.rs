@@ -8,8 +8,8 @@ use crate::common::{
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
+use tare_cyclictest::format::{Histogram, Unit, histogram};
 use tare_exchange::ExchangeError;
-use tare_exchange::export::cyclictest::{Histogram, Unit, histogram};
 use tare_exchange::import::{TOOLS, read, run};
 use tare_results::{CellState, RunFolder};
 use tare_testkit::skip;

@@ -92,8 +92,6 @@ fn combinations(
     values: &Values,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     let (paces, job) = (parameters::paces(values)?, parameters::job(values));
-    let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
-    at_most(places.saturating_mul(2 * paces.len() as u64))?;
     let mut ladders = Vec::new();
     for target in &conditions.targets {
         check_target(target, &job)?;
@@ -104,6 +102,7 @@ fn combinations(
             ladders.extend(is_twice.then(|| (load, plain(target, &job, true))));
         }
     }
+    at_most((ladders.len() as u64).saturating_mul(paces.len() as u64))?;
     let mut cells = Vec::new();
     for (load, plain) in ladders {
         for (step, pace) in (0..).zip(&paces) {

@@ -219,3 +219,16 @@ fn what_is_going_to_happen_is_said() {
         "an instance at each interval for 1 s, then for 5 s that count; at most 256 alive at once"
     );
 }
+
+#[test]
+fn a_plan_may_have_as_many_cells_as_a_run() {
+    let mut here = conditions(&["process"]);
+    here.loads = vec!["idle".to_owned(); 60_000];
+    let values = given(&[("interval", "1s")]);
+    assert_eq!(combinations(&here, &values).unwrap().len(), 60_000);
+    let wakeup = crate::wakeup::Wakeup.combinations(&here, &Values::default());
+    assert_eq!(wakeup.unwrap().len(), 60_000);
+    here.loads.resize(100_001, "idle".to_owned());
+    let why = combinations(&here, &values).unwrap_err().to_string();
+    assert!(why.contains("100000"), "{why}");
+}

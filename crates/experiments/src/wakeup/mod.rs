@@ -200,7 +200,7 @@ fn combinations(
             .map(|load| Under::one(load))
             .collect::<Result<_, _>>()?,
     };
-    at_most((conditions.targets.len() as u64).saturating_mul(2 * under.len() as u64))?;
+    at_most((conditions.targets.len() as u64).saturating_mul(under.len() as u64))?;
     let trace = values.small("trace");
     let (every, extra) = match values.has("trace-above") {
         true => (trace.unwrap_or(DEFAULT_TRACE), 0),

@@ -1,4 +1,4 @@
-//! The integration tests of this crate as one program: each program of its own would be linked with
+//! The integration tests of this crate as one program: each further program would be linked with
 //! everything that the crate needs.
 
 mod attribution;

@@ -28,8 +28,8 @@ pub(crate) const VERSION: u32 = 2;
 /// The end of a journal's name; before it stands the owner's id.
 pub(crate) const EXTENSION: &str = ".jsonl";
 
-/// The end of a journal's name once a person was told what of it can't be undone. Later sweeps try again, and
-/// keep silent about what still can't.
+/// The end of a journal's name once a person has seen which of its things can't be undone. Later sweeps try
+/// again, and keep silent about what still can't.
 pub(crate) const TOLD_EXTENSION: &str = ".jsonl.told";
 
 /// The end of a journal's name until its first line is written and its lock is held.
@@ -44,8 +44,8 @@ pub(crate) struct Header {
     pub(crate) place: Place,
 }
 
-/// Returns the owner whose journal has this name, and whether a person was told of what is in it; `None` if it is
-/// no journal.
+/// Returns the owner whose journal has this name, and whether a person has seen its problems;
+/// `None` if it is no journal.
 pub(crate) fn owner_of(name: &str) -> Option<(OwnerId, bool)> {
     let of = |extension| name.strip_suffix(extension).and_then(OwnerId::parse);
     let fresh = of(EXTENSION).map(|owner| (owner, false));

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use super::{Header, Line, VERSION};
 use crate::record::Record;
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Contents {
     pub(crate) header: Header,
-    /// What is in force, in the order of the intents.
+    /// The things in force, in the order of the intents.
     pub(crate) in_force: Vec<(u64, Record)>,
-    /// The first whole line that makes no sense. Lines after it are read nevertheless.
+    /// The first whole line that is invalid. Lines after it are read nevertheless.
     pub(crate) damage: Option<Damage>,
     /// Length of all whole lines, in bytes.
     pub(super) length: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Damage {
 pub(crate) enum Unreadable {
     /// The file cannot be read.
     Io(io::Error),
-    /// Its first line makes no sense.
+    /// Its first line is invalid.
     Damaged(Damage),
     /// It was written by a later version.
     Newer(u32),

@@ -141,8 +141,8 @@ impl Journal {
             .map_err(|errno| self.write_error(errno.into()))
     }
 
-    /// Leaves the journal to later sweeps, now that a person is told what of it can't be undone; then gives up its
-    /// lock. If it can't have its new name, it is told once more.
+    /// Leaves the journal to later sweeps, now that a person has seen which of its things can't be
+    /// undone; then gives up its lock. If it can't be renamed, they are reported once more.
     pub(crate) fn leave_as_told(self, state: &StateDir) {
         if let Some(owner) = self.name.strip_suffix(EXTENSION) {
             let _ = state.rename(&self.name, &format!("{owner}{TOLD_EXTENSION}"));

@@ -18,7 +18,7 @@ use tare_host::CgroupVersion;
 
 use crate::error::GuardError;
 use crate::hierarchies::Hierarchy;
-use crate::owned::hold::{Hold, Inner};
+use crate::owned::guarded::{Guarded, Inner};
 use crate::owned::{Context, check_prefix, mark};
 use crate::processes::{KILL_LIMIT, kill_all};
 use crate::record::{CgroupRecord, Record};
@@ -32,7 +32,7 @@ pub struct OwnedCgroup {
     name: String,
     /// The folders that were made here, by hierarchy.
     made: Vec<(Hierarchy, PathBuf)>,
-    hold: Hold,
+    guarded: Guarded,
 }
 
 /// The way into a control group.
@@ -91,13 +91,17 @@ impl OwnedCgroup {
             .filter_map(|path| path.to_str().map(str::to_owned))
             .collect();
         let mut name = String::new();
-        let hold = inner.announce(|number| {
+        let guarded = inner.announce(|number| {
             name = format!("tare-{prefix}{}", mark(&inner.owner, number));
             let name = name.clone();
             Record::Cgroup(CgroupRecord { name, parents })
         })?;
         let made = Vec::new();
-        Ok(OwnedCgroup { name, made, hold })
+        Ok(OwnedCgroup {
+            name,
+            made,
+            guarded,
+        })
     }
 
     /// Gives the group's name, which is also its path from the top of a hierarchy unless it had to
@@ -131,7 +135,7 @@ impl OwnedCgroup {
         write(&folder.join(file), value)
     }
 
-    /// Moves a process into the group. What it starts from then on is in the group, too.
+    /// Moves a process into the group. The processes that it starts from then on are in it, too.
     ///
     /// # Errors
     ///
@@ -163,7 +167,7 @@ impl OwnedCgroup {
     /// # Errors
     ///
     /// [`GuardError::Io`] if the group cannot be opened. That the kernel refuses to let the
-    /// command in is told when it is spawned.
+    /// command in is reported when it is spawned.
     pub fn enter(&self, command: &mut Command) -> Result<(), GuardError> {
         let CgroupEntry { files } = self.entry()?;
         let enter = move || {
@@ -202,12 +206,12 @@ impl OwnedCgroup {
     /// [`GuardError::ProcessesRemain`] or [`GuardError::Io`]; the guard tries again when it is
     /// closed.
     pub fn remove(self) -> Result<(), GuardError> {
-        self.hold.undo()
+        self.guarded.undo()
     }
 
     /// Keeps the group until the guard is closed, and gives its name.
     pub fn leave_to_guard(mut self) -> String {
-        self.hold.leave_to_guard();
+        self.guarded.leave_to_guard();
         self.name.clone()
     }
 }

@@ -15,7 +15,7 @@ use rustix::process::{
 };
 
 use crate::error::GuardError;
-use crate::owned::hold::{Hold, Inner, lock};
+use crate::owned::guarded::{Guarded, Inner, lock};
 use crate::owned::{Context, Live};
 use crate::owner::OWNER_VARIABLE;
 use crate::processes::{self, KILL_LIMIT, wait_for_exit, wait_for_killed};
@@ -30,7 +30,7 @@ use crate::report::Undone;
 #[derive(Debug)]
 pub struct OwnedChild {
     live: Arc<LiveChild>,
-    hold: Hold,
+    guarded: Guarded,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -45,12 +45,15 @@ impl OwnedChild {
         let record = ChildRecord {
             program: program.clone(),
         };
-        let hold = inner.announce(|_| Record::Child(record))?;
+        let guarded = inner.announce(|_| Record::Child(record))?;
         let failed = |source| GuardError::Spawn {
             program: program.clone(),
             source,
         };
-        command.env(OWNER_VARIABLE, format!("{}/{}", inner.owner, hold.number()));
+        command.env(
+            OWNER_VARIABLE,
+            format!("{}/{}", inner.owner, guarded.number()),
+        );
         command.process_group(0);
         let parent = getpid();
         let tie_to_parent = move || {
@@ -89,10 +92,10 @@ impl OwnedChild {
             program,
             state,
         });
-        hold.set_live(Arc::clone(&live) as Arc<dyn Live>);
+        guarded.set_live(Arc::clone(&live) as Arc<dyn Live>);
         Ok(OwnedChild {
             live,
-            hold,
+            guarded,
             stdin,
             stdout,
             stderr,
@@ -119,10 +122,10 @@ impl OwnedChild {
         self.stderr.take()
     }
 
-    /// Waits until the child has ended. What is left of its process group is killed then.
+    /// Waits until the child has ended. The rest of its process group is then killed.
     ///
     /// Closes the pipe to its standard input first, if that was not taken, so that a child that
-    /// reads to the end does not wait for ever.
+    /// reads to the end does not wait forever.
     ///
     /// # Errors
     ///
@@ -143,8 +146,8 @@ impl OwnedChild {
         self.live.wait(Some(Instant::now()))
     }
 
-    /// Waits until the child has ended, or until a moment has come, and then gives `None`; so it does when the user has
-    /// asked to wait no longer ([`Patience`](crate::Patience)).
+    /// Waits until the child has ended, or until a moment has come, and then gives `None`; so it
+    /// does when the user has asked to wait no longer ([`Patience`](crate::Patience)).
     ///
     /// # Errors
     ///
@@ -196,7 +199,7 @@ impl OwnedChild {
 
     /// Lets the child run until the guard is closed, and gives its process id.
     pub fn leave_to_guard(mut self) -> u32 {
-        self.hold.leave_to_guard();
+        self.guarded.leave_to_guard();
         self.pid()
     }
 }
@@ -232,7 +235,7 @@ struct Reaping {
 }
 
 impl LiveChild {
-    /// Waits for the end without holding the lock, so that the guard can kill meanwhile.
+    /// Waits for the end without holding the lock, so that the guard can kill it.
     fn wait(&self, deadline: Option<Instant>) -> Result<Option<ExitStatus>, GuardError> {
         self.reap(|pidfd| wait_for_exit(pidfd, deadline))
     }

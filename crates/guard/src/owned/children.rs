@@ -1,7 +1,7 @@
 //! Children that are started in great numbers, from any thread.
 //!
-//! They have one line in the journal and one mark, so that starting one costs no more than the kernel takes. Otherwise
-//! they are owned as any child is.
+//! They have one line in the journal and one mark, so that starting one costs no more than the
+//! kernel takes. Otherwise they are owned as any child is.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::error::GuardError;
 use crate::exec::{Exec, Started, environment};
-use crate::owned::hold::{Hold, Inner};
+use crate::owned::guarded::{Guarded, Inner};
 use crate::owner::OWNER_VARIABLE;
 use crate::record::{ChildRecord, Record};
 
@@ -22,7 +22,7 @@ pub struct OwnedChildren {
     /// The environment of this process with the mark.
     environment: Vec<CString>,
     null: OwnedFd,
-    _hold: Hold,
+    _guarded: Guarded,
 }
 
 impl OwnedChildren {
@@ -36,12 +36,12 @@ impl OwnedChildren {
         let record = ChildRecord {
             program: program.clone(),
         };
-        let hold = inner.announce(|_| Record::Child(record))?;
-        let mark = format!("{OWNER_VARIABLE}={}/{}", inner.owner, hold.number());
+        let guarded = inner.announce(|_| Record::Child(record))?;
+        let mark = format!("{OWNER_VARIABLE}={}/{}", inner.owner, guarded.number());
         Ok(Self {
             environment: environment(CString::new(mark).expect("an owner's id has no NUL")),
             null: null.into(),
-            _hold: hold,
+            _guarded: guarded,
         })
     }
 
@@ -62,7 +62,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use crate::exec::{Exec, Spent, Started};
+    use crate::exec::{Exec, ResourceUsage, Started};
     use crate::{Guard, OWNER_VARIABLE};
 
     fn shell(script: &str) -> Exec {
@@ -70,7 +70,7 @@ mod tests {
         Exec::new(Path::new("/bin/sh"), words).unwrap()
     }
 
-    fn ended(started: &mut Started) -> Spent {
+    fn ended(started: &mut Started) -> ResourceUsage {
         let begun = Instant::now();
         loop {
             if let Some(spent) = started.try_reap().unwrap() {

@@ -18,15 +18,15 @@ use crate::state_dir::{Locked, StateDir};
 
 /// What became of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum JournalState {
     /// All that it listed is undone, and it was deleted.
     Cleaned,
     /// Its owner lives, or another sweep is at it.
     Live,
     /// It was not there any more.
     Gone,
-    /// Something is left; the problems tell what.
-    Kept,
+    /// Something is left; the problems name it.
+    Stored,
 }
 
 /// Cleans up after the owner of the journal of this name, if it is dead.
@@ -38,10 +38,10 @@ pub(crate) fn sweep_journal(
     options: &Options,
     here: &Place,
     report: &mut UndoReport,
-) -> Fate {
+) -> JournalState {
     sweep_dead(state, name, options, here, report).unwrap_or_else(|problem| {
         report.problems.push(problem);
-        Fate::Kept
+        JournalState::Stored
     })
 }
 
@@ -51,9 +51,9 @@ fn sweep_dead(
     options: &Options,
     here: &Place,
     report: &mut UndoReport,
-) -> Result<Fate, GuardError> {
+) -> Result<JournalState, GuardError> {
     let Some((owner, _)) = owner_of(name) else {
-        return Ok(Fate::Gone);
+        return Ok(JournalState::Gone);
     };
     let owner = &owner;
     let path = state.path_of(name);
@@ -64,13 +64,13 @@ fn sweep_dead(
     let opened = state.open_file(name);
     let mut file = match opened.and_then(|file| lock_of_the_dead(file, here)) {
         Ok(Some(file)) => file,
-        Ok(None) => return Ok(Fate::Live),
-        Err(Errno::NOENT) => return Ok(Fate::Gone),
+        Ok(None) => return Ok(JournalState::Live),
+        Err(Errno::NOENT) => return Ok(JournalState::Gone),
         Err(errno) => return Err(unread(errno.into())),
     };
     // Its owner, or another sweep, may have finished with it between opening and locking.
     if rustix::fs::fstat(file.file()).is_ok_and(|status| status.st_nlink == 0) {
-        return Ok(Fate::Gone);
+        return Ok(JournalState::Gone);
     }
     let contents = match journal::read(file.file()) {
         Ok(contents) if contents.header.owner == *owner => contents,
@@ -128,7 +128,7 @@ fn undo_all(
     (name, contents): (&str, Contents),
     context: Context<'_>,
     report: &mut UndoReport,
-) -> Result<Fate, GuardError> {
+) -> Result<JournalState, GuardError> {
     let problems = report.problems.len();
     let mut things = contents.in_force;
     let mut kept_settings = Vec::new();
@@ -169,10 +169,10 @@ fn undo_all(
     }
     if report.problems.len() > problems {
         journal.leave_as_told(context.state);
-        return Ok(Fate::Kept);
+        return Ok(JournalState::Stored);
     }
     journal.remove(context.state)?;
-    Ok(Fate::Cleaned)
+    Ok(JournalState::Cleaned)
 }
 
 /// Gives a journal that cannot be believed another name, so that a person can look at it and the

@@ -11,7 +11,7 @@ use tare_docker::{Docker, DockerError};
 
 use crate::error::GuardError;
 use crate::owned::Context;
-use crate::owned::hold::{Hold, Inner};
+use crate::owned::guarded::{Guarded, Inner};
 use crate::record::{EngineRecord, Record};
 use crate::report::Undone;
 
@@ -24,7 +24,7 @@ pub const OWNER_LABEL: &str = "tare.owner";
 #[must_use = "containers and images are removed when this is dropped"]
 #[derive(Debug)]
 pub struct OwnedAtEngine {
-    hold: Hold,
+    guarded: Guarded,
 }
 
 impl OwnedAtEngine {
@@ -34,8 +34,8 @@ impl OwnedAtEngine {
             why: "its path is not UTF-8".to_owned(),
         })?;
         let socket = text.to_owned();
-        let hold = inner.announce(|_| Record::Engine(EngineRecord { socket }))?;
-        Ok(OwnedAtEngine { hold })
+        let guarded = inner.announce(|_| Record::Engine(EngineRecord { socket }))?;
+        Ok(OwnedAtEngine { guarded })
     }
 
     /// Removes the containers and images now.
@@ -44,7 +44,7 @@ impl OwnedAtEngine {
     ///
     /// [`GuardError::Engine`]; the guard tries again when it is closed.
     pub fn remove(self) -> Result<(), GuardError> {
-        self.hold.undo()
+        self.guarded.undo()
     }
 }
 

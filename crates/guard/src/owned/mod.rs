@@ -1,5 +1,5 @@
-//! The kinds of things that a guard owns: one file per kind, beside `hold`, which all handles have, and `dead`, which
-//! undoes what an owner that died has left.
+//! The kinds of things that a guard owns: one file per kind, and `guarded`, which all handles have,
+//! and `dead`, which undoes what an owner that died has left.
 //!
 //! A kind consists of
 //!
@@ -20,7 +20,7 @@ pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod dead;
 pub(crate) mod engine;
-pub(crate) mod hold;
+pub(crate) mod guarded;
 pub(crate) mod scratch;
 pub(crate) mod setting;
 
@@ -46,7 +46,7 @@ pub(crate) struct Context<'a> {
 /// The part of an owned thing that only the process that made it has: a child to reap, a lock to
 /// hold. It is dropped when the thing is undone.
 pub(crate) trait Live: Send + Sync {
-    /// Do what only this process can do, before the record is undone. Repeatable like that.
+    /// Does what only this process can do, before the record is undone. Repeatable like that.
     fn end(&self, _done: &mut Vec<Undone>) -> Result<(), GuardError> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::GuardError;
-use crate::owned::hold::{Hold, Inner};
+use crate::owned::guarded::{Guarded, Inner};
 use crate::owned::{Context, check_prefix, mark};
 use crate::record::{Record, ScratchRecord};
 use crate::remove_tree::{failed, remove_marked};
@@ -20,7 +20,7 @@ use crate::report::Undone;
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,
-    hold: Hold,
+    guarded: Guarded,
 }
 
 impl ScratchDir {
@@ -40,7 +40,7 @@ impl ScratchDir {
             failed(root, why)
         })?;
         let mut path = String::new();
-        let hold = inner.announce(|number| {
+        let guarded = inner.announce(|number| {
             path = format!("{text}/tare-{prefix}{}", mark(&inner.owner, number));
             Record::Scratch(ScratchRecord { path: path.clone() })
         })?;
@@ -50,7 +50,7 @@ impl ScratchDir {
             .mode(0o700)
             .create(&path)
             .map_err(|source| failed(&path, source))?;
-        Ok(ScratchDir { path, hold })
+        Ok(ScratchDir { path, guarded })
     }
 
     /// Gives the folder's path.
@@ -65,12 +65,12 @@ impl ScratchDir {
     /// [`GuardError::Io`] or [`GuardError::ScratchRefused`]; the guard tries again when it is
     /// closed.
     pub fn remove(self) -> Result<(), GuardError> {
-        self.hold.undo()
+        self.guarded.undo()
     }
 
     /// Keeps the folder until the guard is closed, and gives its path.
     pub fn leave_to_guard(mut self) -> PathBuf {
-        self.hold.leave_to_guard();
+        self.guarded.leave_to_guard();
         self.path.clone()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Three things make them delicate. The kernel may write a value its own way (`3` into a CPU mask
 //! reads `00000003`), so what is remembered as ours is what was read back. Somebody else may change
-//! the same setting meanwhile; then it is no longer ours to put back. And two runs that change the
+//! the same setting in between; then it is no longer ours to put back. And two runs that change the
 //! same setting would each put back what the other one had set; so only one at a time may hold it,
 //! and one that died with it is cleaned up first. Runs with the same state folder see each other's
 //! journals; to be kept apart from all others, each locks the setting's own file.
@@ -18,8 +18,8 @@ use rustix::fs::OFlags;
 
 use crate::error::GuardError;
 use crate::journal;
-use crate::owned::dead::{Fate, sweep_journal};
-use crate::owned::hold::{Hold, Inner};
+use crate::owned::dead::{JournalState, sweep_journal};
+use crate::owned::guarded::{Guarded, Inner};
 use crate::owned::{Context, Live};
 use crate::owner::{OwnerId, Relation};
 use crate::record::{Record, SettingRecord};
@@ -34,7 +34,7 @@ pub struct Setting {
     path: PathBuf,
     before: String,
     value: String,
-    hold: Hold,
+    guarded: Guarded,
 }
 
 impl Setting {
@@ -64,8 +64,8 @@ impl Setting {
             wanted: value.to_owned(),
             after: None,
         };
-        let hold = inner.announce(|_| Record::Setting(record.clone()))?;
-        hold.set_live(Arc::new(file_lock));
+        let guarded = inner.announce(|_| Record::Setting(record.clone()))?;
+        guarded.set_live(Arc::new(file_lock));
         let outcome = write(&path, value)
             .and_then(|()| read(&path))
             .and_then(|after| {
@@ -78,16 +78,16 @@ impl Setting {
                     });
                 }
                 record.after = Some(after.clone());
-                hold.update(Record::Setting(record.clone()))?;
+                guarded.update(Record::Setting(record.clone()))?;
                 Ok(after)
             });
-        // Given back before an error drops the hold, which puts the setting back.
+        // Returned before an error drops the handle, which puts the setting back.
         drop(claim);
         outcome.map(|value| Setting {
             path,
             before,
             value,
-            hold,
+            guarded,
         })
     }
 
@@ -114,12 +114,12 @@ impl Setting {
     /// [`GuardError::Io`] or [`GuardError::SettingNotRestored`]; the guard tries again when
     /// it is closed.
     pub fn restore(self) -> Result<(), GuardError> {
-        self.hold.undo()
+        self.guarded.undo()
     }
 
     /// Keeps the value until the guard is closed.
     pub fn leave_to_guard(mut self) {
-        self.hold.leave_to_guard();
+        self.guarded.leave_to_guard();
     }
 }
 
@@ -139,8 +139,8 @@ impl SettingRecord {
             path => path?,
         };
         let _lock = context.state.lock_settings()?;
-        // A run with another state folder may have taken over our value as that to put back. When it
-        // has done so, the next sweep does the rest.
+        // A run with another state folder may have taken over our value as that to put back. When
+        // it has done so, the next sweep does the rest.
         let _file_lock = match context.by_owner {
             true => None,
             false => Some(lock_file(&path)?.ok_or_else(|| locked(&path))?),
@@ -198,7 +198,8 @@ fn allowed(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, GuardError> {
     Ok(resolved)
 }
 
-/// Takes the permission to change settings, and this one in particular, with nobody else holding it.
+/// Takes the permission to change settings, and this one in particular, with nobody else holding
+/// it.
 fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked), GuardError> {
     // A holder that is just being cleaned up looks alive for as long as that takes.
     let give_up = Instant::now() + Duration::from_millis(500);
@@ -215,9 +216,9 @@ fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked)
                 let path = path.to_owned();
                 let problem = GuardError::SettingInUse { path, owner };
                 match fate {
-                    Fate::Cleaned | Fate::Gone => continue,
-                    Fate::Live if !ours => problem,
-                    Fate::Live | Fate::Kept => return Err(problem),
+                    JournalState::Cleaned | JournalState::Gone => continue,
+                    JournalState::Live if !ours => problem,
+                    JournalState::Live | JournalState::Stored => return Err(problem),
                 }
             }
         };
@@ -229,9 +230,9 @@ fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked)
 }
 
 /// Cleans up after an owner if it is dead; what that does goes into our report.
-fn clean_up(inner: &Inner, name: &str, owner: &OwnerId) -> Fate {
+fn clean_up(inner: &Inner, name: &str, owner: &OwnerId) -> JournalState {
     if *owner == inner.owner {
-        return Fate::Live;
+        return JournalState::Live;
     }
     let mut report = UndoReport::default();
     let fate = sweep_journal(&inner.state, name, &inner.options, &inner.here, &mut report);
@@ -260,7 +261,7 @@ fn holder_of(inner: &Inner, path: &str) -> Result<Option<(String, OwnerId)>, Gua
         let Some((owner, _)) = journal::owner_of(&name) else {
             continue;
         };
-        // One that has gone meanwhile, or cannot be read, holds nothing that we could know of.
+        // A journal that has gone, or can't be read, shows nothing that it holds.
         let Ok(mut file) = inner.state.open_file(&name) else {
             continue;
         };
@@ -323,7 +324,7 @@ fn write(path: &Path, value: &str) -> Result<(), GuardError> {
     attempt().map_err(|source| failed(&format!("write {value:?} to"), path, source))
 }
 
-/// Says whether a file that reads `found` may have been written `wanted`, in the kernel's way of
+/// Returns whether a file that reads `found` may have been written `wanted`, in the kernel's way of
 /// writing numbers, masks and truth values.
 ///
 /// Only used where it is not known what was read back: if the owner died just between writing and

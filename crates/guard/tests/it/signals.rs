@@ -41,8 +41,8 @@ fn part_run() {
     println!("closed");
 }
 
-/// A running part. The tests may themselves run under `nohup`, so what becomes of a hang-up is always
-/// arranged.
+/// A running part. The tests may themselves run under `nohup`, so what becomes of a hang-up is
+/// always arranged.
 struct Run {
     process: Ended,
     lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,

@@ -362,7 +362,7 @@ fn a_journal_cannot_make_a_sweep_act_elsewhere() {
         ),
         (1, 2)
     );
-    // What was undone is noted, so that only the rest is tried again.
+    // Undone things are recorded, so that only the rest is tried again.
     fs::write(stage.setting("a"), "7\n").unwrap();
     assert_eq!(stage.sweep().undo.settings_restored(), 0);
     assert_eq!(stage.value("a"), "7");

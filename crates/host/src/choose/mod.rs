@@ -51,7 +51,7 @@ pub struct CpuChoice {
     pub rule: Rule,
     /// Why this CPU, in one sentence.
     pub reason: String,
-    /// What is wrong with it nevertheless.
+    /// The reasons against it.
     pub warnings: Vec<String>,
     /// The CPUs on which the controlling process should run: those of its mask other than the
     /// measured CPU, without isolated CPUs and SMT siblings of the measured one when others remain.
@@ -59,7 +59,7 @@ pub struct CpuChoice {
 }
 
 impl CpuChoice {
-    /// Tell whether the controller has to share the measured CPU.
+    /// Returns whether the controller has to share the measured CPU.
     pub fn controller_shares(&self) -> bool {
         self.controller_cpus.contains(self.cpu)
     }
@@ -79,8 +79,8 @@ pub enum Rule {
     OnlyOne,
 }
 
-/// Choose the CPU to measure on when none is asked for, beside runs that measure on the CPUs `taken`: one of those only if
-/// there is no other.
+/// Chooses the CPU to measure on when none is asked for, away from runs that measure on the CPUs
+/// `taken`: one of those only if there is no other.
 ///
 /// # Errors
 /// No CPU is known at all ([`HostError::NoCpuKnown`]).
@@ -106,7 +106,7 @@ pub fn choose_cpu_beside(
     Ok(choice)
 }
 
-/// Choose the CPU to measure on. The description and the sample are of the time before the process
+/// Chooses the CPU to measure on. The description and the sample are of the time before the process
 /// narrows its own affinity mask.
 ///
 /// # Errors

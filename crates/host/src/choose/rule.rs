@@ -181,7 +181,7 @@ impl Chooser<'_> {
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Say how busy the CPU and its siblings are.
+    /// Says how busy the CPU and its siblings are.
     fn describe(&self, cpu: u32) -> String {
         let own = match self.sample.busy(cpu) {
             Some(share) => format!("{:.0} % busy", share * 100.0),
@@ -237,7 +237,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// Find where the controller disturbs least: drop what should stay quiet as long as something
+    /// Finds where the controller disturbs least: drops what should stay quiet as long as something
     /// remains.
     fn controller_cpus(&self, cpu: u32) -> Cpus {
         let set_apart = self.machine.isolation.set_apart();

@@ -6,7 +6,7 @@ use super::{Examination, Judgement, Severity::*, advise, good, note};
 /// call.
 const SCALED_TSC: [&str; 3] = ["kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
 
-/// Check which clock the kernel trusts.
+/// Checks which clock the kernel trusts.
 pub(super) fn clocksource(e: &Examination<'_>) -> Judgement {
     let clock = &e.machine.clock;
     let current = clock.current.get()?;
@@ -30,7 +30,7 @@ pub(super) fn clocksource(e: &Examination<'_>) -> Judgement {
     advise(Problem, state, e.on_kernel(remedy))
 }
 
-/// Check whether the time-stamp counter keeps one rate and never stops.
+/// Checks whether the time-stamp counter keeps one rate and never stops.
 pub(super) fn tsc(e: &Examination<'_>) -> Judgement {
     let clock = &e.machine.clock;
     let constant = *clock.constant_tsc.get()?;

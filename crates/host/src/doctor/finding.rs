@@ -42,19 +42,19 @@ impl fmt::Display for Severity {
 pub struct Finding {
     /// A short name that stays the same between versions, such as "governor".
     pub id: Cow<'static, str>,
-    /// What was looked at.
+    /// The thing that was checked.
     pub title: Cow<'static, str>,
-    /// What was found.
+    /// Its state.
     pub state: String,
     /// How much it matters.
     pub severity: Severity,
-    /// What it does to a measurement.
+    /// Its effect on a measurement.
     pub why: String,
     /// What to do about it; null when nothing is to be done.
     pub remedy: Option<String>,
 }
 
-/// What a check comes to; the error is why it could not be found out.
+/// The result of a check; the error is the reason why it is unknown.
 pub(super) type Judgement = Result<Verdict, String>;
 
 /// How a check judges the machine.
@@ -79,17 +79,17 @@ impl Verdict {
     }
 }
 
-/// Judge that it is as it should be.
+/// Judges that it is as it should be.
 pub(super) fn good(state: impl Into<String>) -> Judgement {
     Ok(Verdict::new(Severity::Good, state))
 }
 
-/// Judge that it is worth knowing, and nothing is to be done.
+/// Judges that it is worth knowing, and nothing is to be done.
 pub(super) fn note(state: impl Into<String>) -> Judgement {
     Ok(Verdict::new(Severity::Note, state))
 }
 
-/// Judge that something can be done.
+/// Judges that something can be done.
 pub(super) fn advise(
     severity: Severity,
     state: impl Into<String>,
@@ -98,7 +98,7 @@ pub(super) fn advise(
     Ok(Verdict::new(severity, state).with_remedy(remedy))
 }
 
-/// Give up.
+/// Gives up.
 pub(super) fn unknown(because: impl Into<String>) -> Judgement {
     Err(because.into())
 }

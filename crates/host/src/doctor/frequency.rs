@@ -5,7 +5,7 @@ use crate::machine::FrequencyGroup;
 
 const INVISIBLE: &str = "not visible from inside a guest, where the hypervisor's host decides";
 
-/// Check that the measured CPU is kept at one frequency.
+/// Checks that the measured CPU is kept at one frequency.
 pub(super) fn governor(e: &Examination<'_>) -> Judgement {
     let power = &e.machine.power;
     let remedy = e.on_hardware(
@@ -32,7 +32,7 @@ pub(super) fn governor(e: &Examination<'_>) -> Judgement {
     advise(Warning, state, remedy)
 }
 
-/// Check that the core's top speed does not depend on heat and on what its neighbours do.
+/// Checks that the core's top speed does not depend on heat and on what its neighbours do.
 pub(super) fn turbo(e: &Examination<'_>) -> Judgement {
     let power = &e.machine.power;
     match (power.turbo.get(), power.turbo_switch.as_deref()) {

@@ -6,7 +6,7 @@ use super::{Examination, Judgement, Severity::*, advise, good, note};
 /// C1.
 const SHALLOW_US: u64 = 2;
 
-/// Check how deep the measured CPU may sleep, and whether tare can prevent it.
+/// Checks how deep the measured CPU may sleep, and whether tare can prevent it.
 pub(super) fn idle_states(e: &Examination<'_>) -> Judgement {
     let (power, process) = (&e.machine.power, &e.machine.process);
     let parameters = e.machine.kernel.parameters.known();

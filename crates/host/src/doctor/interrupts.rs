@@ -10,7 +10,7 @@ const NAMED: usize = 4;
 /// lost among the 100 to 1,000 ticks per second that an ordinary CPU has anyway.
 const MANY: u64 = 4;
 
-/// Check whether device interrupts arrive on the measured CPU, or may.
+/// Checks whether device interrupts arrive on the measured CPU, or may.
 pub(super) fn affinity(e: &Examination<'_>) -> Judgement {
     let Some(cpu) = e.cpu else {
         return unknown("no CPU to measure on");
@@ -46,7 +46,7 @@ pub(super) fn affinity(e: &Examination<'_>) -> Judgement {
     with_remedy(e, Verdict::new(Note, state), &aimed)
 }
 
-/// Check whether irqbalance may move interrupts to the measured CPU.
+/// Checks whether irqbalance may move interrupts to the measured CPU.
 pub(super) fn irqbalance(e: &Examination<'_>) -> Judgement {
     let names = e.sample.names.get()?;
     let container = &e.machine.virtualisation.container;
@@ -68,7 +68,7 @@ pub(super) fn irqbalance(e: &Examination<'_>) -> Judgement {
     advise(Warning, "running", remedy)
 }
 
-/// Tell whether the kernel delivers an interrupt to this CPU when it comes.
+/// Returns whether the kernel delivers an interrupt to this CPU when it comes.
 fn is_aimed_at(e: &Examination<'_>, cpu: u32, line: &Interrupt) -> bool {
     let Some(number) = line.number() else {
         return false;

@@ -2,7 +2,7 @@
 
 use super::{Examination, Judgement, Severity::*, advise, good};
 
-/// Check whether the scheduler keeps other tasks away from the measured CPU.
+/// Checks whether the scheduler keeps other tasks away from the measured CPU.
 pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
     let (isolation, cpu) = (&e.machine.isolation, e.cpu_name());
     let partition = isolation.cpuset_isolated.known();
@@ -26,7 +26,7 @@ pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
     advise(Warning, format!("isolated are {all}, {cpu} is not"), remedy)
 }
 
-/// Check whether the periodic tick stops on the measured CPU.
+/// Checks whether the periodic tick stops on the measured CPU.
 pub(super) fn tick(e: &Examination<'_>) -> Judgement {
     let (nohz_full, cpu) = (e.machine.isolation.nohz_full.get()?, e.cpu_name());
     if e.cpu_in(nohz_full) {
@@ -41,7 +41,7 @@ pub(super) fn tick(e: &Examination<'_>) -> Judgement {
     advise(Note, state, boot_with(e, "NO_HZ_FULL", &parameter))
 }
 
-/// Check whether RCU callbacks run on the measured CPU.
+/// Checks whether RCU callbacks run on the measured CPU.
 pub(super) fn rcu_callbacks(e: &Examination<'_>) -> Judgement {
     let (offloaded, cpu) = (e.machine.isolation.rcu_nocbs.get()?, e.cpu_name());
     if e.cpu_in(offloaded) {

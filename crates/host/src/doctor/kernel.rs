@@ -6,7 +6,7 @@ use crate::machine::{Kernel, PreemptionModel};
 /// vm.stat_interval from which on the folding of counters is rare enough, in seconds.
 const RARE_STAT_INTERVAL_S: u64 = 10;
 
-/// Check whether the kernel was built for debugging.
+/// Checks whether the kernel was built for debugging.
 pub(super) fn debug_options(e: &Examination<'_>) -> Judgement {
     let options = e.machine.kernel.debug_options.get()?;
     if options.is_empty() {
@@ -18,7 +18,7 @@ pub(super) fn debug_options(e: &Examination<'_>) -> Judgement {
     advise(severity, options.join(", "), remedy)
 }
 
-/// Report the preemption model.
+/// Reports the preemption model.
 pub(super) fn preemption(e: &Examination<'_>) -> Judgement {
     let preemption = &e.machine.kernel.preemption;
     let model = preemption.model.get()?;
@@ -36,7 +36,7 @@ pub(super) fn preemption(e: &Examination<'_>) -> Judgement {
     advise(Note, state, e.on_kernel(remedy))
 }
 
-/// Check whether the hard-lockup detector interrupts the measured CPU.
+/// Checks whether the hard-lockup detector interrupts the measured CPU.
 pub(super) fn nmi_watchdog(e: &Examination<'_>) -> Judgement {
     let (sysctls, cpu) = (&e.machine.sysctls, e.cpu_name());
     if !*sysctls.nmi_watchdog.get()? {
@@ -53,7 +53,7 @@ pub(super) fn nmi_watchdog(e: &Examination<'_>) -> Judgement {
     }
 }
 
-/// Check whether timers of other CPUs may expire on the measured one.
+/// Checks whether timers of other CPUs may expire on the measured one.
 pub(super) fn timer_migration(e: &Examination<'_>) -> Judgement {
     if !*e.machine.sysctls.timer_migration.get()? {
         return good("off");
@@ -72,7 +72,7 @@ pub(super) fn timer_migration(e: &Examination<'_>) -> Judgement {
     )
 }
 
-/// Check how often per-CPU memory counters are folded.
+/// Checks how often per-CPU memory counters are folded.
 pub(super) fn stat_interval(e: &Examination<'_>) -> Judgement {
     let seconds = *e.machine.sysctls.vm_stat_interval_s.get()?;
     let state = format!("every {seconds} s");
@@ -83,7 +83,7 @@ pub(super) fn stat_interval(e: &Examination<'_>) -> Judgement {
     advise(Note, state, e.on_kernel(remedy))
 }
 
-/// Report the mitigations of processor flaws, which are part of the price of a system call.
+/// Reports the mitigations of processor flaws, which are part of the price of a system call.
 pub(super) fn mitigations(e: &Examination<'_>) -> Judgement {
     let all = e.machine.kernel.vulnerabilities.get()?;
     let mut parts = Vec::new();

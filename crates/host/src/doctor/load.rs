@@ -14,7 +14,7 @@ const OTHERS_ACTIVE: f64 = 0.10;
 /// How many processes are named.
 const NAMED: usize = 3;
 
-/// Check whether the measured CPU and the rest of the machine are idle.
+/// Checks whether the measured CPU and the rest of the machine are idle.
 pub(super) fn load(e: &Examination<'_>) -> Judgement {
     let stat = e.sample.stat.get()?;
     let own = e.cpu.and_then(|cpu| e.sample.busy(cpu));

@@ -2,7 +2,7 @@
 
 use super::{Examination, Judgement, Severity::*, advise, good};
 
-/// Check whether the kernel collapses pages of measured code behind its back.
+/// Checks whether the kernel collapses pages of measured code behind its back.
 pub(super) fn transparent_hugepages(e: &Examination<'_>) -> Judgement {
     let enabled = e.machine.memory.transparent_hugepages.get()?;
     if enabled != "always" {
@@ -12,7 +12,7 @@ pub(super) fn transparent_hugepages(e: &Examination<'_>) -> Judgement {
     advise(Note, enabled, e.on_kernel(remedy))
 }
 
-/// Check whether memory of measured code may be written to disk.
+/// Checks whether memory of measured code may be written to disk.
 pub(super) fn swap(e: &Examination<'_>) -> Judgement {
     let bytes = *e.machine.memory.swap_total_bytes.get()?;
     if bytes == 0 {
@@ -26,7 +26,7 @@ pub(super) fn swap(e: &Examination<'_>) -> Judgement {
     advise(Note, format!("{state}; see \"Locked memory\""), remedy)
 }
 
-/// Check whether the kernel takes pages away to learn who uses them.
+/// Checks whether the kernel takes pages away to learn who uses them.
 pub(super) fn numa_balancing(e: &Examination<'_>) -> Judgement {
     let nodes = e.machine.topology.numa_nodes.len();
     if nodes == 1 {

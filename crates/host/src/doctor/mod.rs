@@ -61,7 +61,7 @@ impl Check {
     }
 }
 
-/// Examine the machine, worst findings first. Without a CPU, the one that
+/// Examines the machine, worst findings first. Without a CPU, the one that
 /// [`choose_cpu`](crate::choose_cpu()) would take is examined.
 pub fn doctor(
     source: &Source,
@@ -76,7 +76,7 @@ pub fn doctor(
     findings
 }
 
-/// Say in one paragraph how many findings there are of each severity, and the worst three.
+/// Says in one paragraph how many findings there are of each severity, and the worst three.
 pub fn summary(findings: &[Finding]) -> String {
     let count = |severity| findings.iter().filter(|it| it.severity == severity).count();
     let plural = |count: usize, word: &str| match count {
@@ -111,7 +111,7 @@ pub fn summary(findings: &[Finding]) -> String {
     )
 }
 
-/// What the checks look at.
+/// The facts that the checks read.
 struct Examination<'a> {
     source: &'a Source,
     machine: &'a Machine,
@@ -141,12 +141,12 @@ impl<'a> Examination<'a> {
         self.machine.virtualisation.container.inside
     }
 
-    /// Tell whether the measured CPU is in a list that may be unknown.
+    /// Returns whether the measured CPU is in a list that may be unknown.
     fn cpu_in(&self, list: &Cpus) -> bool {
         self.cpu.is_some_and(|cpu| list.contains(cpu))
     }
 
-    /// Name the measured CPU in a sentence.
+    /// Names the measured CPU in a sentence.
     fn cpu_name(&self) -> String {
         let name = self.cpu.map(|cpu| format!("CPU {cpu}"));
         name.unwrap_or_else(|| "the measured CPU".to_owned())
@@ -188,7 +188,7 @@ impl<'a> Examination<'a> {
     }
 }
 
-/// Write a share as a percentage with as many digits as it deserves.
+/// Writes a share as a percentage with as many digits as it deserves.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 0.95 {

@@ -7,7 +7,7 @@ use super::{Examination, Judgement, Severity::*, advise, good, note, unknown};
 /// 8 bytes, their counts, and the program itself.
 const ENOUGH_LOCKED_BYTES: u64 = 256 << 20;
 
-/// Check whether measured code can be run under SCHED_FIFO.
+/// Checks whether measured code can be run under SCHED_FIFO.
 pub(super) fn realtime(e: &Examination<'_>) -> Judgement {
     let process = &e.machine.process;
     if process.may_use_realtime.is(&true) {
@@ -36,7 +36,7 @@ pub(super) fn realtime(e: &Examination<'_>) -> Judgement {
     advise(Warning, state, remedy)
 }
 
-/// Check whether the memory of measured code can be kept from being taken away.
+/// Checks whether the memory of measured code can be kept from being taken away.
 pub(super) fn locked_memory(e: &Examination<'_>) -> Judgement {
     let process = &e.machine.process;
     if process.may_lock_memory.is(&true) {
@@ -59,7 +59,7 @@ pub(super) fn locked_memory(e: &Examination<'_>) -> Judgement {
     advise(Warning, state, remedy)
 }
 
-/// Check whether the processor's performance counters can be used.
+/// Checks whether the processor's performance counters can be used.
 pub(super) fn counters(e: &Examination<'_>) -> Judgement {
     if !*e.machine.processor.performance_counters.get()? {
         if !e.is_guest() {

@@ -3,7 +3,7 @@
 use super::{Examination, Judgement, Severity::*, advise, good};
 use crate::machine::tightest_quota;
 
-/// Check whether a quota can stop measured code.
+/// Checks whether a quota can stop measured code.
 pub(super) fn cpu_quota(e: &Examination<'_>) -> Judgement {
     let quota = tightest_quota(e.source);
     let Some((file, quota)) = quota.get()? else {
@@ -24,7 +24,7 @@ pub(super) fn cpu_quota(e: &Examination<'_>) -> Judgement {
     };
     if e.in_container() {
         let remedy = "start the container without a CPU limit (docker: without `--cpus`; \
-                      Kubernetes: without `limits.cpu`) and give it CPUs of its own with \
+                      Kubernetes: without `limits.cpu`) and give it its own CPUs with \
                       `--cpuset-cpus` or the static CPU manager";
         return advise(severity, state, remedy);
     }

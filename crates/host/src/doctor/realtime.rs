@@ -1,12 +1,12 @@
 //! Real-time throttling: who stops a SCHED_FIFO task that never sleeps?
 
 use super::{Examination, Judgement, Severity::*, advise, good};
-use crate::machine::RtGroup;
+use crate::realtime::RtGroup;
 
 /// Linux 6.12 replaced throttling by a server that runs ordinary tasks when they starve.
 const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 
-/// Check whether the kernel takes time from real-time tasks.
+/// Checks whether the kernel takes time from real-time tasks.
 pub(super) fn throttling(e: &Examination<'_>) -> Judgement {
     let sysctls = &e.machine.sysctls;
     let runtime = *sysctls.sched_rt_runtime_us.get()?;
@@ -45,7 +45,7 @@ pub(super) fn throttling(e: &Examination<'_>) -> Judgement {
     advise(Warning, state, remedy)
 }
 
-/// Tell whether this process may use SCHED_FIFO as far as privileges go.
+/// Returns whether this process may use SCHED_FIFO as far as privileges go.
 pub(super) fn may_use_realtime(e: &Examination<'_>) -> bool {
     let process = &e.machine.process;
     let limit = process.realtime_priority_limit.known();

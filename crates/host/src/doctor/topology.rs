@@ -3,7 +3,7 @@
 use super::{Examination, Judgement, Severity::*, Verdict, advise, good, note, percent, unknown};
 use crate::choose::BUSY_SHARE;
 
-/// Report which CPU would be measured and what is wrong with it.
+/// Reports which CPU would be measured and what is wrong with it.
 pub(super) fn measured_cpu(e: &Examination<'_>) -> Judgement {
     match &e.choice {
         Err(error) => Ok(Verdict::new(Problem, error.to_string())),
@@ -24,7 +24,7 @@ pub(super) fn measured_cpu(e: &Examination<'_>) -> Judgement {
     }
 }
 
-/// Check whether the measured CPU shares its core, and with whom.
+/// Checks whether the measured CPU shares its core, and with whom.
 pub(super) fn smt(e: &Examination<'_>) -> Judgement {
     let topology = &e.machine.topology;
     let cores = topology.cores.get()?;
@@ -68,7 +68,7 @@ pub(super) fn smt(e: &Examination<'_>) -> Judgement {
     }
 }
 
-/// Check whether the measured CPU is an efficiency core.
+/// Checks whether the measured CPU is an efficiency core.
 pub(super) fn core_type(e: &Examination<'_>) -> Judgement {
     e.machine.topology.online.get()?;
     let (slower, cpu) = (&e.machine.topology.slower_cpus, e.cpu_name());

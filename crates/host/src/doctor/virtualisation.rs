@@ -8,7 +8,7 @@ const HEAVY_STEAL: f64 = 0.075;
 /// A share of stolen time since boot that is worth mentioning.
 const NOTABLE_STEAL: f64 = 0.001;
 
-/// Report the hypervisor.
+/// Reports the hypervisor.
 pub(super) fn hypervisor(e: &Examination<'_>) -> Judgement {
     let virtualisation = &e.machine.virtualisation;
     let Some(name) = virtualisation.hypervisor.get()? else {
@@ -21,7 +21,7 @@ pub(super) fn hypervisor(e: &Examination<'_>) -> Judgement {
     advise(Note, format!("guest of {name}{product}"), remedy)
 }
 
-/// Check whether the hypervisor takes time from the measured CPU.
+/// Checks whether the hypervisor takes time from the measured CPU.
 pub(super) fn steal(e: &Examination<'_>) -> Judgement {
     let stat = e.sample.stat.get()?;
     let times = match e.cpu {
@@ -55,7 +55,7 @@ pub(super) fn steal(e: &Examination<'_>) -> Judgement {
     }
 }
 
-/// Report a container around this process.
+/// Reports a container around this process.
 pub(super) fn container(e: &Examination<'_>) -> Judgement {
     let container = &e.machine.virtualisation.container;
     let marks = container.marks.join(", ");

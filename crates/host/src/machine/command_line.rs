@@ -38,7 +38,7 @@ const TIMING: &[&str] = &[
 
 /// The parameters that the kernel was booted with, as far as they matter to timing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CommandLine {
+pub(crate) struct CommandLine {
     /// Words such as `isolcpus=2-7` in the order in which they were given.
     pub(super) words: Fact<Vec<String>>,
 }
@@ -50,16 +50,16 @@ impl CommandLine {
         }
     }
 
-    /// Return the last value given to a parameter: "" for a bare word, `None` when it does not
+    /// Returns the last value given to a parameter: "" for a bare word, `None` when it does not
     /// occur.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.words.known()?.iter().rev().find_map(|word| {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             same_name(key, name).then_some(value)
         })
     }
 
-    /// Return the CPUs that a parameter names; `None` when it does not occur or makes no sense.
+    /// Returns the CPUs that a parameter names; `None` when it does not occur or is invalid.
     pub(super) fn cpus(&self, name: &str, last_cpu: u32) -> Option<Cpus> {
         Cpus::parse_parameter(self.value(name)?, last_cpu).ok()
     }
@@ -85,13 +85,13 @@ fn matters(word: &str) -> bool {
     })
 }
 
-/// Compare two parameter names as the kernel does: hyphen and underscore are the same.
+/// Compares two parameter names as the kernel does: hyphen and underscore are the same.
 fn same_name(a: &str, b: &str) -> bool {
     let plain = |c: char| if c == '-' { '_' } else { c };
     a.chars().map(plain).eq(b.chars().map(plain))
 }
 
-/// Split at white space outside double quotes.
+/// Splits at white space outside double quotes.
 fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

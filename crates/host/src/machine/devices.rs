@@ -1,4 +1,5 @@
-//! Memory modules, disks and network interfaces: what a description of a machine names beside its processor.
+//! Memory modules, disks and network interfaces: what a description of a machine names besides its
+//! processor.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,8 @@ impl Devices {
     }
 }
 
-/// Finds the memory modules of an SMBIOS table (section 6.1: structures, each followed by texts that end with two zeros).
+/// Finds the memory modules of an SMBIOS table (section 6.1: structures, each followed by texts
+/// that end with two zeros).
 fn memory_modules(table: &[u8]) -> Vec<MemoryModule> {
     let mut modules = Vec::new();
     let mut rest = table;

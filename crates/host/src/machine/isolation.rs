@@ -44,7 +44,7 @@ impl Isolation {
         }
     }
 
-    /// Return the CPUs that somebody set apart in any way that keeps ordinary tasks or the tick
+    /// Returns the CPUs that somebody set apart in any way that keeps ordinary tasks or the tick
     /// away.
     pub fn set_apart(&self) -> Cpus {
         [&self.isolated, &self.nohz_full, &self.cpuset_isolated]

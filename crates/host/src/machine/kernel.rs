@@ -75,19 +75,19 @@ impl Kernel {
         }
     }
 
-    /// Return major and minor number of the release: (6, 1) for 6.1.0-18-amd64.
+    /// Returns major and minor number of the release: (6, 1) for 6.1.0-18-amd64.
     pub fn release_numbers(&self) -> Option<(u32, u32)> {
         let mut numbers = self.release.known()?.split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 
-    /// Tell whether a debugging option slows the kernel by a factor rather than by percents.
+    /// Returns whether a debugging option slows the kernel by a factor rather than by percents.
     pub(crate) fn is_heavy(option: &str) -> bool {
         option == LOCKDEP || HEAVY_OPTIONS.split(' ').any(|heavy| heavy == option)
     }
 }
 
-/// List the slow options; lockdep shows itself in /proc even where the build options cannot be
+/// Lists the slow options; lockdep shows itself in /proc even where the build options cannot be
 /// read.
 fn debug_options(source: &Source, config: &Fact<KernelConfig>) -> Fact<Vec<String>> {
     let visible = source.exists("/proc/lockdep_stats");

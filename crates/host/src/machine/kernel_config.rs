@@ -17,14 +17,14 @@ const MAX_UNPACKED_BYTES: u64 = 4 << 20;
 
 /// The build options of the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KernelConfig {
+pub(crate) struct KernelConfig {
     /// The file they were read from.
     pub(super) path: String,
     options: BTreeMap<String, String>,
 }
 
 impl KernelConfig {
-    /// Look where kernels and distributions put the configuration.
+    /// Looks where kernels and distributions put the configuration.
     pub(super) fn find(source: &Source) -> Fact<Self> {
         let release = source.line("/proc/sys/kernel/osrelease").into_known();
         // The release is about to become a part of a path.
@@ -38,7 +38,7 @@ impl KernelConfig {
             Self::parse(path, &String::from_utf8_lossy(&text))
         };
         let plain = |path: String| Self::parse(&path, source.text(&path).known()?);
-        let beside = |release| {
+        let files = |release| {
             [
                 format!("/boot/config-{release}"),
                 format!("/lib/modules/{release}/config"),
@@ -46,7 +46,7 @@ impl KernelConfig {
             ]
         };
         packed()
-            .or_else(|| release.and_then(|release| beside(release).into_iter().find_map(plain)))
+            .or_else(|| release.and_then(|release| files(release).into_iter().find_map(plain)))
             .map_or_else(
                 || {
                     Fact::unknown(
@@ -58,13 +58,13 @@ impl KernelConfig {
             )
     }
 
-    /// Tell whether an option is built in or a module.
-    pub(super) fn has(&self, option: &str) -> bool {
+    /// Returns whether an option is built in or a module.
+    pub(crate) fn has(&self, option: &str) -> bool {
         matches!(self.value(option), Some("y" | "m"))
     }
 
-    /// Return the value of an option.
-    pub(super) fn value(&self, option: &str) -> Option<&str> {
+    /// Returns the value of an option.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 

@@ -33,7 +33,7 @@ pub use memory::{HugePagePool, Memory};
 pub use power::{FrequencyGroup, IdleState, Power};
 pub use preemption::{Preemption, PreemptionModel};
 pub(crate) use process::tightest_quota;
-pub use process::{CpuQuota, ProcessLimits, RtGroup};
+pub use process::{CpuQuota, ProcessLimits};
 pub use processor::Processor;
 pub use sysctls::Sysctls;
 pub use topology::{Cache, NumaNode, Topology};
@@ -41,8 +41,8 @@ pub use virtualisation::{Container, Virtualisation};
 
 use crate::fact::Fact;
 use crate::source::Source;
-use command_line::CommandLine;
-use kernel_config::KernelConfig;
+pub(crate) use command_line::CommandLine;
+pub(crate) use kernel_config::KernelConfig;
 
 /// A Linux machine, as far as it matters to measurements made on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describe the machine, without its name.
+    /// Describes the machine, without its name.
     pub fn collect(source: &Source) -> Self {
         let config = KernelConfig::find(source);
         let command_line = CommandLine::read(source);
@@ -103,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// Describe the machine with its name, for a person who asked for it.
+    /// Describes the machine with its name, for a person who asked for it.
     pub fn collect_with_hostname(source: &Source) -> Self {
         Self {
             hostname: source.words("/proc/sys/kernel/hostname").into_known(),
@@ -123,7 +123,7 @@ fn distribution(source: &Source) -> Fact<String> {
         })
 }
 
-/// Return the word in brackets, which is how the kernel marks the choice that is in force: `always
+/// Returns the word in brackets, which is how the kernel marks the choice that is in force: `always
 /// [madvise] never`.
 fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
@@ -131,7 +131,7 @@ fn bracketed(text: &str) -> Option<&str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Parse `32K`, `1M`, `2G` or a bare number into bytes.
+/// Parses `32K`, `1M`, `2G` or a bare number into bytes.
 fn bytes_with_suffix(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, factor) = match text.strip_suffix(['K', 'M', 'G', 'k']) {
@@ -143,7 +143,7 @@ fn bytes_with_suffix(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Find `Name:   123 kB` in a text such as `/proc/meminfo` and return it in bytes.
+/// Finds `Name:   123 kB` in a text such as `/proc/meminfo` and returns it in bytes.
 fn kib_line(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| {
         let (before, after) = line.split_once(':')?;
@@ -153,7 +153,7 @@ fn kib_line(text: &str, name: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Read a switch: "0" is off, any other number is on.
+/// Reads a switch: "0" is off, any other number is on.
 fn switch(source: &Source, path: &str) -> Fact<bool> {
     source.value::<i64>(path).map(|value| value != 0)
 }

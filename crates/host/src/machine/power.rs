@@ -83,7 +83,7 @@ impl Power {
         }
     }
 
-    /// Return the frequency settings of one CPU.
+    /// Returns the frequency settings of one CPU.
     pub fn frequency_of(&self, cpu: u32) -> Option<&FrequencyGroup> {
         self.frequency
             .known()?
@@ -91,7 +91,7 @@ impl Power {
             .find(|group| group.cpus.contains(cpu))
     }
 
-    /// Return the state with the longest exit latency that one CPU may enter.
+    /// Returns the state with the longest exit latency that one CPU may enter.
     pub fn deepest_idle_state(&self, cpu: u32) -> Option<&IdleState> {
         self.idle_states
             .known()?
@@ -136,7 +136,8 @@ fn frequency_of_cpu(source: &Source, cpu: u32) -> FrequencyGroup {
     }
 }
 
-/// Compare the settings of two groups; the reasons of unknown values name a CPU and so always differ.
+/// Compares the settings of two groups; the reasons of unknown values name a CPU and so always
+/// differ.
 fn same_settings(a: &FrequencyGroup, b: &FrequencyGroup) -> bool {
     fn known(group: &FrequencyGroup) -> impl PartialEq + '_ {
         (
@@ -152,7 +153,7 @@ fn same_settings(a: &FrequencyGroup, b: &FrequencyGroup) -> bool {
     known(a) == known(b)
 }
 
-/// Read the switch of intel_pstate (1 forbids turbo) or the general one (1 allows it).
+/// Reads the switch of intel_pstate (1 forbids turbo) or the general one (1 allows it).
 fn turbo(source: &Source) -> (Fact<bool>, Option<String>) {
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     if source.exists(&no_turbo) {

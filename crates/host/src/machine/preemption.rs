@@ -65,7 +65,7 @@ pub struct Preemption {
     pub model: Fact<PreemptionModel>,
     /// The kernel can change its model at boot or in debugfs (PREEMPT_DYNAMIC).
     pub dynamic: bool,
-    /// What the model was concluded from.
+    /// The facts from which the model was concluded.
     pub evidence: String,
 }
 
@@ -114,7 +114,7 @@ fn rt_by_version(version: &str) -> Option<PreemptionModel> {
     is_rt.then_some(PreemptionModel::Rt)
 }
 
-/// Return the model that debugfs marks: `none voluntary (full) lazy`.
+/// Returns the model that debugfs marks: `none voluntary (full) lazy`.
 fn in_force(source: &Source) -> Option<PreemptionModel> {
     let line = source.line(DEBUGFS).into_known()?;
     let (_, rest) = line.split_once('(')?;

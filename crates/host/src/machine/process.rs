@@ -1,7 +1,5 @@
 //! What this process may do and use: CPUs, CPU time, real-time policies, locked memory.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +8,7 @@ use super::kernel_config::KernelConfig;
 use super::virtualisation::in_initial_namespace;
 use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::fact::Fact;
+use crate::realtime::RtGroup;
 use crate::source::Source;
 use tare_wire::cpus::Cpus;
 
@@ -37,7 +36,7 @@ pub struct ProcessLimits {
     pub rt_group: Fact<RtGroup>,
     /// This process runs as root (effective user 0).
     pub root: Fact<bool>,
-    /// This process is in a user namespace of its own, where capabilities do not reach the machine.
+    /// This process is in its own user namespace, where capabilities do not reach the machine.
     pub separate_user_namespace: Fact<bool>,
     /// CAP_IPC_LOCK is in force: memory can be locked without limit.
     pub may_lock_memory: Fact<bool>,
@@ -69,39 +68,9 @@ pub struct CpuQuota {
 }
 
 impl CpuQuota {
-    /// Return the quota as a number of CPUs.
+    /// Returns the quota as a number of CPUs.
     pub fn cpus(&self) -> f64 {
         self.quota_us as f64 / self.period_us as f64
-    }
-}
-
-/// What RT_GROUP_SCHED means for this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RtGroup {
-    /// The kernel does not limit real-time policies by control group.
-    Unlimited,
-    /// The control group has this much real-time CPU time per period; with 0, SCHED_FIFO is refused
-    /// with EPERM.
-    Budget {
-        /// Time per period in microseconds; -1 is without limit.
-        runtime_us: i64,
-    },
-    /// The kernel has RT_GROUP_SCHED, and the group is one of cgroup version 2, which can have no
-    /// budget.
-    NoBudgetPossible,
-}
-
-impl fmt::Display for RtGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unlimited => f.write_str("not limited by control group"),
-            Self::Budget { runtime_us: -1 } => f.write_str("budget without limit"),
-            Self::Budget { runtime_us } => write!(f, "budget {runtime_us} µs per period"),
-            Self::NoBudgetPossible => {
-                f.write_str("RT_GROUP_SCHED with cgroup version 2, which has no budgets")
-            }
-        }
     }
 }
 
@@ -118,7 +87,7 @@ impl ProcessLimits {
             .map(|map| map.split_ascii_whitespace().ne(["0", "0", "4294967295"]));
         let capability = |bits: &[u32]| {
             let effective = capabilities(&status);
-            // A capability in a user namespace of one's own does not reach scheduler, mlock or
+            // A capability in a separate user namespace does not reach scheduler, mlock or
             // counters.
             let apart = separate_user_namespace.is(&true);
             effective.map(|set| !apart && bits.iter().any(|bit| set >> bit & 1 == 1))
@@ -132,7 +101,7 @@ impl ProcessLimits {
             }),
             cpuset: cpuset(source).or_else(|| cpuset_without_limit(source, &status)),
             cpu_quota: tightest_quota(source).map(|found| found.map(|(_, quota)| quota)),
-            rt_group: rt_group(source, command_line, config),
+            rt_group: RtGroup::of_self(source, command_line, config),
             root: status_field(&status, "Uid")
                 .map(|ids| ids.split_ascii_whitespace().nth(1) == Some("0")),
             may_lock_memory: capability(&[CAP_IPC_LOCK]),
@@ -161,7 +130,7 @@ fn capabilities(status: &Fact<String>) -> Fact<u64> {
     status_field(status, "CapEff").find(because, |set| u64::from_str_radix(&set, 16).ok())
 }
 
-/// Read the soft limit of one line of `/proc/self/limits`.
+/// Reads the soft limit of one line of `/proc/self/limits`.
 fn limit(limits: &Fact<String>, name: &str) -> Fact<Option<u64>> {
     let soft = |text: &'_ String| {
         let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -179,7 +148,7 @@ fn limit(limits: &Fact<String>, name: &str) -> Fact<Option<u64>> {
         )
 }
 
-/// Read the effective cpuset of the nearest group that has one.
+/// Reads the effective cpuset of the nearest group that has one.
 fn cpuset(source: &Source) -> Fact<Cpus> {
     Cgroup::of_self(source, "cpuset").and_then(|group| {
         let names: &[&str] = match group.version {
@@ -199,10 +168,10 @@ fn cpuset(source: &Source) -> Fact<Cpus> {
     })
 }
 
-/// Return all online CPUs when no cpuset can limit this process although none can be read.
+/// Returns all online CPUs when no cpuset can limit this process although none can be read.
 ///
 /// That is so in a kernel without cpusets, whose status files lack the memory nodes, and in the
-/// root cpuset. In a cgroup namespace of its own a process sees `/` whatever its cpuset.
+/// root cpuset. In its own cgroup namespace a process sees `/` whatever its cpuset.
 fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<Cpus> {
     let no_cpusets = status_field(status, "Cpus_allowed_list").known().is_some()
         && status_field(status, "Mems_allowed_list").known().is_none();
@@ -218,7 +187,7 @@ fn cpuset_without_limit(source: &Source, status: &Fact<String>) -> Fact<Cpus> {
     }
 }
 
-/// Find the tightest quota from this group upwards, with the file that sets it: each group limits
+/// Finds the tightest quota from this group upwards, with the file that sets it: each group limits
 /// all that it holds.
 pub(crate) fn tightest_quota(source: &Source) -> Fact<Option<(String, CpuQuota)>> {
     Cgroup::of_self(source, "cpu").map(|group| {
@@ -230,7 +199,7 @@ pub(crate) fn tightest_quota(source: &Source) -> Fact<Option<(String, CpuQuota)>
     })
 }
 
-/// Read the quota that one group sets. No quota, which is -1 or "max", is not an unsigned number.
+/// Reads the quota that one group sets. No quota, which is -1 or "max", is not an unsigned number.
 fn quota(source: &Source, version: CgroupVersion, folder: &str) -> Option<(String, CpuQuota)> {
     let (file, quota_us, period_us) = match version {
         CgroupVersion::One => {
@@ -251,49 +220,6 @@ fn quota(source: &Source, version: CgroupVersion, folder: &str) -> Option<(Strin
         period_us,
     };
     (period_us > 0).then_some((file, quota))
-}
-
-/// Find out whether RT_GROUP_SCHED is in force for this group.
-///
-/// Version 1 shows the budget as a file exactly when it is in force. Version 2 has
-/// no such file, although a kernel with RT_GROUP_SCHED refuses real-time policies
-/// in every group below the root that has the cpu controller.
-fn rt_group(
-    source: &Source,
-    command_line: &CommandLine,
-    config: &Fact<KernelConfig>,
-) -> Fact<RtGroup> {
-    Cgroup::of_self(source, "cpu").and_then(|group| match group.version {
-        CgroupVersion::One => {
-            let file = format!("{}/cpu.rt_runtime_us", group.folder());
-            if source.exists(&file) {
-                source
-                    .value(&file)
-                    .map(|runtime_us| RtGroup::Budget { runtime_us })
-            } else if source.exists(&format!("{}/cpu.shares", group.folder())) {
-                Fact::Known(RtGroup::Unlimited)
-            } else {
-                Fact::unknown(format!("there is no {file}"))
-            }
-        }
-        CgroupVersion::Two => config.as_ref().map(|config| {
-            let own_task_group = group
-                .lineage()
-                .iter()
-                .any(|folder| source.exists(&format!("{folder}/cpu.max")));
-            let in_force = config.has("RT_GROUP_SCHED")
-                && match command_line.value("rt_group_sched") {
-                    Some("0" | "n" | "off" | "no") => false,
-                    Some(_) => true,
-                    None => !config.has("RT_GROUP_SCHED_DEFAULT_DISABLED"),
-                };
-            if in_force && own_task_group {
-                RtGroup::NoBudgetPossible
-            } else {
-                RtGroup::Unlimited
-            }
-        }),
-    })
 }
 
 #[cfg(test)]
@@ -347,38 +273,5 @@ mod tests {
         let limits = process(&tree);
         assert_eq!(limits.locked_memory_limit_bytes, Fact::Known(Some(8 << 20)));
         assert_eq!(limits.realtime_priority_limit, Fact::Known(None));
-    }
-
-    #[test]
-    fn rt_group_sched_shows_in_version_one_only() {
-        let one = Tree::new()
-            .file("/proc/self/cgroup", "1:cpu:/a\n")
-            .file(
-                "/proc/self/mountinfo",
-                "1 1 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
-            )
-            .file("/sys/fs/cgroup/cpu/a/cpu.shares", "1024\n");
-        assert_eq!(process(&one).rt_group, Fact::Known(RtGroup::Unlimited));
-        let one = one.file("/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "0\n");
-        assert_eq!(
-            process(&one).rt_group,
-            Fact::Known(RtGroup::Budget { runtime_us: 0 })
-        );
-
-        let two = Tree::new()
-            .file("/proc/self/cgroup", "0::/a\n")
-            .file(
-                "/proc/self/mountinfo",
-                "1 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-            )
-            .file("/sys/fs/cgroup/a/cpu.max", "max 100000\n")
-            .file("/proc/sys/kernel/osrelease", "6.1\n")
-            .file("/boot/config-6.1", "CONFIG_RT_GROUP_SCHED=y\n");
-        assert_eq!(
-            process(&two).rt_group,
-            Fact::Known(RtGroup::NoBudgetPossible)
-        );
-        let two = two.file("/proc/cmdline", "rt_group_sched=0\n");
-        assert_eq!(process(&two).rt_group, Fact::Known(RtGroup::Unlimited));
     }
 }

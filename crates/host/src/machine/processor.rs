@@ -27,7 +27,8 @@ pub struct Processor {
     pub stepping: Fact<u32>,
     /// The revision of the microcode, in hexadecimal.
     pub microcode: Fact<String>,
-    /// Frequency of the first CPU's clock in MHz, as the kernel tells it: what it runs at, or is made for.
+    /// Frequency of the first CPU's clock in MHz, as the kernel reports it: its current frequency, or what it is
+    /// made for.
     #[serde(default)]
     pub mhz: Fact<f64>,
     /// Whether the kernel offers the processor's performance counters.
@@ -60,7 +61,7 @@ pub(super) fn flags(source: &Source) -> Fact<Vec<String>> {
         .map(|flags| flags.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-/// Read the first block of `/proc/cpuinfo`.
+/// Reads the first block of `/proc/cpuinfo`.
 fn first_cpu(source: &Source) -> Fact<BTreeMap<String, String>> {
     source.text("/proc/cpuinfo").map(|text| {
         text.lines()

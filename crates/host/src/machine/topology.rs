@@ -36,8 +36,8 @@ pub struct Topology {
     /// The caches as the processor, or the hypervisor in its name, claims them; empty when the
     /// kernel shows none.
     pub caches: Vec<Cache>,
-    /// How many pages of 4 KiB each level of the TLBs for data holds, from the first level on, as claimed; empty
-    /// when the processor does not tell.
+    /// How many pages of 4 KiB each level of the TLBs for data holds, from the first level on, as
+    /// claimed; empty when the processor does not tell.
     #[serde(default)]
     pub tlb_pages: Fact<Vec<u32>>,
 }
@@ -58,7 +58,7 @@ pub struct NumaNode {
 pub struct Cache {
     /// Its level: 1 is nearest to the core.
     pub level: u32,
-    /// What it holds: Data, Instruction, Unified.
+    /// The kind of its content: Data, Instruction, Unified.
     pub kind: String,
     /// The size of one such cache in bytes.
     pub size_bytes: u64,
@@ -85,7 +85,7 @@ impl Topology {
         }
     }
 
-    /// Return the other CPUs of the same core.
+    /// Returns the other CPUs of the same core.
     pub fn siblings(&self, cpu: u32) -> Cpus {
         self.cores
             .known()
@@ -94,7 +94,7 @@ impl Topology {
             .unwrap_or_default()
     }
 
-    /// Tell whether two CPUs are of one package; they are where that is not known.
+    /// Returns whether two CPUs are of one package; they are where that is not known.
     pub fn in_one_package(&self, cpu: u32, other: u32) -> bool {
         let mut packages = self.packages.known().into_iter().flatten();
         packages
@@ -156,7 +156,7 @@ fn packages(source: &Source, online: &Fact<Cpus>) -> Fact<Vec<Cpus>> {
     })
 }
 
-/// Find efficiency cores: by the event source of Intel's hybrid processors, else by
+/// Finds efficiency cores: by the event source of Intel's hybrid processors, else by
 /// a capacity below 80 % of the greatest.
 fn slower_cpus(source: &Source, online: &Cpus) -> Cpus {
     if let Fact::Known(atoms) = source.value::<Cpus>("/sys/devices/cpu_atom/cpus") {

@@ -60,13 +60,13 @@ impl Virtualisation {
         }
     }
 
-    /// Return the hypervisor's name if there is known to be one.
+    /// Returns the hypervisor's name if there is known to be one.
     pub fn guest_of(&self) -> Option<&str> {
         self.hypervisor.known()?.as_deref()
     }
 }
 
-/// Ask CPUID, then the `hypervisor` flag, then Xen's file.
+/// Asks CPUID, then the `hypervisor` flag, then Xen's file.
 fn hypervisor(source: &Source) -> Fact<Option<String>> {
     source
         .cpuid()
@@ -143,7 +143,7 @@ fn separate_namespaces(source: &Source) -> Fact<Vec<String>> {
     Fact::Known(separate)
 }
 
-/// Tell whether this process is in the namespace of this kind that the kernel made at boot.
+/// Returns whether this process is in the namespace of this kind that the kernel made at boot.
 pub(super) fn in_initial_namespace(source: &Source, kind: &str) -> Fact<bool> {
     source
         .link(&format!("/proc/self/ns/{kind}"))

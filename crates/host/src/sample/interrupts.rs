@@ -17,17 +17,17 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Return the number of a device's interrupt; local ones have none.
+    /// Returns the number of a device's interrupt; local ones have none.
     pub fn number(&self) -> Option<u32> {
         self.name.parse().ok()
     }
 
-    /// Return how often it arrived on one CPU.
+    /// Returns how often it arrived on one CPU.
     pub fn on(&self, cpu: u32) -> u64 {
         self.counts.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Return the last word of the description, which names the device.
+    /// Returns the last word of the description, which names the device.
     pub fn device(&self) -> &str {
         self.description
             .split_ascii_whitespace()
@@ -52,7 +52,7 @@ pub(super) fn difference(before: &str, after: &str) -> Vec<Interrupt> {
     lines
 }
 
-/// Parse the table. Its head names the CPUs, which need not be consecutive; lines
+/// Parses the table. Its head names the CPUs, which need not be consecutive; lines
 /// such as `ERR:` have fewer columns.
 fn parse(text: &str) -> Vec<Interrupt> {
     let mut lines = text.lines();

@@ -39,7 +39,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Read, wait for the source's interval, read again.
+    /// Reads twice, with the source's interval in between.
     pub fn take(source: &Source) -> Self {
         let later = source.later();
         let processes_before = processes::read(source);
@@ -76,7 +76,7 @@ impl Sample {
         }
     }
 
-    /// Return the share of the sample during which a CPU was busy, 0 to 1; steal counts as busy.
+    /// Returns the share of the sample during which a CPU was busy, 0 to 1; steal counts as busy.
     /// `None` when the kernel did not account any time to it.
     pub fn busy(&self, cpu: u32) -> Option<f64> {
         self.stat.known()?.cpu(cpu)?.busy_share()

@@ -35,10 +35,10 @@ pub(super) struct Process {
     pub(super) cpu: u32,
 }
 
-/// The kernel's flag of its own threads (include/linux/sched.h).
+/// The kernel's flag for its threads (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// Read all processes that can be seen, without this one. Those that end meanwhile are skipped.
+/// Reads all processes that can be seen, without this one. Processes that end while it reads are skipped.
 pub(super) fn read(source: &Source) -> Fact<Vec<Process>> {
     let own = source
         .text("/proc/self/stat")
@@ -84,7 +84,7 @@ pub(super) fn busiest(before: &[Process], after: &[Process], cpu_ticks: u64) -> 
     busy
 }
 
-/// Parse `pid (name) state ppid … utime stime … num_threads … starttime … processor …`
+/// Parses `pid (name) state ppid … utime stime … num_threads … starttime … processor …`
 /// (proc_pid_stat(5)), of a process or of one of its tasks.
 ///
 /// The name may hold spaces and parentheses, so it ends at the *last* one.

@@ -28,19 +28,19 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Return the sum of all kinds.
+    /// Returns the sum of all kinds.
     pub fn total(&self) -> u64 {
         let busy = [self.user, self.system, self.interrupts, self.steal];
         busy.into_iter().fold(self.idle, u64::saturating_add)
     }
 
-    /// Return the share of time that was not idle, 0 to 1; `None` when no time was accounted.
+    /// Returns the share of time that was not idle, 0 to 1; `None` when no time was accounted.
     pub fn busy_share(&self) -> Option<f64> {
         let total = self.total();
         (total > 0).then(|| total.saturating_sub(self.idle) as f64 / total as f64)
     }
 
-    /// Return the share of time that the hypervisor took, 0 to 1; `None` when no time was
+    /// Returns the share of time that the hypervisor took, 0 to 1; `None` when no time was
     /// accounted.
     pub fn steal_share(&self) -> Option<f64> {
         let total = self.total();
@@ -59,24 +59,24 @@ impl CpuTimes {
 }
 
 impl Stat {
-    /// Parse the `cpuN` lines; lines that make no sense are skipped.
+    /// Parses the `cpuN` lines; invalid lines are skipped.
     pub fn parse(text: &str) -> Self {
         Self {
             cpus: text.lines().filter_map(cpu_line).collect(),
         }
     }
 
-    /// Return the times of one CPU.
+    /// Returns the times of one CPU.
     pub fn cpu(&self, cpu: u32) -> Option<&CpuTimes> {
         self.cpus.get(&cpu)
     }
 
-    /// Return the numbers of all CPUs that have a line: those that are online.
+    /// Returns the numbers of all CPUs that have a line: those that are online.
     pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus.keys().copied()
     }
 
-    /// Return what was added until a later reading; CPUs that are missing in either are left out.
+    /// Returns what was added until a later reading; CPUs that are missing in either are left out.
     #[must_use]
     pub fn until(&self, later: &Self) -> Self {
         let cpus = later
@@ -90,20 +90,20 @@ impl Stat {
         Self { cpus }
     }
 
-    /// Return the sum over all CPUs.
+    /// Returns the sum over all CPUs.
     pub fn sum(&self) -> CpuTimes {
         self.cpus.values().fold(CpuTimes::default(), |sum, cpu| {
             sum.combine(cpu, u64::saturating_add)
         })
     }
 
-    /// Return how many units of time one CPU was accounted: the largest total of all.
+    /// Returns how many units of time one CPU was accounted: the largest total of all.
     pub fn ticks_per_cpu(&self) -> u64 {
         self.cpus.values().map(CpuTimes::total).max().unwrap_or(0)
     }
 }
 
-/// Parse `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`.
+/// Parses `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`.
 ///
 /// Old kernels have fewer columns. The two guest columns are already part of user
 /// and nice.

@@ -1,13 +1,14 @@
 //! Which other tasks ran on some CPUs while something was measured there.
 //!
-//! The kernel tells of each task how much CPU time it has had and on which CPU it ran last, not how much it had on which.
-//! So the system is read again and again, and what a task has had since the reading before is counted for a CPU if it ran
-//! there last both times. A reading walks through `/proc`, which is itself work: make it from another CPU than those.
+//! The kernel shows for each task how much CPU time it has had and on which CPU it ran last, not how
+//! much it had on which. So the system is read again and again, and what a task has had since the
+//! reading before is counted for a CPU if it ran there last both times. A reading walks through
+//! `/proc`, which is itself work: make it from another CPU than those.
 //!
 //! # When the method lies
 //!
-//! A task that wanders between CPUs is counted for none of them, or for the one on which it was met twice. One that began
-//! and ended between two readings is not seen.
+//! A task that wanders between CPUs is counted for none of them, or for the one on which it was met
+//! twice. One that began and ended between two readings is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -23,7 +24,8 @@ pub struct TaskTime {
     pub cpu: u32,
     /// Its process identifier.
     pub pid: u32,
-    /// The name that the kernel keeps of the task that ran most: at most 15 characters, which anybody can choose.
+    /// The name that the kernel keeps of the task that ran most: at most 15 characters, which
+    /// anybody can choose.
     pub name: String,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
@@ -48,11 +50,12 @@ pub struct TaskWatch {
 pub struct Own {
     /// These and their descendants.
     pub processes: BTreeSet<u32>,
-    /// What is in the environment or in the name of the control group of those that lost their parents.
+    /// The mark in the environment or in the name of the control group of those that lost their
+    /// parents.
     pub mark: String,
 }
 
-/// What a task had on a CPU.
+/// The time of a task on a CPU.
 #[derive(Debug, Default)]
 struct Used {
     name: String,
@@ -80,7 +83,7 @@ impl TaskWatch {
             used: BTreeMap::new(),
         };
         watch.read();
-        // What was had before does not count.
+        // Time before the first look does not count.
         watch.used.clear();
         watch
     }
@@ -121,7 +124,8 @@ impl TaskWatch {
         self.before = seen;
     }
 
-    /// Reads the system for the last time, and returns how long was watched, and what ran, the most first.
+    /// Reads the system for the last time, and returns how long was watched, and what ran, the most
+    /// first.
     pub fn finish(mut self) -> (Duration, Vec<TaskTime>) {
         self.read();
         let mut processes: BTreeMap<(u32, u32), (Used, u64)> = BTreeMap::new();
@@ -146,7 +150,8 @@ impl TaskWatch {
         (self.since.elapsed(), all)
     }
 
-    /// Returns all tasks with their processes, without the own ones. Those that end meanwhile are skipped.
+    /// Returns all tasks with their processes, without the own ones. Tasks that end while it reads are
+    /// skipped.
     fn tasks(&self) -> Vec<(u32, Process)> {
         let names = self.source.names("/proc").into_known().unwrap_or_default();
         let pids = names.iter().filter_map(|name| name.parse::<u32>().ok());
@@ -155,7 +160,8 @@ impl TaskWatch {
             .filter_map(|pid| Some((pid, stat(format!("/proc/{pid}/stat"))?)))
             .collect();
         let is_own = |process: &Process| {
-            // As many steps as there are processes: identifiers may have been reused between two reads.
+            // As many steps as there are processes: identifiers may have been reused between two
+            // reads.
             let line = std::iter::successors(Some(process), |of| processes.get(&of.parent));
             line.take(processes.len())
                 .any(|process| self.own.processes.contains(&process.pid))
@@ -178,7 +184,7 @@ impl TaskWatch {
             .collect()
     }
 
-    /// Says whether a process carries the mark. Remembers it for its descendants.
+    /// Returns whether a process carries the mark. Remembers it for its descendants.
     fn is_marked(&mut self, process: u32) -> bool {
         let texts = ["environ", "cgroup"].map(|file| format!("/proc/{process}/{file}"));
         let is_in = |path: &String| {
@@ -192,8 +198,8 @@ impl TaskWatch {
         is_marked
     }
 
-    /// Returns the CPU time that a task has had: to the nanosecond where the kernel has schedstat, else in its units of
-    /// 1/100 s.
+    /// Returns the CPU time that a task has had: to the nanosecond where the kernel has schedstat,
+    /// else in its units of 1/100 s.
     fn time_of(&self, process: u32, task: &Process) -> u64 {
         let path = format!("/proc/{process}/task/{}/schedstat", task.pid);
         let exact = self.source.text(&path).into_known().and_then(|text| {

@@ -279,15 +279,15 @@ fn without_sysfs_proc_is_enough() {
 
 #[test]
 fn a_cpu_that_another_run_measures_on_is_taken_last() {
-    let beside = |taken: &[u32]| {
+    let away_from = |taken: &[u32]| {
         let tree = plain();
         let source = tree.source();
         let taken = taken.iter().copied().collect();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
         choose_cpu_beside(&taken, &machine, &sample).unwrap()
     };
-    assert_eq!(beside(&[]), choose(&plain(), None).unwrap());
-    let choice = beside(&[7, 3]);
+    assert_eq!(away_from(&[]), choose(&plain(), None).unwrap());
+    let choice = away_from(&[7, 3]);
     assert_eq!(choice.cpu, 6);
     assert!(
         choice
@@ -299,5 +299,5 @@ fn a_cpu_that_another_run_measures_on_is_taken_last() {
     // Nor does the controller go there.
     assert_eq!(choice.controller_cpus.to_string(), "0-1,4-5");
     let all: Vec<u32> = (0..8).collect();
-    assert_eq!(beside(&all), choose(&plain(), None).unwrap());
+    assert_eq!(away_from(&all), choose(&plain(), None).unwrap());
 }

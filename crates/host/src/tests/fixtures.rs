@@ -15,7 +15,7 @@ use crate::source::Source;
 const CPUS: &str = "/sys/devices/system/cpu";
 const V2_MOUNT: &str =
     "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-/// What one CPU of a sample is accounted: 20 units of 10 ms.
+/// The time that one CPU of a sample is accounted: 20 units of 10 ms.
 const TICKS: u64 = 20;
 
 /// A tree of files, as it is now and 200 ms later.
@@ -88,7 +88,7 @@ impl Tree {
         self
     }
 
-    /// List the system paths of all files of the tree, sorted.
+    /// Lists the system paths of all files of the tree, sorted.
     pub(crate) fn paths(&self) -> Vec<String> {
         fn walk(folder: &Path, root: &Path, out: &mut Vec<String>) {
             for entry in fs::read_dir(folder).unwrap() {

@@ -16,7 +16,7 @@ use crate::store::{Store, sha256};
 /// More than a slow line and a slow disk need.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
-/// Room on the disk beside what is in it: journals, what loads write.
+/// Free space on the disk, for journals and the files of loads.
 const ROOM: u64 = 512 << 20;
 
 /// Checks that a Debian can be made here, before anything is downloaded.
@@ -82,8 +82,8 @@ pub fn plan(guard: &Guard, interrupt: &Interrupt) -> Result<RootPlan, KernelErro
     })
 }
 
-/// Makes a Debian and puts it into the store, in place of one that is there. Takes root, the network
-/// and a minute or two. Open the guard with [`Store::guard_options`].
+/// Makes a Debian and puts it into the store, in place of one that is there. Takes root, the
+/// network and a minute or two. Open the guard with [`Store::guard_options`].
 ///
 /// # Errors
 ///
@@ -210,7 +210,7 @@ fn furnish(tree: &Path) -> Result<(), KernelError> {
         write(&tree.join(path), text)?;
     }
     make_dir(&tree.join(GUEST_FOLDER.trim_start_matches('/')))?;
-    // What was installed is in place; the packages' files are not needed any more.
+    // The packages are installed; their files are not needed any more.
     for entry in entries(&tree.join("var/cache/apt/archives")) {
         let path = entry.path();
         if is_deb(&path) {

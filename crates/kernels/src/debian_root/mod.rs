@@ -1,14 +1,15 @@
 //! A whole Debian on a disk, for what wants a distribution's user space around it.
 //!
-//! It is made once, by `debootstrap`, which takes root and the network, and is kept in the store.
+//! It is made once, by `debootstrap`, which requires root and the network, and is kept in the store.
 //! Guests boot it without changing it (QEMU's `snapshot=on`). It is another kind of guest than one
 //! whose only program is the agent, and is labelled as such.
 //!
-//! What is measured is not in it yet: [`DebianRoot::with_files`] makes a copy that holds the agent and
-//! whatever starts it, so that a new agent needs no new Debian.
+//! What is measured is not in it yet: [`DebianRoot::with_files`] makes a copy that holds the agent
+//! and whatever starts it, so that a new agent needs no new Debian.
 //!
-//! `debootstrap` mounts file systems and runs the packages' own scripts. All that happens in a mount
-//! and a process namespace: they end with it, however it ends, and there is nothing to unmount.
+//! `debootstrap` mounts file systems and runs the packages' own scripts. All that happens in a
+//! mount and a process namespace: they end with it, however it ends, and there is nothing to
+//! unmount.
 
 mod image;
 mod make;
@@ -38,12 +39,12 @@ const IMAGE: &str = "root.ext4";
 pub struct DebianRoot {
     /// Its disk: an ext4 file system without partitions.
     pub image: PathBuf,
-    /// What is in it.
+    /// Its contents.
     #[serde(flatten)]
     pub record: RootRecord,
 }
 
-/// What is in a Debian.
+/// The contents of a Debian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootRecord {
     /// The release's name: `bookworm`.
@@ -120,7 +121,7 @@ impl DebianRoot {
             .and_then(|()| image::write_files(&partial, files, guard))
             .and_then(|()| fs::rename(&partial, &copy).doing("make", &copy));
         if let Err(error) = made {
-            // What it is about is told by the error.
+            // The error names the file.
             let _ = fs::remove_file(&partial);
             return Err(error);
         }

@@ -15,7 +15,7 @@ use crate::version;
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
 const LISTS_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// apt, with a configuration of its own.
+/// apt, with its own configuration.
 #[derive(Debug)]
 pub(super) struct Apt {
     configuration: PathBuf,
@@ -35,12 +35,12 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Says whether lists were fetched for us.
+    /// Returns whether lists were fetched for us.
     pub(super) fn has_own_lists(&self) -> bool {
         self.own_lists
     }
 
-    /// Fetches lists of packages of our own.
+    /// Fetches our own lists of packages.
     pub(super) fn refresh(&mut self, tool: &Tool<'_>) -> Result<(), KernelError> {
         self.own_lists = true;
         self.configure()?;
@@ -150,7 +150,7 @@ Acquire::Languages \"none\";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";
 // The scratch folder is for one user only; apt's own user could not write there.
 APT::Sandbox::User \"\";
-// What the machine does after an update concerns its own lists.
+// The machine's hooks after an update concern its own lists.
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -165,7 +165,7 @@ APT::Sandbox::User \"\";
     }
 }
 
-/// Says whether a download failed because the servers no longer have what the lists name.
+/// Returns whether a download failed because the servers no longer have what the lists name.
 pub(super) fn is_outdated(said: &str) -> bool {
     said.contains("404") || said.to_ascii_lowercase().contains("not found")
 }
@@ -187,7 +187,7 @@ fn release_part(package: &str, wanted: Wanted) -> Option<&str> {
         .strip_suffix('-')
 }
 
-/// Says whether a package holds a kernel of this flavour and series, and does not just name one.
+/// Returns whether a package holds a kernel of this flavour and series, and does not just name one.
 fn is_kernel(package: &str, wanted: Wanted, series: Series) -> bool {
     let Some(release) = release_part(package, wanted) else {
         return false;

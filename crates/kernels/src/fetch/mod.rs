@@ -1,10 +1,10 @@
 //! Getting kernels from the distribution, by its own package tool.
 //!
 //! `apt-get download` needs no root and installs nothing, and checks what it fetches against the
-//! distribution's signature. Which version is the newest is asked each time: versions rotate, and an
-//! old one is gone from the servers soon. The machine's own lists of packages are read if there are
-//! any; if they are missing, or older than what the servers still have, lists are fetched into a
-//! scratch folder, and the machine's stay as they are.
+//! distribution's signature. Which version is the newest is asked each time: versions rotate, and
+//! an old one is gone from the servers soon. The machine's own lists of packages are read if there
+//! are any; if they are missing, or older than what the servers still have, lists are fetched into
+//! a scratch folder, and the machine's stay as they are.
 //!
 //! Everything is prepared in a scratch folder of the guard inside the store, and renamed into place
 //! at the end: after Ctrl-C, a full disk or `kill -9` there is either the whole kernel or none.
@@ -34,7 +34,7 @@ const DOWNLOAD_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// What will be fetched for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPlan {
-    /// What was asked for.
+    /// The name that was asked for.
     pub wanted: Wanted,
     /// The package.
     pub package: String,
@@ -66,7 +66,7 @@ pub enum FetchProgress {
     Package {
         /// Bytes that are here.
         bytes: u64,
-        /// Bytes in all.
+        /// Bytes in total.
         of: u64,
     },
     /// The package is unpacked.
@@ -227,8 +227,8 @@ impl<'a> Fetcher<'a> {
         let mut files = entries(folder).map(|entry| entry.path());
         let deb = files.find(|path| is_deb(path));
         let deb = deb.ok_or_else(|| unverified(&plan.package, "no file came"))?;
-        // apt has compared it with its signed lists; that it is the file of which the plan speaks is
-        // checked here.
+        // apt has compared it with its signed lists; that it is the file of which the plan speaks
+        // is checked here.
         let (sum, planned) = (sha256(&deb)?, &plan.sha256);
         if sum == *planned {
             return Ok(deb);

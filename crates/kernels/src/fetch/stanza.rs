@@ -8,7 +8,7 @@ pub(super) struct Offer {
     pub(super) bytes: u64,
     pub(super) sha256: String,
     pub(super) depends: String,
-    /// Whether it is built from the distribution's main kernel, not from another series beside it.
+    /// Whether it is built from the distribution's main kernel, not from another series.
     pub(super) is_default: bool,
 }
 
@@ -29,7 +29,7 @@ fn offer(paragraph: &str) -> Option<Offer> {
     let sha256 = field("SHA256")
         .filter(|sum| sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let version = field("Version")?;
-    // The series beside it is built from linux-signed-6.12-amd64; a backport keeps the name, and is
+    // The other series is built from linux-signed-6.12-amd64; a backport keeps the name, and is
     // told by its version.
     let source = field("Source").unwrap_or_default();
     let is_main = source.split_whitespace().next() == Some("linux-signed-amd64");

@@ -13,7 +13,7 @@ use tare_guard::{Guard, Interrupt};
 
 use crate::error::{Doing, KernelError};
 
-/// How often progress is told and Ctrl-C is looked for.
+/// Interval at which progress is reported and Ctrl-C is looked for.
 const TICK: Duration = Duration::from_millis(200);
 /// How many of the last lines that a tool printed stand in an error.
 const LAST_LINES: usize = 5;
@@ -41,7 +41,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs a tool to its end and returns what it printed; `what` says what it does, for errors.
-    /// What it prints goes through files in memory: no pipe can fill, and a full disk does not
+    /// Its output goes through files in memory: no pipe can fill, and a full disk does not
     /// swallow the message that it is full.
     pub(crate) fn run(
         &self,

@@ -1,8 +1,8 @@
 //! What a program of the host needs to run elsewhere: its interpreter, its shared libraries.
 //!
 //! Found as the dynamic loader finds them (ld.so(8)), by reading the files: running `ldd` executes
-//! the program. What the host's configuration adds to the usual places is not known in the guest,
-//! so libraries from there are put beside the C library.
+//! the program. Places that the host's configuration adds to the usual ones are unknown in the guest,
+//! so libraries from there are put next to the C library.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
@@ -121,7 +121,7 @@ fn find(
     Some((c_library.with_file_name(library), from))
 }
 
-/// Says whether a file is a library for x86-64: folders of 32-bit libraries are searched, too.
+/// Returns whether a file is a library for x86-64: folders of 32-bit libraries are searched, too.
 fn fits(path: &Path) -> bool {
     let mut head = [0; 20];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));

@@ -103,16 +103,16 @@ impl Initramfs {
         self.put(path.as_ref(), entry)
     }
 
-    /// Adds a program of the host at the same path, with the dynamic loader and every shared library
-    /// that it needs; of a script, also its interpreter.
+    /// Adds a program of the host at the same path, with the dynamic loader and every shared
+    /// library that it needs; of a script, also its interpreter.
     ///
     /// Libraries that a program loads by itself while it runs (plug-ins, name services) are not
     /// found.
     ///
     /// # Errors
     ///
-    /// [`KernelError::Io`] if a file can't be read; [`KernelError::Failed`] if a library is missing,
-    /// if it is no program for this machine, or as [`dir`](Self::dir).
+    /// [`KernelError::Io`] if a file can't be read; [`KernelError::Failed`] if a library is
+    /// missing, if it is no program for this machine, or as [`dir`](Self::dir).
     pub fn program(&mut self, host_path: impl AsRef<Path>) -> Result<&mut Self, KernelError> {
         for (path, bytes) in libraries::closure(host_path.as_ref())? {
             self.file(path, 0o755, bytes)?;

@@ -1,7 +1,7 @@
 //! Which modules a guest needs, in which order.
 //!
-//! A distribution's package holds modules but no `modules.dep`: that is made when it is installed. So
-//! dependencies are read from the modules themselves, from their section `.modinfo`:
+//! A distribution's package holds modules but no `modules.dep`: that is made when it is installed.
+//! So dependencies are read from the modules themselves, from their section `.modinfo`:
 //!
 //! * `depends=` names what must be loaded before;
 //! * `softdep=pre: …` names what the module will ask for when it starts, often not a module but

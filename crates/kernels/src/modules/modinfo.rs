@@ -53,13 +53,13 @@ impl ModInfo {
         })
     }
 
-    /// Says whether the module can be asked for by this name.
+    /// Returns whether the module can be asked for by this name.
     pub(super) fn provides(&self, name: &str) -> bool {
         self.values("alias")
             .any(|alias| super::normal(alias) == name)
     }
 
-    /// Says whether the module is for CPUs with certain features only.
+    /// Returns whether the module is for CPUs with certain features only.
     pub(super) fn needs_cpu_feature(&self) -> bool {
         self.values("alias").any(|alias| alias.starts_with("cpu:"))
     }

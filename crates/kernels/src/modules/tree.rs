@@ -57,7 +57,7 @@ impl Tree {
         self.files.get(name).map(|path| self.folder.join(path))
     }
 
-    /// Says whether a module, or what is asked for by an alias, is part of the kernel itself.
+    /// Returns whether a module, or what is asked for by an alias, is part of the kernel itself.
     pub(super) fn is_built_in(&self, name: &str) -> bool {
         self.built_in.contains(name)
     }
@@ -132,7 +132,7 @@ fn info(file: &Path) -> Result<ModInfo, KernelError> {
 /// Drivers of what a guest in QEMU can have, and of what has no hardware.
 const DRIVERS: &str = "acpi ata block cdrom char clocksource cpufreq dax firmware \
     md nvme ptp rtc vdpa vhost virt virtio";
-/// Of these only the files beside the makers' folders: virtio_net, tun, virtio_scsi…
+/// Of these only the files next to the makers' folders: virtio_net, tun, virtio_scsi…
 const DRIVERS_WITHOUT_MAKERS: [&str; 2] = ["net", "scsi"];
 
 fn is_for_guests(path: &Path) -> bool {

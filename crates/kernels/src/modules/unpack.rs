@@ -1,5 +1,5 @@
-//! Modules as the kernel takes them: decompressed here, since a small initramfs has nothing to do it
-//! and not every kernel can.
+//! Modules as the kernel takes them: decompressed here, since a small initramfs has nothing to do
+//! it and not every kernel can.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

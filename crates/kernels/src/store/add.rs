@@ -14,7 +14,7 @@ use crate::kernel::{Kernel, Source};
 use crate::modules;
 
 impl Store {
-    /// Copies a kernel, its configuration if that is beside it, and its modules into the store.
+    /// Copies a kernel, its configuration if that is next to it, and its modules into the store.
     ///
     /// `modules` is `lib/modules/RELEASE`, or a folder in which that is found, as `make
     /// modules_install INSTALL_MOD_PATH=DIR` makes it; without it, the usual places are looked at.
@@ -82,7 +82,7 @@ fn prepare(folder: &Path, kernel: &Kernel, modules: Option<&Path>) -> Result<(),
             copy(&from.join(&file), &to.join(&file))?;
         }
     }
-    // Of the copy: the original may change meanwhile.
+    // Of the copy: the original may change.
     Record::new(kernel.release.clone(), sha256(&copied)?, None).write(folder)?;
     sync(folder)
 }

@@ -11,8 +11,9 @@
 //! A folder is prepared under another name and renamed into place, so what is there is complete. It
 //! can be copied to another machine, and used there offline.
 //!
-//! What is in it is booted with root's files beside it, perhaps; so it is believed only if nobody
-//! but this user, or root, can have written into it, and each file's SHA-256 is checked when it is used.
+//! Kernels in it may be booted together with root's files; so it is trusted only if nobody
+//! but this user, or root, can have written into it, and each file's SHA-256 is checked when it is
+//! used.
 
 mod add;
 mod boot;
@@ -130,14 +131,14 @@ impl Store {
         })
     }
 
-    /// Says whether the store has a kernel of this name, or one that the name means; its files are
-    /// not checked.
+    /// Returns whether the store has a kernel of this name, or one that the name means; its files
+    /// are not checked.
     pub fn has(&self, name: &str) -> bool {
         self.peek(name).is_some()
     }
 
-    /// Returns the kernel of the store that has this name, or that the name means; its files are not
-    /// checked.
+    /// Returns the kernel of the store that has this name, or that the name means; its files are
+    /// not checked.
     pub fn peek(&self, name: &str) -> Option<Kernel> {
         let mut stored = self.stored();
         match stored.iter().position(|kernel| kernel.name == name) {
@@ -264,12 +265,12 @@ fn checked(kernel: Kernel) -> Result<Kernel, KernelError> {
     })
 }
 
-/// Compute the SHA-256 of a file of the store.
+/// Computes the SHA-256 of a file of the store.
 pub(crate) fn sha256(path: &Path) -> Result<String, KernelError> {
     file_sha256(path).doing("read", path)
 }
 
-/// Compute the SHA-256 of a file, in hexadecimal.
+/// Computes the SHA-256 of a file, in hexadecimal.
 ///
 /// # Errors
 ///

@@ -96,7 +96,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<Kernel> {
     })
 }
 
-/// Says whether a text can be the name of a kernel in the store, and so of its folder.
+/// Returns whether a text can be the name of a kernel in the store, and so of its folder.
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && is_plain(text, 128)
 }
@@ -106,7 +106,7 @@ pub(crate) fn refusal(name: &str) -> Option<&'static str> {
     if !is_name(name) {
         Some("want letters, digits and . _ + ~ -, beginning with a letter or digit")
     } else if name == "host" || Wanted::parse(name).is_some() {
-        Some("this name has a meaning of its own")
+        Some("this name has another meaning")
     } else if name.starts_with("debian") {
         Some("names that begin with debian are the distribution's")
     } else {

@@ -106,7 +106,7 @@ fn a_kernel_is_fetched_recorded_and_then_found_offline() {
     );
     assert!(!kernel.option("PREEMPT_RT").unwrap().is_yes());
 
-    // Its path serves as well, with the modules that lie beside it.
+    // Its path serves as well, with the modules next to it.
     let path = bench.folder.path().join("boot");
     fs::create_dir(&path).unwrap();
     let by_path = bench.store.find(kernel.vmlinuz.to_str().unwrap()).unwrap();

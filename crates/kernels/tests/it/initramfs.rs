@@ -202,7 +202,7 @@ fn programs_run_with_nothing_but_what_was_packed() {
         return skip("cpio", "it is not installed");
     }
     if !is_root() {
-        return skip("chroot", "it takes root");
+        return skip("chroot", "it requires root");
     }
     // One with several libraries, one of which needs others; a script and its interpreter.
     let mut initramfs = Initramfs::new();

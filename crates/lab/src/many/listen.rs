@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use tare_guard::{Spent, Started};
+use tare_guard::{ResourceUsage, Started};
 use tare_targets::instance::now_ns;
 
 use super::field::{Alive, Field, lock};
@@ -182,7 +182,7 @@ impl Alive {
     fn ended(
         self,
         field: &Field<'_>,
-        spent: Result<Spent, String>,
+        spent: Result<ResourceUsage, String>,
         at_ns: u64,
     ) -> (tare_results::model::Instance, Result<(), String>) {
         let mut instance = self.instance;

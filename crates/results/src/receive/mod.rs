@@ -343,7 +343,7 @@ impl Receiver {
             | Record::Raw(_)
             | Record::Envelope(_) => self.sets.list(record)?,
             // A load's, which has a stream of its own.
-            Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Left(_) => {
+            Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Leftovers(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.error(Incomplete::Contradiction { what });
             }

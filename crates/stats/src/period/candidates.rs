@@ -60,8 +60,8 @@ pub(super) fn refine(arrivals: &Arrivals, candidate: f64) -> Option<f64> {
         let with_partner = starts.partition_point(|start| start + distance <= span);
         let residuals = nearest_residuals(starts, distance, TOLERANCE * period);
         let (count, centre) = densest(&residuals, TOLERANCE * period)?;
-        // Of gaps on the grid at least half have their partner present, if it can be seen. A third is
-        // left for what falls outside of the densest part.
+        // Of gaps on the grid at least half have their partner present, if it can be seen. A third
+        // is left for what falls outside of the densest part.
         let visible = arrivals.visible / arrivals.span;
         let expected = MIN_SHARE * MIN_PRESENT * visible * with_partner as f64;
         if (count as f64) < expected * 2.0 / 3.0 {

@@ -46,8 +46,8 @@ impl Grid {
     /// Fits the grid of about this period, if there is anything to fit.
     ///
     /// Other gaps in a wide window shift and tilt the line, those in a narrow one may be all there
-    /// is to see of it. So the window is halved around where most ticks are, again and again, and the
-    /// fit with the strongest evidence is taken.
+    /// is to see of it. So the window is halved around where most ticks are, again and again, and
+    /// the fit with the strongest evidence is taken.
     pub fn fit(arrivals: &Arrivals, period: f64) -> Option<Self> {
         let mut grid = Self {
             phase: fullest_phase(&arrivals.starts, period),
@@ -76,7 +76,8 @@ impl Grid {
         best
     }
 
-    /// Sets the tolerance so that it holds late ticks too, but no more than chance brings in besides.
+    /// Sets the tolerance so that it holds late ticks too, but no more than chance brings in
+    /// besides.
     ///
     /// With a share p of the ticks present, chance fills a share h of the others:
     /// hits / ticks = p + (1 − p)·h. The tolerance is the narrowest with 95 % of the largest p.
@@ -121,7 +122,7 @@ impl Grid {
         best
     }
 
-    /// Says whether the grid is a clock: in a fair share, and always there.
+    /// Returns whether the grid is a clock: in a fair share, and always there.
     pub fn is_clock(&self, arrivals: &Arrivals) -> bool {
         let quarter_of = |time: f64| ((time / arrivals.span * 4.0) as usize).min(3);
         let mut hits = [0.0; 4];

@@ -1,5 +1,5 @@
-//! Whether comparisons keep their promise on the kind of data that invocations give: skewed, correlated between figures, with
-//! bursts of load that hit some of them.
+//! Whether comparisons keep their promise on the kind of data that invocations give: skewed,
+//! correlated between figures, with bursts of load that hit some of them.
 //!
 //! Simulated with fixed seeds, so the answer is the same each time.
 
@@ -17,8 +17,8 @@ fn normal(random: &mut Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
-/// A quiet invocation: figures of about 20 µs that rise and fall together, some four times as noisy as others, and
-/// every third with a tail to the right.
+/// A quiet invocation: figures of about 20 µs that rise and fall together, some four times as noisy
+/// as others, and every third with a tail to the right.
 fn quiet(random: &mut Rng) -> Invocation {
     let shared = normal(random);
     std::array::from_fn(|figure| {
@@ -32,8 +32,8 @@ fn quiet(random: &mut Rng) -> Invocation {
     })
 }
 
-/// Invocations one after the other, of which bursts of load hit some, one or two in a row: half of their figures grow by up
-/// to nine times.
+/// Invocations one after the other, of which bursts of load hit some, one or two in a row: half of
+/// their figures grow by up to nine times.
 fn in_bursts(random: &mut Rng) -> Vec<Invocation> {
     let mut left = 0;
     let mut factor = 1.0;

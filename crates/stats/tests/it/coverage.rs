@@ -135,8 +135,8 @@ fn skewed_shares() -> [Shares; 5] {
     ]
 }
 
-/// Returns how often intervals of 2,000 sets of runs hold the true value, in per cent; those without an
-/// interval don't.
+/// Returns how often intervals of 2,000 sets of runs hold the true value, in per cent; those
+/// without an interval don't.
 fn held(runs: usize, truth: f64, mut over: impl FnMut(usize) -> OverRuns) -> f64 {
     let holds = |over: OverRuns| {
         let interval = over.interval.ok();

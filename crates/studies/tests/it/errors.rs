@@ -1,4 +1,4 @@
-//! What is wrong with a study is told with file, line, column and remedy.
+//! Problems of a study are reported with file, line, column and remedy.
 
 use std::fs;
 

@@ -98,7 +98,7 @@ fn the_shorter_variant_takes_what_its_tables_say() {
     let plan = plan(MATRIX, Variant::Quick);
     let expected = ["process prime 10", "process copy 25", "process gap"];
     assert_eq!(labels(&plan), expected.map(str::to_owned).into());
-    // The number of runs that the second experiment has of its own stays.
+    // The second experiment's own number of runs stays.
     assert_eq!(plan.cells.len(), 2 + 2);
     assert!(plan.study.unwrap().quick);
 }

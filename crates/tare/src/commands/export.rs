@@ -1,9 +1,8 @@
 //! `tare export`: wake-ups of a run in the formats of other tools.
 
-use jiff::{SignedDuration, Timestamp};
-use tare_exchange::export::cyclictest::{Head, Histogram, System, Unit, histogram, json};
-use tare_exchange::export::{csv, hgrm::hgrm};
-use tare_exchange::{ExchangeError, Latencies};
+use tare_cyclictest::Latencies;
+use tare_cyclictest::format::{Head, Histogram, Unit, histogram, json};
+use tare_exchange::{csv, hgrm::hgrm};
 use tare_experiments::wakeup;
 use tare_results::model::{Cell, Record, Samples, SetHead};
 use tare_results::{CellState, RunFolder, create_folder, write_file};
@@ -16,7 +15,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Writes what was asked for.
+/// Writes the cells that were asked for.
 pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     clean_up(terminal);
     if arguments.response && matches!(arguments.format, Format::Raw | Format::Events) {
@@ -93,8 +92,7 @@ fn content(
     };
     let samples = folder.samples(cell.plan.id)?;
     warn(cell, record, arguments.format, terminal);
-    let made = make(folder, cell, record, &samples, arguments);
-    Ok(made.map_err(ExchangeError::from)?)
+    Ok(make(folder, cell, record, &samples, arguments)?)
 }
 
 fn make(
@@ -119,7 +117,8 @@ fn make(
             histogram(&latencies()?, &Histogram { size, unit, all })
         }
         Format::CyclictestJson => {
-            let head = head(folder, cell, record, samples);
+            let (run, machine) = (folder.plan(), folder.machine());
+            let head = Head::of_cell(run, machine, cell, samples, exit::DONE);
             json(&head, &latencies()?, size, unit)?
         }
         Format::Hgrm => {
@@ -155,47 +154,6 @@ fn warn(cell: &Cell, record: &Record, format: Format, terminal: &Terminal) {
              out"
         )),
         _ => {}
-    }
-}
-
-fn head(folder: &RunFolder, cell: &Cell, record: &Record, samples: &Samples) -> Head {
-    let program = record.program();
-    let fact = |name: &str| Some(program?.fact(name)?.to_owned());
-    let (version, environment) = program.map_or(("", ""), |program| {
-        (&program.agent.version, &program.agent.environment)
-    });
-    let instance = samples.instances.first();
-    let lasted = instance.map_or(0, |times| times.exited_ns.saturating_sub(times.started_ns));
-    let lasted = SignedDuration::from_nanos(i64::try_from(lasted).unwrap_or(i64::MAX));
-    let end = cell
-        .started_at
-        .checked_add(lasted)
-        .unwrap_or(Timestamp::MAX);
-    Head {
-        command: folder.plan().command.join(" "),
-        version: format!("tare {version}"),
-        start: cell.started_at,
-        end,
-        return_code: exit::DONE,
-        system: System {
-            sysname: match environment {
-                "linux" => "Linux".to_owned(),
-                other => other.to_owned(),
-            },
-            nodename: folder
-                .machine()
-                .machine
-                .hostname
-                .clone()
-                .unwrap_or_default(),
-            release: fact("kernel release")
-                .or_else(|| fact("release"))
-                .unwrap_or_default(),
-            version: fact("version").unwrap_or_default(),
-            machine: "x86_64".to_owned(),
-            realtime: fact("preemption model").as_deref() == Some("rt")
-                || fact("realtime").as_deref() == Some("1"),
-        },
     }
 }
 

@@ -11,22 +11,20 @@ use tare_experiments::{catalogue, find};
 use tare_figures::gates::{Gate, GateError};
 use tare_figures::rows::written;
 use tare_guard::{Guard, Interrupt, default_state_dir};
+use tare_lab::check::{Usable, check};
 use tare_lab::plan::{Frame, Starts, more_runs};
 use tare_lab::units::counted;
-use tare_lab::{ExperimentError, Settings, Tally, execute};
-use tare_loads::{Cpus as LoadCpus, Schedule, Unavailable, availability};
+use tare_lab::{Settings, Tally, execute};
 use tare_pages::Report;
-use tare_results::model::{CellPlan, LoadPlace, Plan, SettingPlan, Unit};
-use tare_results::target::TargetSpec;
-use tare_results::{CellState, RunFolder};
-use tare_targets::{Availability, Target, engine, spec};
+use tare_results::model::{CellPlan, Plan, SettingPlan, Unit};
+use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_wire::cpus::Cpus;
 
 use super::claim::{claim, taken};
 use super::describe::{describe, describe_missing, introduce};
 use super::host::{Host, allowed_cpus};
 use super::run_folder::{judge, new_path, present};
-use super::{clean_up, close, command_line, realtime, resume};
+use super::{clean_up, close, command_line, resume};
 use crate::actions::{Action, Actions};
 use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
@@ -65,7 +63,7 @@ pub fn measure(
 ) -> Result<u8, CommandError> {
     if request.options.dry_run {
         let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
-        terminal.print_lines(&preview(request, &host, plan)?)?;
+        terminal.print_lines(&preview(request, &host, plan, terminal)?)?;
         return Ok(exit::DONE);
     }
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
@@ -104,7 +102,12 @@ fn run(
             let mut folder = resume::open(path, &host.record)?;
             check_gates(&options.result.fail_if, folder.plan())?;
             let more = added(request, folder.plan())?;
-            require(folder.plan(), &host, |target| target.availability())?;
+            require(
+                folder.plan(),
+                &host.record,
+                |target| target.availability(),
+                terminal,
+            )?;
             let cells = folder.missing().into_iter().chain(&more);
             let claim = claim(cells, path, options.share_cpu, &guard, terminal)?;
             let settings = Settings::change(&folder.plan().settings, &guard)?;
@@ -116,7 +119,12 @@ fn run(
         None => {
             let plan = plan(&host)?;
             check_gates(&options.result.fail_if, &plan)?;
-            require(&plan, &host, |target| target.availability())?;
+            require(
+                &plan,
+                &host.record,
+                |target| target.availability(),
+                terminal,
+            )?;
             let path = options.output.clone();
             let path = path.map_or_else(|| new_path(request.name), Ok)?;
             let cells = plan.cells.iter();
@@ -190,12 +198,13 @@ fn preview(
     request: &Request<'_>,
     host: &Host,
     plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
+    terminal: &Terminal,
 ) -> Result<String, CommandError> {
     let gates = &request.options.result.fail_if;
     let Some(path) = request.resume else {
         let plan = plan(host)?;
         check_gates(gates, &plan)?;
-        require(&plan, host, |target| target.present())?;
+        require(&plan, &host.record, |target| target.present(), terminal)?;
         return Ok(describe(&plan, host));
     };
     let folder = RunFolder::open(path)?;
@@ -254,99 +263,21 @@ pub fn frame(
     }
 }
 
-/// Says whether a target can be used: by what is here, or by trying.
-type Usable = fn(&dyn Target) -> Availability;
-
-/// Refuses to start if a target, a load or a policy of the plan can't be used here.
-fn require(plan: &Plan, host: &Host, usable: Usable) -> Result<(), CommandError> {
-    require_cpus(plan)?;
-    require_targets(plan, usable)?;
-    require_loads(plan)?;
-    realtime::require(plan, &host.record)
-}
-
-/// Refuses CPUs that there are not, beside the measured ones, which were chosen or checked before.
-fn require_cpus(plan: &Plan) -> Result<(), CommandError> {
-    let here = allowed_cpus()?;
-    let check = |what: &str, cpus: &Cpus, there: &Cpus, whose: &str| {
-        let missing = cpus.without(there);
-        match missing.count() {
-            0 => Ok(()),
-            _ => Err(CommandError::Usage(format!(
-                "{what} names CPU {missing}, which is offline or does not exist {whose} (available: {there})"
-            ))),
-        }
-    };
-    let mut seen = BTreeSet::new();
-    for cell in &plan.cells {
-        let main = cell.work.main.filter(|_| cell.target.kernel().is_host());
-        if let Some(main) = main {
-            check(
-                &format!("--mainaffinity {main}"),
-                &main,
-                &here,
-                "on this machine",
-            )?;
-        }
-        if !seen.insert((&cell.target, &cell.load)) {
-            continue;
-        }
-        let (there, whose) = match cell.target.capabilities().load_place {
-            LoadPlace::Beside => (here, "on this machine".to_owned()),
-            LoadPlace::Inside => match cell.target.guest_cpus() {
-                Some(cpus) => (
-                    (0..cpus).collect(),
-                    format!("in the guest '{}'", cell.target),
-                ),
-                // Another machine's are known there.
-                None => continue,
-            },
-        };
-        let schedule = Schedule::parse(&cell.load).map_err(ExperimentError::from)?;
-        for load in schedule.loads() {
-            if let LoadCpus::These(cpus) = load.cpus() {
-                check(&format!("the load '{load}'"), cpus, &there, &whose)?;
-            }
-        }
+/// Refuses to start if a target, a load, a CPU or a policy of the plan can't be used here. Further
+/// reasons are warnings.
+pub fn require(
+    plan: &Plan,
+    machine: &MachineRecord,
+    usable: Usable,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
+    let findings = check(plan, machine, &allowed_cpus()?, usable)?;
+    let mut errors = findings.into_iter().map(CommandError::from);
+    let first = errors.next();
+    for other in errors {
+        terminal.warn(&other.to_string());
     }
-    Ok(())
-}
-
-fn require_targets(plan: &Plan, usable: Usable) -> Result<(), CommandError> {
-    let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
-    for spec in specs {
-        let target = spec::of(spec)?;
-        let mut availability = usable(target.as_ref());
-        if let (Some(needed), Availability::Unusable { .. }) =
-            (target.spec().capabilities().engine, &availability)
-            && plan.start_engine
-        {
-            availability = engine::startable(needed);
-        }
-        if let Availability::Unusable { why, remedy } = availability {
-            let what = format!("the target '{spec}'");
-            return Err(CommandError::Unavailable { what, why, remedy });
-        }
-    }
-    Ok(())
-}
-
-fn require_loads(plan: &Plan) -> Result<(), CommandError> {
-    let mut seen = BTreeSet::new();
-    for cell in &plan.cells {
-        if !seen.insert((&cell.target, &cell.load)) {
-            continue;
-        }
-        let place = cell.target.capabilities().load_place;
-        let schedule = Schedule::parse(&cell.load).map_err(ExperimentError::from)?;
-        for load in schedule.loads() {
-            if let Err(Unavailable { why, remedy }) = availability(load, place) {
-                let what = format!("the load '{load}'");
-                return Err(CommandError::Unavailable { what, why, remedy });
-            }
-        }
-    }
-    Ok(())
+    first.map_or(Ok(()), Err)
 }
 
 /// Says what was not done, and decides the exit code.

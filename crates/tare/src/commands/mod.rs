@@ -15,7 +15,6 @@ pub mod import;
 pub mod kernel;
 mod measure;
 pub mod quick;
-mod realtime;
 pub mod report;
 pub mod reproduce;
 mod resume;

@@ -233,7 +233,7 @@ fn values_and_spikes_are_listed_at_the_end() {
     assert_eq!(values, 2);
     bench
         .run("cyclictest -v")
-        .expect(2, &["end it earlier with -l or -D"]);
+        .expect(2, &["end earlier with -l or -D"]);
     let ran = bench.run("cyclictest -q --spike=0 --spike-nodes=3 -l 4 -i 2000");
     ran.expect(0, &["T: 0 Spike: ", "spikes = 3\n"]);
 }
@@ -308,7 +308,7 @@ fn options_are_read_as_getopt_reads_them() {
     ran.expect(0, &["-t is ignored: -S", "-a is ignored: -S"]);
     assert_eq!(without_held(&ran.out).lines().count(), cpus as usize);
     let ran = bench.run("cyclictest -q -h 2000000 --histfile=out -l 3");
-    ran.expect(0, &["-h 2000000 is taken as 1000000"]);
+    ran.expect(0, &["-h 2000000 is reduced to 1000000"]);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn what_would_measure_something_else_is_refused() {
     for (words, why) in [
         (
             "-r",
-            "--relative is not done by tare cyclictest: tare sleeps until absolute times",
+            "--relative is not supported by tare cyclictest: tare sleeps until absolute times",
         ),
         ("-s", "--system"),
         ("-x", "--posix_timers"),
@@ -393,8 +393,8 @@ fn what_would_measure_something_else_is_refused() {
         ("-p 100 -l 1", "priority must be from 1 to 99"),
         ("-h 0 -l 1", "at least one value"),
         ("-i 0 -l 1", "interval must be"),
-        ("-D 1y", "want seconds"),
-        ("-a x -l 1", "-a x: want CPUs"),
+        ("-D 1y", "expected seconds"),
+        ("-a x -l 1", "-a x: expected CPUs"),
         ("--histfile=x -l 1", "--histfile needs -h"),
         ("-l x", "invalid value"),
         ("--nonsense", "unexpected argument"),

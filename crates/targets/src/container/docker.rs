@@ -20,11 +20,12 @@ use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
 use tare_guard::{
     Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId, Patience,
 };
+use tare_host::realtime::RealTime;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
 use super::monitor::{container_judge, killed};
-use super::realtime::RealTime;
+use super::realtime;
 use super::settings::{CAPABILITIES, Image, Resources};
 use super::{Prepared, Settings, image};
 use crate::engine;
@@ -158,7 +159,7 @@ impl Target for DockerTarget {
         let mut full = config(&prepared.image, &words, resources, guard.owner());
         let mut group = None;
         if let Some(real_time) = resources.real_time {
-            let given = group.insert(real_time.group(NAME, guard)?);
+            let given = group.insert(realtime::group(real_time, NAME, guard)?);
             give_time(&mut full, real_time, given);
         }
         let started_ns = now_ns();

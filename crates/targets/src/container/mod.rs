@@ -77,16 +77,10 @@ fn runner(name: &str, agent: &MeasuredFile) -> Result<PathBuf, TargetError> {
     Ok(program)
 }
 
-/// List the mounts of control groups.
-fn cgroup_mounts() -> Vec<CgroupMount> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts.lines().filter_map(CgroupMount::parse).collect()
-}
-
 /// Take away what keeps crun from running where control groups are of both versions: version 2
 /// beside the controllers of version 1.
 fn without_hybrid_cgroups() -> Vec<PrivateMount> {
-    let mounts = cgroup_mounts();
+    let mounts = CgroupMount::all().unwrap_or_default();
     let of = |version| mounts.iter().find(|mount| mount.version == version);
     match (of(CgroupVersion::One), of(CgroupVersion::Two)) {
         (Some(_), Some(unified)) => vec![PrivateMount::Without(unified.point.clone())],

@@ -172,7 +172,7 @@ impl Target for Podman {
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let (folder, image) = &*prepared;
         let containers = match resources.real_time {
-            Some(real_time) => real_time.group(NAME, guard)?,
+            Some(real_time) => super::realtime::group(real_time, NAME, guard)?,
             None => guard.reserve_cgroup(NAME)?,
         };
         let (mut command, own) = self.podman(folder.path(), guard)?;

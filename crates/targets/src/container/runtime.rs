@@ -92,7 +92,7 @@ impl Target for Runtime {
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let folder = prepared.path();
         let (group, below) = match resources.real_time {
-            Some(real_time) => (real_time.group(name, guard)?, "/agent"),
+            Some(real_time) => (super::realtime::group(real_time, name, guard)?, "/agent"),
             None => (guard.reserve_cgroup(name)?, ""),
         };
         let number = self.launched.get() + 1;

@@ -7,7 +7,7 @@ use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus as CpuSet;
 
-use super::realtime::RealTime;
+use super::realtime;
 use crate::error::TargetError;
 use crate::memory;
 use crate::options::{Opt, Options, Size, Value, Word, non_empty, not_wanted};
@@ -175,7 +175,7 @@ impl Settings {
                 Cpus::Measured => used(work),
                 Cpus::All => None,
             },
-            real_time: RealTime::for_rights(&work.rights),
+            real_time: realtime::for_rights(&work.rights),
             dma_device: Path::new(DMA_DEVICE).exists().then_some(DMA_DEVICE),
         }
     }
@@ -189,7 +189,7 @@ pub(super) struct Resources {
     /// The CPUs on which it may run; any if None.
     pub(super) cpus: Option<CpuSet>,
     /// The real-time time of its control group, where the kernel wants it to have one.
-    pub(super) real_time: Option<RealTime>,
+    pub(super) real_time: Option<tare_host::realtime::RealTime>,
     /// The device by which deep C-states are kept off, where the host has one.
     pub(super) dma_device: Option<&'static str>,
 }

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 use tare_load_driver::Load;
 use tare_testkit::records::Told;
 use tare_wire::line::Stream;
-use tare_wire::record::{Achieved, Left, Phase, Record};
+use tare_wire::record::{Achieved, Leftovers, Phase, Record};
 
 /// The exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
@@ -30,7 +30,7 @@ struct Read {
     phases: Vec<Phase<'static>>,
     /// What is counted in each phase.
     counted: Vec<Vec<&'static str>>,
-    left: Vec<Left<'static>>,
+    left: Vec<Leftovers<'static>>,
     failure: Option<&'static str>,
 }
 
@@ -58,7 +58,7 @@ impl Read {
                     read.phases.push(it);
                     read.counted.push(Vec::new());
                 }
-                Record::Left(it) => read.left.push(it),
+                Record::Leftovers(it) => read.left.push(it),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
-use tare_wire::record::{Left, Record};
+use tare_wire::record::{self, Record};
 
 use super::report::Reporter;
 use crate::processes;
@@ -104,7 +104,7 @@ impl Leftovers {
     /// Reports each.
     pub(super) fn report(&self, reporter: &mut Reporter) {
         for left in &self.0 {
-            reporter.put(&Record::Left(Left {
+            reporter.put(&Record::Leftovers(record::Leftovers {
                 tool: &left.tool,
                 pid: left.pid.as_raw_pid().unsigned_abs(),
                 phase: left.phase,

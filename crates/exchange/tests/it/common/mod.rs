@@ -1,8 +1,8 @@
 //! Samples that the tools wrote, and the way through import and export.
 
 use jiff::Timestamp;
+use tare_cyclictest::{Latencies, Thread};
 use tare_exchange::import::{Foreign, Imported, run};
-use tare_exchange::{Latencies, Thread};
 use tare_results::model::Record;
 
 pub const QUIET: &str = include_str!("../../samples/cyclictest-quiet.txt");

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a place of their own to act in, and programs to act on.
+//! Shared parts of the tests: a separate place to act in, and programs to act on.
 //!
 //! Whether something was left behind is not asked of the crate under test: processes are found by a
 //! second mark, which a test gives to the processes that it starts.
@@ -229,7 +229,7 @@ pub fn read_pid(stdout: impl std::io::Read) -> u32 {
     line.trim().parse().unwrap()
 }
 
-/// Says whether a process exists and is not a zombie.
+/// Returns whether a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat

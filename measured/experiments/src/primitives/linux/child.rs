@@ -30,13 +30,13 @@ const ABSENT: u32 = 2;
 
 /// Where primitives are measured, one after the other.
 #[derive(Debug)]
-pub struct Nursery {
+pub struct ForkRunner {
     told: Shared<Told>,
     budget: u64,
     region: u64,
 }
 
-impl Nursery {
+impl ForkRunner {
     /// Makes room for results. A series is measured for `budget` ticks; an empty region between fenced stamps reads as `region`.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ fn run(
     };
 }
 
-impl Drop for Nursery {
+impl Drop for ForkRunner {
     fn drop(&mut self) {
         // Whatever is lost later is init's again.
         // SAFETY: no memory is involved.
@@ -201,9 +201,9 @@ mod tests {
             hz: 1e9,
             room: &room,
         };
-        let mut nursery = Nursery::new(1_000_000, 0).unwrap();
-        let ending = nursery.measure(primitive, &around);
-        let found = nursery.results().all();
+        let mut runner = ForkRunner::new(1_000_000, 0).unwrap();
+        let ending = runner.measure(primitive, &around);
+        let found = runner.results().all();
         let costs = found.iter().filter(|found| found.of() == Of::Cost);
         (ending, costs.map(|found| found.value).collect())
     }

@@ -1,6 +1,6 @@
 //! The primitives of Linux, one after the other, each in a process of its own.
 
-use super::child::{Nursery, room};
+use super::child::{ForkRunner, room};
 use super::kernel::{keep_given_cpus, sweep};
 use crate::platform::Platform;
 use crate::primitives::bench::why;
@@ -22,8 +22,8 @@ pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
             "nothing tells the frequency of the TSC, so no time can be kept to",
         ))?;
         let budget = (hz * plan.budget_ns as f64 / 1e9) as u64;
-        let nursery = Nursery::new(budget, given.costs.fenced_region_cycles);
-        let mut nursery = nursery.map_err(|_| Stop::Place("there is no memory for results"))?;
+        let runner = ForkRunner::new(budget, given.costs.fenced_region_cycles);
+        let mut runner = runner.map_err(|_| Stop::Place("there is no memory for results"))?;
         sweep([plan.dir].into_iter().chain(plan.remote));
         let around = Surroundings {
             plan,
@@ -34,12 +34,12 @@ pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
         for primitive in super::all().filter(|primitive| plan.has(primitive)) {
             let ending = match lacking(primitive, plan) {
                 Some(need) => {
-                    nursery.results().clear();
+                    runner.results().clear();
                     Ending::Absent(why(format_args!("it needs {need}")))
                 }
-                None => nursery.measure(primitive, &around),
+                None => runner.measure(primitive, &around),
             };
-            tell(output, &mut number, primitive, &ending, nursery.results())?;
+            tell(output, &mut number, primitive, &ending, runner.results())?;
             output.flush()?;
         }
         Ok(())

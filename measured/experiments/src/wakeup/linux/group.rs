@@ -18,20 +18,12 @@ pub struct Group {
     /// Its path from the top of its hierarchy, as far as this process sees it.
     pub path: String,
     /// Its folder in the hierarchy of version 1; None if that is not mounted here or shows another part.
-    folder: Option<Folder>,
+    folder: Option<PathBuf>,
     /// Whether the controller is one of version 2, which has no budgets that could be set.
     pub is_version_2: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Folder {
-    /// Where the hierarchy is mounted.
-    top: PathBuf,
-    /// Where the group is.
-    group: PathBuf,
-}
-
-/// How much real-time time a group has.
+/// The real-time time of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Time in each period in µs; no limit if negative.
@@ -75,10 +67,7 @@ impl Group {
             let below = Path::new(path).strip_prefix(root).ok()?;
             // A path that is empty would add a slash.
             let group = Path::new(top).components().chain(below.components());
-            Some(Folder {
-                top: top.into(),
-                group: group.collect(),
-            })
+            Some(group.collect())
         });
         Some(Self {
             path: path.to_owned(),
@@ -87,45 +76,20 @@ impl Group {
         })
     }
 
-    /// Returns how much real-time time the group has, if the kernel counts that and it can be seen.
+    /// Returns the real-time time of the group, if the kernel limits it and the folder is visible.
     pub fn budget(&self) -> Option<Budget> {
-        budget(&self.folder.as_ref()?.group)
+        let folder = self.folder.as_ref()?;
+        let number = |name| fs::read_to_string(folder.join(name)).ok();
+        Some(Budget {
+            runtime_us: number(RUNTIME)?.trim().parse().ok()?,
+            period_us: number(PERIOD)?.trim().parse().ok()?,
+        })
     }
 
-    /// Returns the path of the file with the group's time, if it can be seen.
+    /// Returns the path of the file with the group's time, if it is visible.
     pub fn budget_file(&self) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.group.join(RUNTIME))
+        Some(self.folder.as_ref()?.join(RUNTIME))
     }
-
-    /// Returns the commands that give the group as much time as the top has: first the groups above that have
-    /// none, since a group can't have more than the one above it.
-    pub fn commands_for_budget(&self) -> Vec<String> {
-        let Some(Folder { top, group }) = &self.folder else {
-            return Vec::new();
-        };
-        let most = budget(top).map_or(0, |budget| budget.runtime_us);
-        let path = group.ancestors().take_while(|folder| *folder != top);
-        let mut commands: Vec<String> = path
-            .filter(|folder| budget(folder).is_some_and(|budget| budget.runtime_us == 0))
-            .map(|folder| format!("echo {most} > {}", folder.join(RUNTIME).display()))
-            .collect();
-        commands.reverse();
-        commands
-    }
-
-    /// Returns the command that moves the calling shell to the top, where there is time.
-    pub fn command_to_leave(&self) -> Option<String> {
-        let top = &self.folder.as_ref()?.top;
-        Some(format!("echo $$ > {}", top.join("tasks").display()))
-    }
-}
-
-fn budget(folder: &Path) -> Option<Budget> {
-    let number = |name| fs::read_to_string(folder.join(name)).ok();
-    Some(Budget {
-        runtime_us: number(RUNTIME)?.trim().parse().ok()?,
-        period_us: number(PERIOD)?.trim().parse().ok()?,
-    })
 }
 
 #[cfg(test)]
@@ -160,31 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn groups_above_get_their_time_first() {
+    fn the_time_of_the_group_is_read() {
         let top = tempfile::tempdir().unwrap();
-        let deep = top.path().join("a/b");
-        fs::create_dir_all(&deep).unwrap();
-        for (folder, runtime) in [
-            (top.path(), "950000"),
-            (&top.path().join("a"), "0"),
-            (&deep, "0"),
-        ] {
-            fs::write(folder.join(RUNTIME), runtime).unwrap();
-            fs::write(folder.join(PERIOD), "1000000\n").unwrap();
-        }
-        let mount = format!(
-            "30 25 0:26 / {} rw - cgroup cgroup rw,cpu",
-            top.path().display()
-        );
-        let group = Group::find("2:cpu:/a/b\n", &mount).unwrap();
-        assert_eq!(group.budget().unwrap().runtime_us, 0);
+        fs::create_dir(top.path().join("a")).unwrap();
+        fs::write(top.path().join("a").join(RUNTIME), "-1\n").unwrap();
+        fs::write(top.path().join("a").join(PERIOD), "1000000\n").unwrap();
         let top = top.path().display();
-        let expected = [
-            format!("echo 950000 > {top}/a/cpu.rt_runtime_us"),
-            format!("echo 950000 > {top}/a/b/cpu.rt_runtime_us"),
-        ];
-        assert_eq!(group.commands_for_budget(), expected);
-        let leave = format!("echo $$ > {top}/tasks");
-        assert_eq!(group.command_to_leave(), Some(leave));
+        let mount = format!("30 25 0:26 / {top} rw - cgroup cgroup rw,cpu");
+        let budget = Group::find("2:cpu:/a\n", &mount).unwrap().budget();
+        let (runtime_us, period_us) = (-1, 1_000_000);
+        assert_eq!(budget, Some(Budget { runtime_us, period_us }));
     }
 }

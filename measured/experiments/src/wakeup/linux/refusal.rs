@@ -104,17 +104,9 @@ impl Refusal {
         write!(
             f,
             "the control group {path} of this process has no real-time time (RT_GROUP_SCHED: {} is 0). Give \
-             it some",
+             it some, as `tare doctor` shows there, or run in the root group",
             file.display()
-        )?;
-        let commands = group.commands_for_budget();
-        if !commands.is_empty() {
-            write!(f, " (`{}`)", commands.join(" && "))?;
-        }
-        match group.command_to_leave() {
-            Some(command) => write!(f, ", or run in the root group (`{command}`)"),
-            None => Ok(()),
-        }
+        )
     }
 
     fn why(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

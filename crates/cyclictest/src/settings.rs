@@ -2,125 +2,151 @@
 
 use std::path::Path;
 
-use rustix::thread::sched_setaffinity;
-use tare_exchange::export::cyclictest::{Histogram, Unit};
-use tare_lab::units::nanoseconds;
-use tare_loads::cpus::mask;
+use tare_experiments::wakeup::{self, Wakeup};
+use tare_lab::experiment::Conditions;
+use tare_lab::parameter::{Value, Values};
+use tare_lab::plan::{Frame, of_one};
+use tare_lab::{ExperimentError, units::nanoseconds};
+use tare_loads::Load;
 use tare_measured::wakeup::{MAX_KEPT, Plan, Spread};
+use tare_results::model;
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::MAX_DURATION_NS;
 use tare_wire::scheduling::Policy;
 
-use crate::cli::cyclictest::CyclictestArguments;
-use crate::commands::host::allowed_cpus;
-use crate::error::CommandError;
+use crate::arguments::Arguments;
+use crate::format::{Histogram, Unit};
 
 /// The distance of cyclictest.
 const DISTANCE_US: u64 = 500;
 
-/// How often the state of the threads is told.
+/// Interval at which the threads report their state.
 const LIVE_NS: u64 = 100_000_000;
-/// How often it is told if nobody looks: for the last latency of a long run.
+/// The same without status lines: for the last latency of a long run.
 const QUIET_LIVE_NS: u64 = 1_000_000_000;
 
-/// How many wake-ups are kept as they were for each thread: the last one's latency is shown.
+/// Wake-ups of each thread that are kept one by one: the last one's latency is shown.
 const KEPT: u64 = 1 << 20;
-/// The most for `-v`, which prints all: 1 GiB.
-const KEPT_VERBOSE: u64 = MAX_KEPT;
 
-/// What was asked for.
+/// The meaning of the arguments.
 #[derive(Debug)]
 pub struct Settings<'a> {
-    /// As it was typed.
-    pub arguments: &'a CyclictestArguments,
-    /// What the agent is to do.
+    /// The arguments as they were typed.
+    pub arguments: &'a Arguments,
+    /// The agent's plan.
     pub plan: Plan,
     /// Unit of everything that is printed.
     pub unit: Unit,
-    /// The histogram, if one is wanted.
+    /// The histogram, if one is printed.
     pub histogram: Option<Histogram>,
-    /// What the user should know of how the options were understood.
-    pub remarks: Vec<String>,
-    /// CPUs that this process may use.
-    allowed: Cpus,
+    /// Notices on how the options were understood.
+    pub notices: Vec<String>,
 }
 
 impl<'a> Settings<'a> {
-    /// Decides what the arguments mean.
+    /// Reads the arguments; `allowed` are the CPUs that this process may use.
     ///
     /// # Errors
     ///
-    /// [`CommandError::Usage`] with the option that makes no sense, or that tare does not do.
-    pub fn of(arguments: &'a CyclictestArguments) -> Result<Self, CommandError> {
-        refuse(arguments)?;
-        let allowed = allowed_cpus()?;
+    /// Returns which option is invalid, or not supported.
+    pub fn new(arguments: &'a Arguments, allowed: &Cpus) -> Result<Self, String> {
+        if let Some((option, why)) = arguments.refused() {
+            return Err(format!(
+                "{option} is not supported by tare cyclictest: {why}"
+            ));
+        }
         let unit = match arguments.output.nsecs {
             true => Unit::Nanos,
             false => Unit::Micros,
         };
-        let mut remarks = Vec::new();
-        let histogram = histogram(arguments, unit, &mut remarks)?;
-        let plan = plan(arguments, unit, &allowed, histogram.as_ref(), &mut remarks)?;
-        plan.check()
-            .map_err(|refusal| CommandError::Usage(refusal.to_string()))?;
+        let mut notices = Vec::new();
+        let histogram = histogram(arguments, unit, &mut notices)?;
+        let plan = plan(arguments, unit, allowed, histogram.as_ref(), &mut notices)?;
+        plan.check().map_err(|refusal| refusal.to_string())?;
         Ok(Self {
             arguments,
             plan,
             unit,
             histogram,
-            remarks,
-            allowed,
+            notices,
         })
     }
 
-    /// Says whether standard output is for JSON alone.
+    /// Returns the plan of the run: one cell of `tare wakeup` on this machine.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ExperimentError`] as [`of_one`] does.
+    pub fn run_plan(&self, command: Vec<String>) -> Result<model::Plan, ExperimentError> {
+        let plan = &self.plan;
+        let numbers = [
+            ("interval", Some(plan.interval_ns)),
+            ("threads", Some(plan.threads.into())),
+            ("duration", plan.duration_ns),
+            ("loops", plan.loops),
+            (
+                "priority",
+                Some(plan.priority.into()).filter(|priority| *priority > 0),
+            ),
+        ];
+        let mut values = Values::default();
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                values.give(name, vec![Value::Number(number)]);
+            }
+        }
+        values.give("policy", vec![Value::Text(plan.policy.name().to_owned())]);
+        let cpu = plan.cpu.and_then(|cpus| cpus.first()).unwrap_or(0);
+        let conditions = Conditions {
+            targets: vec![tare_targets::process::spec()],
+            loads: vec![Load::idle().to_string()],
+            cpu,
+            cpus: plan.cpu,
+            cell_limit: None,
+            is_watched: false,
+        };
+        let frame = Frame {
+            cpu,
+            cpu_reason: format!("CPU {cpu} as requested"),
+            command,
+            ..Frame::default()
+        };
+        let mut run = of_one(&Wakeup, &conditions, &values, 1, frame)?;
+        for cell in &mut run.cells {
+            cell.work = wakeup::work(plan);
+        }
+        Ok(run)
+    }
+
+    /// Returns whether standard output holds JSON alone.
     pub fn is_json_only(&self) -> bool {
         self.arguments.output.json.as_deref() == Some(Path::new("-"))
     }
 
-    /// Says whether nothing is printed before the end.
+    /// Returns whether nothing is printed before the end.
     pub fn is_quiet(&self) -> bool {
         self.arguments.output.quiet || self.is_json_only() || self.arguments.output.verbose
-    }
-
-    /// Keeps this process off the measured CPUs, if there are others.
-    pub fn step_aside(&self) {
-        let measured = self.plan.cpu.unwrap_or_default();
-        let free = self.allowed.without(&measured);
-        if free.count() == 0 {
-            return;
-        }
-        // It is no more than a courtesy: cyclictest's main thread runs anywhere.
-        let _ = mask(&free).and_then(|free| sched_setaffinity(None, &free));
-    }
-}
-
-/// Refuses what would change what is measured and is not done here.
-fn refuse(arguments: &CyclictestArguments) -> Result<(), CommandError> {
-    match arguments.refused() {
-        Some((option, why)) => usage(format!("{option} is not done by tare cyclictest: {why}")),
-        None => Ok(()),
     }
 }
 
 fn histogram(
-    arguments: &CyclictestArguments,
+    arguments: &Arguments,
     unit: Unit,
-    remarks: &mut Vec<String>,
-) -> Result<Option<Histogram>, CommandError> {
+    notices: &mut Vec<String>,
+) -> Result<Option<Histogram>, String> {
     let all = arguments.output.histofall.is_some();
     let Some(size) = arguments.output.histogram.or(arguments.output.histofall) else {
         if arguments.output.histfile.is_some() {
-            return usage("--histfile needs -h US, which says how far the histogram goes");
+            return Err("--histfile needs -h US, the size of the histogram".to_owned());
         }
         return Ok(None);
     };
     if size == 0 {
-        return usage("a histogram has at least one value: -h 0 asks for none");
+        return Err("-h 0: a histogram has at least one value".to_owned());
     }
     if size > Histogram::MOST {
-        remarks.push(format!(
-            "-h {size} is taken as {}, which is how far histograms go",
+        notices.push(format!(
+            "-h {size} is reduced to {}, the largest histogram",
             Histogram::MOST
         ));
     }
@@ -129,12 +155,12 @@ fn histogram(
 }
 
 fn plan(
-    arguments: &CyclictestArguments,
+    arguments: &Arguments,
     unit: Unit,
     allowed: &Cpus,
     histogram: Option<&Histogram>,
-    remarks: &mut Vec<String>,
-) -> Result<Plan, CommandError> {
+    notices: &mut Vec<String>,
+) -> Result<Plan, String> {
     let in_ns = |us: u64| us.saturating_mul(1_000);
     let interval_ns = in_ns(arguments.interval);
     let (threads, affinity) = match arguments.threads {
@@ -144,7 +170,7 @@ fn plan(
     };
     let mut ignored = |option: &str, is_given: bool, why: &str| {
         if is_given {
-            remarks.push(format!("{option} is ignored: {why}"));
+            notices.push(format!("{option} is ignored: {why}"));
         }
     };
     let on_each = "-S puts a thread on each CPU";
@@ -158,7 +184,7 @@ fn plan(
         }
         (None, given) => in_ns(given.unwrap_or(DISTANCE_US)),
     };
-    let (policy, priority) = scheduling(arguments, threads, remarks)?;
+    let (policy, priority) = scheduling(arguments, threads, notices)?;
     let loops = arguments.loops.filter(|loops| *loops > 0);
     let duration_ns = arguments.duration.as_deref().map(duration).transpose()?;
     let duration_ns = duration_ns.filter(|ns| *ns > 0);
@@ -192,7 +218,8 @@ fn plan(
         bins: 1,
         ..Plan::new(interval_ns, MAX_DURATION_NS)
     };
-    // From the interval on every one is listed: the number of a wake-up follows from what was missed before.
+    // Every latency of an interval or more is listed: the number of a wake-up follows from the
+    // activations missed before it.
     let listed = [
         Some(interval_ns),
         histogram.map(Histogram::limit_ns),
@@ -204,9 +231,9 @@ fn plan(
     plan.threshold_ns = listed.into_iter().flatten().min();
     let activations = plan.activations(0);
     plan.raw = match arguments.output.verbose {
-        true if activations > KEPT_VERBOSE => {
-            return usage(format!(
-                "-v prints every latency at the end, {KEPT_VERBOSE} of each thread at most: end it earlier with -l or -D"
+        true if activations > MAX_KEPT => {
+            return Err(format!(
+                "-v prints every latency at the end, at most {MAX_KEPT} per thread: end earlier with -l or -D"
             ));
         }
         true => activations,
@@ -216,12 +243,13 @@ fn plan(
     Ok(plan)
 }
 
-/// Decides as cyclictest does: a priority means SCHED_FIFO, and a real-time policy means a priority.
+/// Chooses as cyclictest does: a priority means SCHED_FIFO, and a real-time policy means a
+/// priority.
 fn scheduling(
-    arguments: &CyclictestArguments,
+    arguments: &Arguments,
     threads: u32,
-    remarks: &mut Vec<String>,
-) -> Result<(Policy, u32), CommandError> {
+    notices: &mut Vec<String>,
+) -> Result<(Policy, u32), String> {
     let name = arguments.policy.as_deref().map(str::to_ascii_lowercase);
     let policy = match name.as_deref() {
         None | Some("other" | "normal") => Policy::Other,
@@ -229,37 +257,37 @@ fn scheduling(
             Some(policy) => policy,
             None => {
                 let why = match name {
-                    "batch" | "idle" => " is not done by tare cyclictest",
+                    "batch" | "idle" => " is not supported by tare cyclictest",
                     _ => "",
                 };
-                return usage(format!(
+                return Err(format!(
                     "--policy={name}{why}: choose other, fifo, rr or deadline"
                 ));
             }
         },
     };
-    let default = |remarks: &mut Vec<String>| {
+    let default = |notices: &mut Vec<String>| {
         let priority = threads.saturating_add(1).min(99);
-        remarks.push(format!("defaulting realtime priority to {priority}"));
+        notices.push(format!("defaulting realtime priority to {priority}"));
         priority
     };
     Ok(match (policy, arguments.priority) {
-        (Policy::Other, 0) if arguments.priospread => (Policy::Fifo, default(remarks)),
+        (Policy::Other, 0) if arguments.priospread => (Policy::Fifo, default(notices)),
         (Policy::Other, 0) => (Policy::Other, 0),
         (Policy::Other, priority) => {
             if arguments.policy.is_some() {
                 let remark = "-p asks for a real-time priority: the policy is SCHED_FIFO";
-                remarks.push(remark.to_owned());
+                notices.push(remark.to_owned());
             }
             (Policy::Fifo, priority)
         }
-        (Policy::Fifo | Policy::RoundRobin, 0) => (policy, default(remarks)),
+        (Policy::Fifo | Policy::RoundRobin, 0) => (policy, default(notices)),
         (policy, priority) => (policy, priority),
     })
 }
 
-/// Reads a set of CPUs: all, a list, or with a ! what is not in it.
-fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>, CommandError> {
+/// Reads a set of CPUs: all, a list, or with a ! all others.
+fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>, String> {
     let Some(text) = text else {
         return Ok(None);
     };
@@ -269,10 +297,10 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
         None => Cpus::parse(text),
     };
     match cpus {
-        None => usage(format!(
-            "{option} {text}: want CPUs such as 1 or 0,2-3, or !0 for all others"
+        None => Err(format!(
+            "{option} {text}: expected CPUs such as 1 or 0,2-3, or !0 for all others"
         )),
-        Some(cpus) if cpus.count() == 0 => usage(format!(
+        Some(cpus) if cpus.count() == 0 => Err(format!(
             "{option} {text} leaves no CPU that this process may use"
         )),
         cpus => Ok(cpus),
@@ -280,14 +308,10 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
 }
 
 /// Reads a duration: seconds, or a number with its unit.
-fn duration(text: &str) -> Result<u64, CommandError> {
+fn duration(text: &str) -> Result<u64, String> {
     nanoseconds(text, Some("s")).or_else(|_| {
-        usage(format!(
-            "-D {text}: want seconds, or a number with s, m, h or d"
+        Err(format!(
+            "-D {text}: expected seconds, or a number with s, m, h or d"
         ))
     })
-}
-
-fn usage<T>(text: impl Into<String>) -> Result<T, CommandError> {
-    Err(CommandError::Usage(text.into()))
 }

@@ -1,8 +1,9 @@
 //! cyclictest's own output: status lines, histogram, JSON.
 //!
-//! The layouts are those of rt-tests 2.4. Latencies are whole microseconds there, what is left over is cut off; with
-//! `-N` they are nanoseconds. cyclictest cuts the difference of the nanoseconds of two times apart from that of
-//! their seconds, so that once a second it may read 1 µs more than we do.
+//! The layouts are those of rt-tests 2.4. Latencies are whole microseconds there, what is left over
+//! is cut off; with `-N` they are nanoseconds. cyclictest cuts the difference of the nanoseconds of
+//! two times apart from that of their seconds, so that once a second it may read 1 µs more than we
+//! do.
 
 mod histogram;
 mod json;

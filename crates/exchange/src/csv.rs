@@ -1,7 +1,7 @@
 //! Tables: the histogram, the wake-ups as they were, the phases.
 //!
-//! Times are ns; those of phases and planned wake-ups are counted from the start of the measurement, the planned time
-//! of activation 0.
+//! Times are ns; those of phases and planned wake-ups are counted from the start of the
+//! measurement, the planned time of activation 0.
 
 use tare_results::csv::table;
 use tare_results::model::{
@@ -9,8 +9,8 @@ use tare_results::model::{
 };
 use tare_stats::{Counts, Response, StatsError};
 
-/// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up came before the load of
-/// its phase began, while the one before still had to end.
+/// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up
+/// came before the load of its phase began, while the one before still had to end.
 #[must_use]
 pub fn histogram(record: &Record, samples: &Samples) -> String {
     let rows = sets(record, samples).flat_map(|(head, set)| {
@@ -22,7 +22,7 @@ pub fn histogram(record: &Record, samples: &Samples) -> String {
 
 /// Writes the exact counts of response latencies, with the same columns as [`histogram`].
 ///
-/// What a late wake-up missed stands in the phase in which that wake-up was planned.
+/// Activations that a late wake-up missed are in the phase in which that wake-up was planned.
 ///
 /// # Errors
 ///
@@ -52,7 +52,8 @@ fn sets<'a>(
     record.sets.iter().zip(&samples.sets)
 }
 
-/// Returns thread and phase of a set as fields, and whether it is from before the load of the phase began.
+/// Returns thread and phase of a set as fields, and whether it is from before the load of the phase
+/// began.
 fn key(head: &SetHead) -> [String; 3] {
     let labels = &head.labels;
     let of = |label| labels.get(label).unwrap_or("0").to_owned();
@@ -60,7 +61,8 @@ fn key(head: &SetHead) -> [String; 3] {
     [of("thread"), of("phase"), between.to_string()]
 }
 
-/// Writes one line for each wake-up that was kept: `thread,activation,planned_ns,phase,between,latency_ns`.
+/// Writes one line for each wake-up that was kept:
+/// `thread,activation,planned_ns,phase,between,latency_ns`.
 ///
 /// Activations left out were missed. The phase is that of [`histogram`].
 #[must_use]
@@ -81,8 +83,9 @@ pub fn raw(record: &Record, samples: &Samples) -> String {
 
 /// Writes one line for each phase: `phase,load,start_ns,started_ns,stopping_ns,stopped_ns`.
 ///
-/// `start_ns` is when it was due. The others say when its tools were started, told to end and had ended; they are
-/// empty where nothing tells, or where another clock than that of the wake-ups does.
+/// `start_ns` is when it was due. The others say when its tools were started, told to end and had
+/// ended; they are empty where nothing tells, or where another clock than that of the wake-ups
+/// does.
 #[must_use]
 pub fn events(cell: &Cell, record: &Record) -> String {
     let length = cell.plan.phase_seconds.map_or(0, phase_ns);

@@ -8,7 +8,7 @@ use crate::latencies::Latencies;
 /// The least latency that cyclictest shows before the first wake-up, in its unit.
 const NOTHING_YET: u64 = 1_000_000;
 
-/// What a status line tells of a thread.
+/// The figures of a status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Number of the thread, from 0.
@@ -31,19 +31,20 @@ pub struct State {
     pub max_ns: u64,
 }
 
-/// Returns what cyclictest writes first of all.
+/// Returns cyclictest's first line.
 #[must_use]
 pub fn first_lines() -> &'static str {
     "# /dev/cpu_dma_latency set to 0us\n"
 }
 
-/// Returns what `-v` writes before that: how many CPUs there are, and how many of them are online.
+/// Returns the lines of `-v` before it: how many CPUs there are, and how many of them are online.
 #[must_use]
 pub fn cpus(present: u32, online: u32) -> String {
     format!("Max CPUs = {present}\nOnline CPUs = {online}\n")
 }
 
-/// Returns what `-v` writes after that. cyclictest shows the interval of the next thread there; this is each one's own.
+/// Returns the lines of `-v` after it. cyclictest shows the interval of the next thread there;
+/// these are the threads' own.
 #[must_use]
 pub fn intervals(threads: &[State]) -> String {
     let lines = threads.iter().map(|thread| {
@@ -64,7 +65,7 @@ pub fn policy(name: &str, loadavg: &str) -> String {
     )
 }
 
-/// Returns how many lines the policy and the status of so many threads take.
+/// Returns how many lines the policy and the status of the threads take.
 #[must_use]
 pub const fn height(threads: usize) -> usize {
     threads + 2
@@ -78,7 +79,11 @@ pub fn status(state: &State, unit: Unit) -> String {
 
 /// Returns the status lines of threads that have ended; `last_ns` gives each one's last latency.
 #[must_use]
-pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: Unit) -> String {
+pub fn status_lines(
+    threads: &[Latencies],
+    last_ns: impl Fn(&Latencies) -> u64,
+    unit: Unit,
+) -> String {
     let lines = threads.iter().map(|latencies| {
         let thread = &latencies.thread;
         let state = State {
@@ -88,7 +93,7 @@ pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: U
             interval_ns: thread.interval_ns,
             woken: thread.woken,
             min_ns: thread.min_ns,
-            last_ns: last_ns(thread.number),
+            last_ns: last_ns(latencies),
             max_ns: thread.max_ns,
             ..State::default()
         };
@@ -97,7 +102,7 @@ pub fn status_lines(threads: &[Latencies], last_ns: impl Fn(u32) -> u64, unit: U
     lines.collect()
 }
 
-/// Returns what `-b` adds at the end: the threads, and which of them was late, if one was.
+/// Returns the lines of `-b` at the end: the threads, and the one that was late, if any.
 #[must_use]
 pub fn breaks(threads: &[Latencies], broke: Option<(u32, u64)>, unit: Unit) -> String {
     let mut text = "# Thread Ids:".to_owned();
@@ -114,8 +119,8 @@ pub fn breaks(threads: &[Latencies], broke: Option<(u32, u64)>, unit: Unit) -> S
     text
 }
 
-/// Returns what `--spike` adds at the end: every wake-up later than `trigger`, with the time at which it ran, µs of
-/// CLOCK_MONOTONIC; `nodes` of them at most.
+/// Returns the lines of `--spike` at the end: every wake-up later than `trigger`, with the time at
+/// which it ran in µs of CLOCK_MONOTONIC; at most `nodes` of them.
 #[must_use]
 pub fn spikes(threads: &[Latencies], trigger: u64, nodes: usize, unit: Unit) -> String {
     let mut spikes: Vec<(u64, u32, u64)> = Vec::new();

@@ -110,10 +110,10 @@ impl Latencies {
         Ok(all)
     }
 
-    /// Returns the response latencies in place of the service latencies: one for each activation, missed ones
-    /// included.
+    /// Returns the response latencies in place of the service latencies: one for each activation,
+    /// missed ones included.
     ///
-    /// What had no room among the counts stays as it is: nothing is known of it but a sum.
+    /// Latencies that had no room among the counts stay as they are: only their sum is known.
     ///
     /// # Errors
     ///
@@ -137,7 +137,8 @@ impl Latencies {
         })
     }
 
-    /// Returns the numbers of the first wake-ups at or above `limit_ns`, `most` at most, counted from 0.
+    /// Returns the numbers of the first wake-ups at or above `limit_ns`, `most` at most, counted
+    /// from 0.
     ///
     /// They are fewer than there are where wake-ups were not kept one by one.
     pub fn first_above(&self, limit_ns: u64, most: usize) -> Vec<u64> {
@@ -151,10 +152,12 @@ impl Latencies {
         above.map(|known| known.cycle).take(most).collect()
     }
 
-    /// Finds the places of wake-ups among all: from those kept as they were, else from the list of long ones.
+    /// Finds the places of wake-ups among all: from those kept as they were, else from the list of
+    /// long ones.
     ///
     /// The list has the number of each activation, and it has every wake-up that missed some if it
-    /// starts at the interval: a wake-up's place is then its activation less what was missed before.
+    /// starts at the interval: a wake-up's place is then its activation less what was missed
+    /// before.
     fn known(&self) -> (Vec<Known>, Option<u64>) {
         let thread = &self.thread;
         if self.has_all_raw() {
@@ -181,7 +184,7 @@ impl Latencies {
         (known.collect(), Some(thread.threshold_ns))
     }
 
-    /// Says whether all wake-ups were kept as they were.
+    /// Returns whether all wake-ups were kept as they were.
     #[must_use]
     pub fn has_all_raw(&self) -> bool {
         self.thread.woken > 0 && self.raw.len() as u64 == self.thread.woken
@@ -189,7 +192,7 @@ impl Latencies {
 }
 
 impl Thread {
-    /// Takes what is told of a thread beside its sets.
+    /// Takes the facts about a thread that are not in its sets.
     fn new(record: &Record, number: u32) -> Self {
         let labels = Labels::default().with("thread", number);
         let fact = |name| record.program()?.fact_of(name, &labels)?.parse().ok();

@@ -1,21 +1,25 @@
-//! cyclictest's JSON, with what it leaves out as further keys.
+//! cyclictest's JSON, with the figures that it leaves out as further keys.
 
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use tare_host::Fact;
+use tare_host::machine::{Kernel, PreemptionModel};
+use tare_results::MachineRecord;
+use tare_results::model::{Cell, Plan, Record, Samples};
 use tare_stats::{Quantile, QuantileEstimate, Response, StatsError};
 
 use super::lines::least;
 use super::{Unit, rows_below, sum};
 use crate::latencies::Latencies;
 
-/// What stands above the threads.
+/// The part above the threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// The command line.
     pub command: String,
-    /// Which program measured.
+    /// The program that measured.
     pub version: String,
     /// When it began.
     pub start: Timestamp,
@@ -44,11 +48,63 @@ pub struct System {
     pub realtime: bool,
 }
 
+impl Head {
+    /// Describes a cell of a run that has ended.
+    #[must_use]
+    pub fn of_cell(
+        run: &Plan,
+        machine: &MachineRecord,
+        cell: &Cell,
+        samples: &Samples,
+        return_code: u8,
+    ) -> Self {
+        let program = cell.outcome.record().and_then(Record::program);
+        let fact = |name: &str| Some(program?.fact(name)?.to_owned());
+        let (version, environment) = program.map_or(("", ""), |program| {
+            (&program.agent.version, &program.agent.environment)
+        });
+        // The agent only reports the kernel of a guest or of another machine.
+        let here = cell.plan.target.kernel().is_host();
+        let kernel = here.then_some(&machine.machine.kernel);
+        let known = |of: fn(&Kernel) -> &Fact<String>| kernel.and_then(|k| of(k).known().cloned());
+        let is_realtime = kernel.is_some_and(|k| k.preemption.model.is(&PreemptionModel::Rt));
+        let instance = samples.instances.first();
+        let lasted = instance.map_or(0, |times| times.exited_ns.saturating_sub(times.started_ns));
+        let lasted = SignedDuration::from_nanos(i64::try_from(lasted).unwrap_or(i64::MAX));
+        let end = cell.started_at.checked_add(lasted);
+        Self {
+            command: run.command.join(" "),
+            version: format!("tare {version}"),
+            start: cell.started_at,
+            end: end.unwrap_or(Timestamp::MAX),
+            return_code,
+            system: System {
+                sysname: match environment {
+                    "linux" => "Linux".to_owned(),
+                    other => other.to_owned(),
+                },
+                nodename: machine.machine.hostname.clone().unwrap_or_default(),
+                release: fact("kernel release")
+                    .or_else(|| fact("release"))
+                    .or_else(|| known(|kernel| &kernel.release))
+                    .unwrap_or_default(),
+                version: fact("version")
+                    .or_else(|| known(|kernel| &kernel.version))
+                    .unwrap_or_default(),
+                machine: "x86_64".to_owned(),
+                realtime: is_realtime
+                    || fact("preemption model").as_deref() == Some("rt")
+                    || fact("realtime").as_deref() == Some("1"),
+            },
+        }
+    }
+}
+
 /// Writes the JSON; histograms hold the values below `size`, 0 for none.
 ///
-/// The keys that cyclictest writes come first in every object, `cmdline:` and `rt_test_version:` with their colon
-/// as there. `service_ns`, `response_ns` and `missed` of each thread are ours: exact, and in ns; null where
-/// latencies are known by their sum only.
+/// The keys that cyclictest writes come first in every object, `cmdline:` and `rt_test_version:`
+/// with their colon as there. `service_ns`, `response_ns` and `missed` of each thread are ours:
+/// exact, and in ns; null where latencies are known by their sum only.
 ///
 /// # Errors
 ///

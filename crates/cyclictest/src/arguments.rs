@@ -1,4 +1,4 @@
-//! What can be typed after `tare cyclictest`: the options of cyclictest, with its letters.
+//! The options of cyclictest, with its letters.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use tare_figures::gates::Gate;
 /// The arguments of `tare cyclictest`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Threads")]
-pub struct CyclictestArguments {
+pub struct Arguments {
     /// Measuring threads; without N one for each CPU [default: 1]
     #[arg(short = 't', long, value_name = "N", num_args = 0..=1, default_missing_value = "0", value_parser = number::<u32>)]
     pub threads: Option<u32>,
@@ -22,10 +22,10 @@ pub struct CyclictestArguments {
     /// CPUs of the thread that starts and watches them
     #[arg(long, value_name = "CPUS")]
     pub mainaffinity: Option<String>,
-    /// Real-time priority, 1 to 99: SCHED_FIFO unless --policy says otherwise [default: 0]
+    /// Real-time priority, 1 to 99: SCHED_FIFO by default [default: 0]
     #[arg(short = 'p', long, value_name = "PRIO", default_value_t = 0, hide_default_value = true, value_parser = number::<u32>)]
     pub priority: u32,
-    /// Policy: other, normal, fifo, rr; and deadline, which cyclictest does not have [default: other]
+    /// Policy: other, normal, fifo, rr, or deadline, which cyclictest lacks [default: other]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     /// Lower the priority by one for each further thread
@@ -34,7 +34,7 @@ pub struct CyclictestArguments {
     /// Time between two activations in µs
     #[arg(short = 'i', long, value_name = "US", default_value_t = 1_000, value_parser = number::<u64>)]
     pub interval: u64,
-    /// How much longer the interval of each further thread is, in µs; 0 with a histogram [default: 500]
+    /// Added to the interval of each further thread, in µs; 0 with a histogram [default: 500]
     #[arg(short = 'd', long, value_name = "US", value_parser = number::<u64>)]
     pub distance: Option<u64>,
 
@@ -48,19 +48,19 @@ pub struct CyclictestArguments {
     #[arg(short = 'b', long, value_name = "US", help_heading = "End", value_parser = number::<u64>)]
     pub breaktrace: Option<u64>,
 
-    /// What is printed and written.
+    /// Output options.
     #[command(flatten)]
-    pub output: OutputArguments,
+    pub output: Output,
     #[command(flatten)]
-    anyway: AnywayArguments,
+    accepted: Accepted,
     #[command(flatten)]
-    refused: RefusedArguments,
+    refused: Refused,
 }
 
-/// What is printed and written.
+/// Options for what is printed and written.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
-pub struct OutputArguments {
+pub struct Output {
     /// Print nothing before the summary
     #[arg(short = 'q', long)]
     pub quiet: bool,
@@ -94,11 +94,11 @@ pub struct OutputArguments {
     /// Maximum number of latencies listed
     #[arg(long, value_name = "N", default_value_t = 1_024, requires = "spike", value_parser = number::<usize>)]
     pub spike_nodes: usize,
-    /// End with exit code 3 if a figure is above a limit: 'latency.p99.9 > 50us', 'missed > 1%'. May be given several
-    /// times; an option of tare's own
+    /// End with exit code 3 if a figure exceeds a limit: 'latency.p99.9 > 50us', 'missed > 1%'. May
+    /// be given several times; an option that only tare has
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
-    /// Measure on CPUs that another run measures on; an option of tare's own
+    /// Measure on CPUs that another run measures on; an option that only tare has
     #[arg(long)]
     pub share_cpu: bool,
     /// Print this help
@@ -106,10 +106,10 @@ pub struct OutputArguments {
     help: Option<bool>,
 }
 
-/// The options for what is done in any case.
+/// Options for behaviour that tare always has.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Accepted without effect")]
-struct AnywayArguments {
+struct Accepted {
     /// Memory is always locked
     #[arg(short = 'm', long)]
     mlockall: bool,
@@ -127,14 +127,15 @@ struct AnywayArguments {
     latency: Option<u32>,
 }
 
-/// Reads a number, blanks around it or not: callers that build a command line give `-h 3500` as one word.
+/// Reads a number, with or without blanks around it: scripts pass `-h 3500` as one word.
 fn number<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()
 }
 
-/// The options of cyclictest that would measure something else: they are known, so that it can be said why.
+/// Options of cyclictest that would measure something else. They are known, so that the error can
+/// give the reason.
 #[derive(Debug, Args)]
-struct RefusedArguments {
+struct Refused {
     #[arg(short = 'A', long, num_args = 0..=1, default_missing_value = "0", hide = true)]
     aligned: Option<String>,
     #[arg(long, num_args = 0..=1, default_missing_value = "0", hide = true)]
@@ -161,65 +162,53 @@ struct RefusedArguments {
     debug: bool,
 }
 
-impl CyclictestArguments {
-    /// Returns the latency that ends it; 0 is none, as there.
+impl Arguments {
+    /// Returns the latency that ends the run; 0 means no limit, as in cyclictest.
     pub fn limit(&self) -> Option<u64> {
         self.breaktrace.filter(|limit| *limit > 0)
     }
 
-    /// Returns the first option that is refused, and why.
-    pub fn refused(&self) -> Option<(&'static str, &'static str)> {
+    /// Returns the first option that is rejected, and the reason.
+    pub(crate) fn refused(&self) -> Option<(&'static str, &'static str)> {
         const OTHER_TIMER: &str = "tare sleeps until absolute times by clock_nanosleep alone, as cyclictest does by default";
-        const LATENCY: &str =
-            "tare always holds /dev/cpu_dma_latency at 0, so that deep idle states are left out";
-        const CLOCK: &str = "only CLOCK_MONOTONIC (0) measures a time that nobody sets";
-        const ALIGNED: &str =
-            "all threads begin at the same time (--aligned=0), never one after the other";
-        const SECALIGNED: &str = "all threads begin at one time, which nobody chooses";
-        const FIFO: &str = "there is no status by a named pipe; read standard output";
-        const SMI: &str = "SMIs are not counted; `tare noise` shows the gaps that they leave";
-        const TRACEMARK: &str =
-            "`tare wakeup --trace-above` records what the kernel does around a late wake-up";
-        let asked = &self.refused;
-        // Without an offset it asks for what is done anyway.
-        let is_offset = |offset: &String| offset.trim() != "0";
+        const LATENCY: &str = "tare always holds /dev/cpu_dma_latency at 0, so that the CPUs do not enter deep idle states";
+        let Refused {
+            aligned,
+            secaligned,
+            default_system,
+            laptop,
+            fifo,
+            relative,
+            resolution,
+            system,
+            smi,
+            tracemark,
+            posix_timers,
+            debug,
+        } = &self.refused;
+        let clock = self.accepted.clock.is_some_and(|clock| clock != 0);
+        let latency = self.accepted.latency.is_some_and(|us| us != 0);
+        // Without an offset, all threads start at the same time, which tare always does.
+        let aligned = aligned.as_ref().is_some_and(|offset| offset.trim() != "0");
+        #[rustfmt::skip]
         let all = [
-            (
-                self.anyway.clock.is_some_and(|clock| clock != 0),
-                "--clock",
-                CLOCK,
-            ),
-            (
-                self.anyway.latency.is_some_and(|us| us != 0),
-                "--latency",
-                LATENCY,
-            ),
-            (
-                asked.aligned.as_ref().is_some_and(is_offset),
-                "--aligned",
-                ALIGNED,
-            ),
-            (asked.secaligned.is_some(), "--secaligned", SECALIGNED),
-            (asked.default_system, "--default-system", LATENCY),
-            (asked.laptop, "--laptop", LATENCY),
-            (asked.fifo.is_some(), "--fifo", FIFO),
-            (asked.relative, "--relative", OTHER_TIMER),
-            (
-                asked.resolution,
-                "--resolution",
-                "`tare doctor` looks at the clock",
-            ),
-            (asked.system, "--system", OTHER_TIMER),
-            (asked.smi, "--smi", SMI),
-            (asked.tracemark, "--tracemark", TRACEMARK),
-            (asked.posix_timers, "--posix_timers", OTHER_TIMER),
-            (
-                asked.debug,
-                "--dbg_cyclictest",
-                "there is no cyclictest to debug",
-            ),
+            (clock, "--clock", "only CLOCK_MONOTONIC (0) is never set while it runs"),
+            (latency, "--latency", LATENCY),
+            (aligned, "--aligned", "all threads start at the same time (--aligned=0)"),
+            (secaligned.is_some(), "--secaligned", "the start time of the threads can't be chosen"),
+            (*default_system, "--default-system", LATENCY),
+            (*laptop, "--laptop", LATENCY),
+            (fifo.is_some(), "--fifo", "the status is only written to standard output"),
+            (*relative, "--relative", OTHER_TIMER),
+            (*resolution, "--resolution", "`tare doctor` checks the clock"),
+            (*system, "--system", OTHER_TIMER),
+            (*smi, "--smi", "SMIs are not counted; `tare noise` shows the gaps that they leave"),
+            (*tracemark, "--tracemark",
+             "`tare wakeup --trace-above` records what the kernel does around a late wake-up"),
+            (*posix_timers, "--posix_timers", OTHER_TIMER),
+            (*debug, "--dbg_cyclictest", "there is no cyclictest to debug"),
         ];
-        let first = all.into_iter().find(|(given, _, _)| *given);
+        let first = all.into_iter().find(|(is_given, _, _)| *is_given);
         first.map(|(_, option, why)| (option, why))
     }
 }

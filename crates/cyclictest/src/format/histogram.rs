@@ -103,7 +103,7 @@ pub fn histogram(threads: &[Latencies], style: &Histogram) -> String {
 /// A line of figures: name, digits, figure of each thread, figure of all.
 type Line = (&'static str, usize, fn(&Column) -> u64, Option<u64>);
 
-/// What the histogram shows of one thread.
+/// One thread's column of the histogram.
 struct Column {
     /// Values below the size that occurred, with their counts, rising.
     values: Vec<(u64, u64)>,

@@ -1,8 +1,9 @@
 //! HdrHistogram's percentile distribution (`.hgrm`), which its plotter and others read.
 //!
-//! The layout and the percentiles are those of `outputPercentileDistribution` with five ticks per half distance: a
-//! step that halves whenever the distance to 100 % has. Values are exact, in µs with three digits. The last line
-//! therefore describes one bucket with as many sub-buckets as it takes to tell every ns apart.
+//! The layout and the percentiles are those of `outputPercentileDistribution` with five ticks per
+//! half distance: a step that halves whenever the distance to 100 % has. Values are exact, in µs
+//! with three digits. The last line therefore describes one bucket with as many sub-buckets as it
+//! takes to tell every ns apart.
 
 use std::fmt::Write as _;
 
@@ -31,7 +32,7 @@ pub fn hgrm(counts: &Counts) -> String {
                 micros(value),
                 1.0 / (1.0 - fraction)
             );
-            // As HdrHistogram does, nothing is said twice of the last value but that it is the last.
+            // As in HdrHistogram, the last value is repeated only in the last line.
             if seen == total {
                 break;
             }

@@ -16,7 +16,7 @@ use crate::report::UndoReport;
 use crate::spawner::Spawner;
 use crate::state_dir::StateDir;
 
-/// What a guard and its handles share.
+/// The state that a guard and its handles share.
 pub(crate) struct Inner {
     /// A fork that drops a copy of the guard must not undo what belongs to its parent.
     process: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Entry {
 
 /// The part that all handles have in common: the thing is undone when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct Guarded {
     inner: Arc<Inner>,
     entry: Arc<Entry>,
     left_to_guard: bool,
@@ -67,11 +67,11 @@ impl Inner {
         })
     }
 
-    /// Announces something, which is then owned: make it, or drop the hold.
+    /// Announces something, which is then owned: make it, or drop the handle.
     pub(crate) fn announce(
         self: &Arc<Inner>,
         make: impl FnOnce(u64) -> Record,
-    ) -> Result<Hold, GuardError> {
+    ) -> Result<Guarded, GuardError> {
         let mut journal = lock(&self.journal);
         // Only a guard announces, and it cannot while it is being closed.
         let journal = journal.as_mut().expect("an open guard has a journal");
@@ -83,7 +83,7 @@ impl Inner {
             undone: Mutex::new(false),
         });
         lock(&self.entries).push(Arc::clone(&entry));
-        Ok(Hold {
+        Ok(Guarded {
             inner: Arc::clone(self),
             entry,
             left_to_guard: false,
@@ -169,7 +169,7 @@ impl Inner {
     }
 }
 
-impl Hold {
+impl Guarded {
     /// Says which number the thing has in the journal.
     pub(crate) fn number(&self) -> u64 {
         self.entry.number
@@ -201,7 +201,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for Guarded {
     fn drop(&mut self) {
         if !self.left_to_guard {
             // If it fails, it is tried again, and reported, when the guard is closed.
