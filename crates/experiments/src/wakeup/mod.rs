@@ -13,7 +13,7 @@ pub use story::WakeupStory;
 use tare_loads::{Load, Schedule};
 use tare_measured::wakeup as measured;
 use tare_results::model::{CellPlan, Labels};
-use tare_results::target::{Clock, Kernel, TargetSpec};
+use tare_results::target::TargetSpec;
 use tare_results::work::{RealTime, Rights, Work};
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
@@ -192,14 +192,7 @@ fn combinations(
     conditions: &Conditions,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     parameters::check(values)?;
-    let under: Vec<Under> = match values.number(parameters::PHASE) {
-        Some(phase_ns) => vec![Under::phases(&conditions.loads, phase_ns)?],
-        None => conditions
-            .loads
-            .iter()
-            .map(|load| Under::one(load))
-            .collect::<Result<_, _>>()?,
-    };
+    let under = Under::all(&conditions.loads, values.number(parameters::PHASE))?;
     at_most((conditions.targets.len() as u64).saturating_mul(under.len() as u64))?;
     let trace = values.small("trace");
     let (every, extra) = match values.has("trace-above") {
@@ -219,7 +212,7 @@ fn combinations(
     Ok(cells)
 }
 
-/// What a cell is measured under.
+/// The load of a cell, or its loads one after the other.
 struct Under {
     /// As the plan writes it.
     text: String,
@@ -230,38 +223,26 @@ struct Under {
 }
 
 impl Under {
-    fn one(load: &str) -> Result<Self, ExperimentError> {
-        let load = Load::parse(load)?;
-        Ok(Self {
+    /// Returns each load, or a schedule of all of them.
+    fn all(loads: &[String], phase_ns: Option<u64>) -> Result<Vec<Self>, ExperimentError> {
+        let loads = loads.iter().map(|load| Load::parse(load));
+        let loads = loads.collect::<Result<Vec<_>, _>>()?;
+        let one = |load: &Load| Self {
             text: load.to_string(),
             phases: Vec::new(),
             phase_ns: None,
             is_idle: load.is_idle(),
-        })
-    }
-
-    /// Makes a schedule of the loads.
-    fn phases(loads: &[String], phase_ns: u64) -> Result<Self, ExperimentError> {
-        let loads: Vec<Load> = loads
-            .iter()
-            .map(|load| Load::parse(load))
-            .collect::<Result<_, _>>()?;
+        };
+        let Some(phase_ns) = phase_ns else {
+            return Ok(loads.iter().map(one).collect());
+        };
         let schedule = Schedule::new(phase_ns, loads)?;
-        let loads = schedule.loads();
-        Ok(Self {
+        Ok(vec![Self {
             text: schedule.to_string(),
-            phases: loads.iter().map(Load::to_string).collect(),
+            phases: schedule.loads().iter().map(Load::to_string).collect(),
             phase_ns: Some(phase_ns),
-            is_idle: loads.iter().all(Load::is_idle),
-        })
-    }
-}
-
-fn place_of(target: &TargetSpec) -> estimate::Where {
-    match (target.kernel(), target.clock) {
-        (Kernel::Guest, Clock::Instructions) => estimate::Where::CountedGuest,
-        (Kernel::Guest, Clock::Host) => estimate::Where::Guest,
-        _ => estimate::Where::Here,
+            is_idle: schedule.loads().iter().all(Load::is_idle),
+        }])
     }
 }
 
@@ -280,17 +261,16 @@ fn cell(
         0 => 1,
         phases => phases,
     };
-    let estimate = estimate::of(seconds, loads, place_of(target));
-    let limit_seconds = conditions
-        .cell_limit
-        .map_or(estimate.limit_seconds, |limit| limit.as_secs_f64());
+    let (estimate_seconds, limit_seconds) =
+        estimate::of(seconds, loads, (target.kernel(), target.clock));
+    let limit = conditions.cell_limit.map(|limit| limit.as_secs_f64());
     Ok(CellPlan {
         load: under.text.clone(),
         phases: under.phases.clone(),
         phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
         labels: labels(&plan),
-        estimate_seconds: estimate.seconds,
-        limit_seconds,
+        estimate_seconds,
+        limit_seconds: limit.unwrap_or(limit_seconds),
         ..CellPlan::new(NAME, target.clone(), NAME, work(&plan))
     })
 }
@@ -335,11 +315,7 @@ fn plan(
         (None, None, None) => Some(DEFAULT_DURATION_NS),
         (None, duration_ns, _) => duration_ns,
     };
-    let default_priority = if policy.has_priority() {
-        DEFAULT_PRIORITY
-    } else {
-        0
-    };
+    let default_priority = u32::from(policy.has_priority()) * DEFAULT_PRIORITY;
     let interval_ns = values.number("interval").unwrap_or(DEFAULT_INTERVAL_NS);
     Ok(measured::Plan {
         distance_ns: values.number("distance").unwrap_or(distance_ns),

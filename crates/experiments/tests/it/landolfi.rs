@@ -124,9 +124,7 @@ fn published_figures_are_drawn_beside_ours() {
             14 + 1,
             "{picture}"
         );
-        assert!(
-            picture.contains("guest with preemption none") && !picture.contains("preemption rt")
-        );
+        assert!(picture.contains("preempt=none") && !picture.contains("debian-rt"));
     }
     assert!(page.contains(">published 6334\u{a0}µs</text>"));
 }

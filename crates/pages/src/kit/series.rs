@@ -137,29 +137,6 @@ pub fn under(load: &str) -> String {
     }
 }
 
-/// Names a case among others: by `short`, or by `long` if another target has the same short name; with its labels except
-/// `told` if the cases of its target differ in them.
-#[must_use]
-pub fn name_among(
-    case: &Case<'_>,
-    all: &[Case<'_>],
-    (short, long): (&dyn Fn(&Case<'_>) -> String, &dyn Fn(&Case<'_>) -> String),
-    told: &[&str],
-) -> String {
-    let (name, own) = (short(case), further(&case.plan.labels, told));
-    let is_of_target = |other: &&Case<'_>| other.plan.target == case.plan.target;
-    let mut others = all.iter().filter(|other| !is_of_target(other));
-    let name = match others.any(|other| short(other) == name) {
-        true => long(case),
-        false => name,
-    };
-    let mut same = all.iter().filter(is_of_target);
-    match same.any(|other| further(&other.plan.labels, told) != own) {
-        true => name + &own,
-        false => name,
-    }
-}
-
 /// What is kept for each case while the cells of a run are read one after the other.
 #[derive(Clone, Debug)]
 pub struct PerCase<T>(Vec<(CellPlan, T)>);

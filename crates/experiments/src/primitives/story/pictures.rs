@@ -6,15 +6,13 @@ use tare_figures::mark::Mark;
 use tare_figures::rows::{Figure, Row, written};
 use tare_pages::html::dot_plot::{self, Entry};
 use tare_pages::html::parts::{self, N};
-use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour};
+use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
+use tare_pages::svg::{Axis, Plot, Scale, Side};
 
 use super::super::NAME;
 use super::measures::id_of;
 use super::tables::named;
 use super::{estimate, known, machine};
-
-/// The height of a picture of curves, in pixels.
-const HEIGHT: f64 = 360.0;
 
 /// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was expected of them.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
@@ -84,106 +82,62 @@ pub(super) fn memory(run: &Run) -> Option<Markup> {
     (!pictures.is_empty()).then(|| html! { @for picture in pictures { (picture) } })
 }
 
-/// A curve: its name, and its points by rising place.
-type Curve = (String, Vec<(f64, f64)>);
-
-fn points(run: &Run, target: &str, id: &str, pages: &str) -> Vec<(f64, f64)> {
-    let rows = run.rows.of(NAME, "latency");
-    let own = rows.filter(|row| {
-        row.target == target
-            && row.load == "idle"
-            && id_of(&row.labels) == id
-            && row.has("pages", pages)
+/// Returns the latencies of a target by working set, on one size of pages.
+fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
+    let rows = run.rows.of(NAME, "latency").filter(|row| {
+        let is_own = row.target == target && row.load == "idle" && row.has("pages", pages);
+        is_own && id_of(&row.labels) == "latency"
     });
-    let mut points: Vec<(f64, f64)> = own
-        .filter_map(|row| Some((row.labels.number("size")? as f64, estimate(row)?)))
-        .filter(|(_, ns)| *ns > 0.0)
-        .collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let points = rows.filter_map(|row| {
+        let size = row.labels.number("size")?;
+        Some(Point {
+            name: N.bytes(size),
+            at: (size as f64, estimate(row).filter(|ns| *ns > 0.0)?),
+            ..Point::default()
+        })
+    });
+    let mut points: Vec<Point> = points.collect();
+    points.sort_by(|a, b| a.at.0.total_cmp(&b.at.0));
     points
 }
 
+/// Draws latencies by working set; `None` without any.
 fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
-    let mut curves: Vec<Curve> = Vec::new();
-    for target in targets {
-        for (pages, name) in [("2M", "huge pages"), ("4K", "pages of 4 KiB")] {
-            let points = points(run, target, "latency", pages);
-            if points.len() > 1 {
-                curves.push((format!("{target}, {name}"), points));
-            }
-        }
-    }
-    let all = || curves.iter().flat_map(|(_, points)| points);
-    let ends = |of: fn(&(f64, f64)) -> f64| {
-        let low = all().map(of).reduce(f64::min)?;
-        Some((low, all().map(of).reduce(f64::max)?))
-    };
-    let (sizes, times) = (ends(|point| point.0)?, ends(|point| point.1)?);
-    let mut plot = Plot::new(HEIGHT, "Latency of a load by working set");
-    let across = Scale::log((sizes.0 / 1.1, sizes.1 * 1.1), plot.across());
-    let upward = Scale::log((times.0 / 1.3, times.1 * 1.4), plot.upwards());
-    for cache in machine::caches(run) {
-        let x = across.at(cache.size_bytes as f64);
-        if (sizes.0..sizes.1).contains(&(cache.size_bytes as f64)) {
-            let (bottom, top) = plot.upwards();
-            let mut line = Path::default();
-            line.move_to(x, bottom);
-            line.line_to(x, top);
-            plot.path("limit", &line);
-            plot.label(
-                "peak",
-                (x, top + 14.0),
-                &format!("L{} claimed", cache.level),
-            );
-        }
-    }
-    for (place, (name, points)) in curves.iter().enumerate() {
-        let colour = colour(place);
-        let mut line = Path::default();
-        for (number, (size, ns)) in points.iter().enumerate() {
-            match number {
-                0 => line.move_to(across.at(*size), upward.at(*ns)),
-                _ => line.line_to(across.at(*size), upward.at(*ns)),
-            }
-        }
-        plot.path(&format!("line dashed {colour}"), &line);
-        for (size, ns) in points {
-            let told = format!("{name}, {}: {}", N.bytes(*size as u64), N.ns(*ns, None));
-            plot.circle(
-                &format!("mark {colour}"),
-                (across.at(*size), upward.at(*ns)),
-                2.5,
-                &told,
-            );
-        }
-    }
-    let ticks = upward.ticks(6);
-    plot.axis(Axis::new(Side::Left, upward, "a load takes", ticks, |ns| {
-        N.ns_tick(ns)
-    }));
-    let octaves = (10..40).step_by(2).map(|power| 2_f64.powi(power));
-    let octaves = octaves.filter(|size| (sizes.0..=sizes.1).contains(size));
-    plot.axis(Axis::new(
-        Side::Bottom,
-        across,
-        "working set",
-        octaves,
-        |size| N.bytes(size as u64),
-    ));
-    let legend = curves
+    let pages = [("2M", "huge pages"), ("4K", "pages of 4 KiB")];
+    let lines = targets.iter().flat_map(|target| {
+        pages.map(|(size, name)| (format!("{target}, {name}"), points(run, target, size)))
+    });
+    let lines = Line::each(lines.filter(|(_, points)| points.len() > 1));
+    let sizes = lines
         .iter()
-        .enumerate()
-        .map(|(place, (name, _))| (colour(place), name.clone()));
-    let figure = parts::Figure {
-        title: "Latency by working set".to_owned(),
-        read: "Loads that wait for each other, in one random cycle through all lines. Where a line rises, a level of the memory hierarchy \
-               ends; the broken lines are where the machine says that it does."
-            .to_owned(),
-        legend: parts::line_legend(legend),
-        plot: &plot,
-        table: None,
+        .flat_map(|line| &line.points)
+        .map(|point| point.at.0);
+    let (least, most) = sizes.fold((f64::INFINITY, 0.0_f64), |(least, most), size| {
+        (least.min(size), most.max(size))
+    });
+    let octaves = (10..40).step_by(2).map(|power| 2_f64.powi(power));
+    let across = Dimension {
+        ticks: octaves
+            .filter(|size| (least..=most).contains(size))
+            .collect(),
+        ..Dimension::logarithmic(
+            "working set",
+            |size| N.bytes(size as u64),
+            |size| N.bytes(size as u64),
+        )
     };
-    Some(figure.render())
+    let upward = Dimension::logarithmic("a load takes", |ns| N.ns_tick(ns), |ns| N.ns(ns, None));
+    let caches = machine::caches(run);
+    let caches = caches.iter();
+    let bounds = caches.map(|cache| (cache.size_bytes as f64, format!("L{} claimed", cache.level)));
+    let curve = Curve {
+        title: "Latency by working set",
+        read: "Loads that wait for each other, in one random cycle through all lines. Where a line rises, a level of the memory hierarchy \
+               ends; the broken lines are where the machine says that it does.",
+        bounds: bounds.collect(),
+        ..Curve::new(lines, across, upward)
+    };
+    curve.render()
 }
 
 /// Draws latencies by working set and stride as shades; `None` without any.

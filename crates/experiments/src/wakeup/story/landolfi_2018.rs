@@ -17,7 +17,7 @@ use tare_figures::rows::Figure;
 use tare_figures::words::{self, microseconds};
 use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
 
-use super::words::{N, Phase, cases, is_telling, model, name_among};
+use super::words::{N, Phase, cases, is_telling, model, name};
 
 /// The study.
 pub(super) const STUDY: Published = Published {
@@ -82,19 +82,15 @@ struct Kernel<'a> {
     case: Case<'a>,
     /// Its preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`.
     model: &'a str,
-    /// Its name in a sentence.
-    name: String,
 }
 
 /// The kernels of a run whose preemption model is known.
 fn kernels(run: &Run) -> Vec<Kernel<'_>> {
-    let mut plain = cases(run);
-    plain.retain(|case| !case.plan.is_traced());
-    let known = plain.iter().filter_map(|case| {
+    let plain = cases(run).into_iter().filter(|case| !case.plan.is_traced());
+    let known = plain.filter_map(|case| {
         Some(Kernel {
-            model: model(case)?,
-            name: name_among(case, &plain),
-            case: case.clone(),
+            model: model(&case)?,
+            case,
         })
     });
     known.collect()
@@ -112,12 +108,12 @@ impl Kernel<'_> {
 
     /// Returns a figure of each phase that the study has, run by run.
     fn runs(&self, figure: Figure) -> Vec<Vec<(&'static str, Option<f64>)>> {
-        let phases = self.phases();
         let cells = self.case.cells.iter().map(|cell| {
-            let of = |(name, phase): &(&'static str, Phase<'_>)| {
-                (*name, phase.value(&self.case, cell, "latency", figure))
-            };
-            phases.iter().map(of).collect()
+            let value = |phase: Phase<'_>| phase.value(&self.case, cell, "latency", figure);
+            self.phases()
+                .into_iter()
+                .map(|(name, phase)| (name, value(phase)))
+                .collect()
         });
         cells.collect()
     }
@@ -187,13 +183,17 @@ type Shown = (Vec<bool>, String);
 
 /// Puts together what several kernels show.
 fn folded(each: &[Shown], kernels: &[Kernel<'_>]) -> Answered {
-    let figures: Vec<&str> = each.iter().map(|(_, figures)| figures.as_str()).collect();
-    let is_counted = |kernel: &Kernel<'_>| kernel.case.plan.target.clock == Clock::Instructions;
-    let note = match kernels.iter().any(is_counted) {
-        true => " (by counted instructions, not by a machine's time)",
-        false => "",
-    };
-    let figures = format!("{}{note}", figures.join("; "));
+    let mut figures = each
+        .iter()
+        .map(|(_, figures)| figures.as_str())
+        .collect::<Vec<_>>()
+        .join("; ");
+    if kernels
+        .iter()
+        .any(|kernel| kernel.case.plan.target.clock == Clock::Instructions)
+    {
+        figures.push_str(" (by counted instructions, not by a machine's time)");
+    }
     let is_contradicted = each.iter().any(|(holds, _)| !holds.contains(&true));
     match is_contradicted || each.iter().all(|(holds, _)| !holds.contains(&false)) {
         true => answer(!is_contradicted, figures),
@@ -205,31 +205,25 @@ fn folded(each: &[Shown], kernels: &[Kernel<'_>]) -> Answered {
 fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Answered {
     let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
-    let mut each: Vec<Shown> = Vec::new();
-    for kernel in kernels.iter().filter(|kernel| kernel.model != "rt") {
+    let shown = |kernel: &Kernel<'_>| -> Option<Shown> {
         let runs = kernel.runs(figure).into_iter().map(|run| {
             let all = run.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
             let (own, others): (Vec<_>, Vec<_>) = all.partition(|(name, _)| *name == wanted);
             Some((*own.first()?, others.into_iter().max_by(by_figure)?))
         });
         // A run that lacks the phase can't be compared, and so can't its kernel.
-        let Some(runs) = runs.collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        let own = runs.iter().map(|(own, _)| *own).max_by(by_figure);
-        let other = runs.iter().map(|(_, other)| *other).max_by(by_figure);
-        if let Some(((_, own), (load, other))) = own.zip(other) {
-            let (own, other) = (microseconds(N, own), microseconds(N, other));
-            let text = format!(
-                "{}: {what} {own} µs under {wanted}, {other} µs under {load}",
-                kernel.name
-            );
-            each.push((
-                runs.iter().map(|(own, other)| own.1 > other.1).collect(),
-                text,
-            ));
-        }
-    }
+        let (own, others): (Vec<_>, Vec<_>) = runs.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        let holds = own.iter().zip(&others).map(|(own, other)| own.1 > other.1);
+        let most = |all: &[(&'static str, f64)]| all.iter().copied().max_by(by_figure);
+        let under = |(load, ns): (&str, f64)| format!("{} µs under {load}", microseconds(N, ns));
+        let (own, other) = (under(most(&own)?), under(most(&others)?));
+        Some((
+            holds.collect(),
+            format!("{}: {what} {own}, {other}", name(&kernel.case)),
+        ))
+    };
+    let asked = kernels.iter().filter(|kernel| kernel.model != "rt");
+    let each: Vec<Shown> = asked.filter_map(shown).collect();
     if each.is_empty() {
         return Err(format!(
             "no kernel that is not real-time was measured under {wanted} and under another of the study's loads"
@@ -254,40 +248,41 @@ fn below_others(
         let longest = runs.map(|run| run.into_iter().map(|(_, ns)| ns).collect());
         longest.filter_map(figure).collect()
     };
+    let of_model = |wanted: &str| -> Vec<(&Kernel<'_>, Vec<f64>)> {
+        let own = kernels.iter().filter(|kernel| kernel.model == wanted);
+        own.map(|kernel| (kernel, of(kernel)))
+            .filter(|(_, values)| !values.is_empty())
+            .collect()
+    };
+    let all = || [model].into_iter().chain(others.iter().copied());
+    let missing = all().filter(|wanted| of_model(wanted).is_empty());
+    let missing: Vec<String> = missing.map(|model| format!("preemption {model}")).collect();
+    if !missing.is_empty() {
+        let missing = words::list(&missing);
+        return Err(format!("the run has no kernel with {missing} to compare").into());
+    }
     let worst = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let own = kernels.iter().filter(|kernel| kernel.model == model);
-    let own: Vec<f64> = own.flat_map(of).collect();
-    let most = format!("{what}: {model} {} µs", microseconds(N, worst(&own)));
-    let mut each: Vec<Shown> = vec![(vec![true], most)];
-    for kernel in kernels
-        .iter()
-        .filter(|kernel| others.contains(&kernel.model))
-    {
-        let values = of(kernel);
+    let own: Vec<f64> = of_model(model)
+        .into_iter()
+        .flat_map(|(_, values)| values)
+        .collect();
+    let most = worst(&own);
+    let mut each: Vec<Shown> = vec![(
+        vec![true],
+        format!("{what}: {model} {} µs", microseconds(N, most)),
+    )];
+    for (kernel, values) in others.iter().flat_map(|other| of_model(other)) {
         let pairs = own.iter().flat_map(|a| values.iter().map(move |b| a < b));
-        let pairs: Vec<bool> = pairs.collect();
         let (us, times) = (
             microseconds(N, worst(&values)),
-            worst(&values) / worst(&own).max(1.0),
+            N.short(worst(&values) / most.max(1.0)),
         );
-        let text = format!("{} {us} µs ({} times)", kernel.name, N.short(times));
-        each.extend((!pairs.is_empty()).then_some((pairs, text)));
+        each.push((
+            pairs.collect(),
+            format!("{} {us} µs ({times} times)", name(&kernel.case)),
+        ));
     }
-    let mut missing: Vec<String> = Vec::new();
-    for wanted in [model].iter().chain(others) {
-        let has_figures = |kernel: &Kernel<'_>| kernel.model == *wanted && !of(kernel).is_empty();
-        if !kernels.iter().any(has_figures) {
-            missing.push(format!("preemption {wanted}"));
-        }
-    }
-    match missing.as_slice() {
-        [] => folded(&each, &kernels),
-        missing => Err(format!(
-            "the run has no kernel with {} to compare",
-            words::list(missing)
-        )
-        .into()),
-    }
+    folded(&each, &kernels)
 }
 
 /// No measurement can show a bound: the answer is whether the real-time kernel's longest is below every other's.
@@ -309,38 +304,35 @@ fn full_beats_others(run: &Run) -> Answered {
 
 /// Returns what a published row is compared with: the kernels of its preemption model, in its phase.
 fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
-    let name = row.field("phase");
+    let phase = row.field("phase");
     let model = match row.field("kernel") {
         "vanilla" => "none",
         other => other,
     };
-    let kernels = kernels(run);
-    let subjects = kernels
-        .iter()
-        .filter(|kernel| kernel.model == model)
-        .map(|kernel| {
-            let target = &kernel.case.plan.target;
-            let marks = match (target.clock, kernel.case.is_emulated()) {
-                (Clock::Instructions, _) => "counted instructions",
-                (Clock::Host, true) => "emulated",
-                (Clock::Host, false) => "",
-            };
-            let phase = kernel
-                .phases()
-                .into_iter()
-                .find(|(known, _)| *known == name);
-            let figures = [Figure::Max, Figure::Mean, Figure::Sd];
-            let rows = figures.map(|figure| phase.as_ref()?.1.row(&kernel.case, "latency", figure));
-            Subject {
-                target: target.text.clone(),
-                group: kernel.name.clone(),
-                name: name.to_owned(),
-                marks: marks.to_owned(),
-                rows: rows.to_vec(),
-            }
-        });
+    let kernels = kernels(run)
+        .into_iter()
+        .filter(|kernel| kernel.model == model);
+    let subjects = kernels.map(|kernel| {
+        let target = &kernel.case.plan.target;
+        let marks = match (target.clock, kernel.case.is_emulated()) {
+            (Clock::Instructions, _) => "counted instructions",
+            (Clock::Host, true) => "emulated",
+            (Clock::Host, false) => "",
+        };
+        let phases = kernel.phases();
+        let own = phases.iter().find(|(known, _)| *known == phase);
+        let figures = [Figure::Max, Figure::Mean, Figure::Sd];
+        let rows = figures.map(|figure| own?.1.row(&kernel.case, "latency", figure));
+        Subject {
+            target: target.text.clone(),
+            group: name(&kernel.case),
+            name: phase.to_owned(),
+            marks: marks.to_owned(),
+            rows: rows.to_vec(),
+        }
+    });
     Some(Compared {
-        what: format!("{name}, {model}: max / mean / sd, µs"),
+        what: format!("{phase}, {model}: max / mean / sd, µs"),
         quantities: QUANTITIES,
         subjects: subjects.collect(),
     })

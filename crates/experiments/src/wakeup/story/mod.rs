@@ -33,7 +33,7 @@ use tare_results::model::{Plan, SetHead};
 
 use super::{NAME, Wakeup};
 use pictures::Pictures;
-use words::{N, Phase, cases, time, under};
+use words::{N, Phase, cases, time};
 pub use worst::Worst;
 
 impl View for Wakeup {
@@ -211,7 +211,7 @@ impl Story for Woken {
     }
 }
 
-/// Refuses a cell whose record contradicts itself.
+/// Rejects a cell whose record contradicts itself.
 fn check(data: &CellData<'_>) -> Result<(), String> {
     let sum = |of: fn(&SetHead) -> u64| data.record.sets.iter().map(of).sum::<u64>();
     if sum(|head| head.n) == 0 {
@@ -219,18 +219,18 @@ fn check(data: &CellData<'_>) -> Result<(), String> {
     }
     let phases = data.plan().phases.len().max(1);
     let mut derived = 0;
-    for is_between in [false, true] {
-        for (labels, threads) in measures::phases(data, is_between)? {
-            if labels
-                .number("phase")
-                .is_some_and(|phase| phase >= phases as u64)
-            {
-                return Err(format!(
-                    "it has latencies of '{labels}', counted from 0, but only {phases} phases; measure it again"
-                ));
-            }
-            derived += measures::missed(&threads)?.0;
+    for (labels, threads) in [
+        measures::phases(data, false)?,
+        measures::phases(data, true)?,
+    ]
+    .concat()
+    {
+        if labels.number("phase") >= Some(phases as u64) {
+            return Err(format!(
+                "it has latencies of '{labels}', counted from 0, but only {phases} phases; measure it again"
+            ));
         }
+        derived += measures::missed(&threads)?.0;
     }
     let told = measures::all_missed(data) as u64;
     if derived < told && sum(|head| head.uncounted) == 0 {
@@ -241,8 +241,13 @@ fn check(data: &CellData<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Says in one short line what a cell has shown.
+/// Says in one short line what a cell has shown: the phase with the longest latency.
 fn live(data: &CellData<'_>) -> Result<String, String> {
+    const FIGURES: [(&str, Figure); 3] = [
+        ("median", Figure::MEDIAN),
+        ("p99", Figure::P99),
+        ("worst", Figure::Max),
+    ];
     let mut longest: Option<(f64, String)> = None;
     for ((_, threads), phase) in measures::phases(data, false)?
         .into_iter()
@@ -250,40 +255,22 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
     {
         let response = Sample::Response(threads);
         let of = |figure| response.figure(figure)?.value();
-        let Some(max) = of(Figure::Max) else {
-            continue;
-        };
-        let text = match (
-            data.plan().phases.len(),
-            of(Figure::MEDIAN),
-            of(Figure::P99),
-        ) {
-            (2.., ..) => format!("worst {}{}", time(max), under(phase.load)),
-            (_, Some(median), Some(p99)) => {
-                format!(
-                    "median {}, p99 {}, worst {}",
-                    time(median),
-                    time(p99),
-                    time(max)
-                )
-            }
-            _ => format!("worst {}", time(max)),
-        };
-        if longest.as_ref().is_none_or(|(known, _)| max > *known) {
-            longest = Some((max, text));
+        let each = FIGURES.map(|(name, figure)| Some(format!("{name} {}", time(of(figure)?))));
+        let text = each.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        if let Some(max) = of(Figure::Max)
+            && longest.as_ref().is_none_or(|(known, _)| max > *known)
+        {
+            longest = Some((max, format!("{text}{}", phase.under())));
         }
     }
     let (_, text) = longest.ok_or("no thread was woken")?;
     let missed = measures::all_missed(data);
-    let all = missed + measures::all_woken(data);
-    Ok(match missed as u64 {
-        0 => text + ", none missed",
-        missed => format!(
-            "{text}, {} of {} missed",
-            N.count(missed),
-            N.count(all as u64)
-        ),
-    })
+    let (missed, all) = (missed as u64, (missed + measures::all_woken(data)) as u64);
+    Ok(format!(
+        "{text}, {} of {} missed",
+        N.count(missed),
+        N.count(all)
+    ))
 }
 
 /// Adds up the totals of a measure of all phases and runs.

@@ -8,6 +8,7 @@ use tare_stats::{Counts, Response};
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
+use tare_figures::group::distinct;
 use tare_figures::rows::CellData;
 use tare_pages::html::Detail;
 use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, panels};
@@ -15,7 +16,7 @@ use tare_pages::html::parts::{Figure, N, Table, legend_of};
 use tare_pages::svg::band::{self, COLUMNS, Column};
 use tare_pages::svg::{Axis, Path, Plot, Scale, Side, colour, cut};
 
-use super::words::{Phase, cases, intervals, name_among, named, time, under, undisturbed};
+use super::words::{Phase, cases, intervals, name, name_under, time, undisturbed};
 use super::{Woken, measures};
 
 /// The height of what is drawn of one strip, and of its name with the phases above it, in pixels.
@@ -119,26 +120,10 @@ impl OverTime {
     }
 }
 
-/// Names the targets: the place of each gives it its colour.
-fn names(cases: &[Case<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in cases.iter().map(|case| name_among(case, cases)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
-fn place_of(names: &[String], case: &Case<'_>, all: &[Case<'_>]) -> usize {
-    let own = name_among(case, all);
-    names.iter().position(|name| *name == own).unwrap_or(0)
-}
-
 /// Renders all latencies over time; `None` if there is nothing to draw.
 pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let cases = undisturbed(cases(run));
-    let names = names(&cases);
+    let names = distinct(cases.iter().map(name));
     let strips = strips(story, &cases);
     let runs = || strips.iter().map(|strip| &strip.run);
     let columns = || runs().flat_map(|run| run.columns.iter().chain(&run.apart));
@@ -155,7 +140,8 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     for (number, Strip { case, name, run }) in strips.iter().enumerate() {
         let upwards = (y + NAMES + DRAWN, y + NAMES);
         let scale = Scale::log((low / 1.2, high * 1.6), upwards);
-        let series = place_of(&names, case, &cases);
+        let series = names.iter().position(|known| *known == self::name(case));
+        let colour = colour(series.unwrap_or(0));
         plot.text("row", (plot.across().0, y + 20.0), name);
         phases(&mut plot, case.plan, across, upwards);
         let intervals = intervals(case);
@@ -175,7 +161,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         }
         before = intervals;
         let width = coarse as f64 / COLUMNS as f64 * run.length_ns as f64;
-        for (columns, class) in [(&run.apart, "apart"), (&run.columns, &*colour(series))] {
+        for (columns, class) in [(&run.apart, "apart"), (&run.columns, colour.as_ref())] {
             band::draw(
                 &mut plot,
                 class,
@@ -187,7 +173,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         if let Some((at_ns, ns)) = run.longest() {
             let at = (across.at(at_ns), scale.at(ns.max(1.0)));
             let text = N.ns(ns, Some(1.0));
-            plot.circle(&format!("ring {}", colour(series)), at, 4.0, &text);
+            plot.circle(&format!("ring {colour}"), at, 4.0, &text);
             plot.label("peak", at, &text);
         }
         plot.rule(upwards.0);
@@ -232,12 +218,8 @@ fn strips<'a>(story: &Woken, cases: &'a [Case<'a>]) -> Vec<Strip<'a>> {
     let mut strips = Vec::new();
     for case in cases {
         let runs = runs(case);
-        let under = match case.plan.load.as_str() {
-            load if case.plan.phases.len() <= 1 && load != "idle" => under(load),
-            _ => String::new(),
-        };
         let mut add = |which: String, run: OverTime| {
-            let name = format!("{}{under}{which}", named(case));
+            let name = format!("{}{which}", name_under(case));
             strips.push(Strip { case, name, run });
         };
         if are_many && runs.len() > 1 {
@@ -307,12 +289,12 @@ pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup
             let response = Response::of(parts.iter().map(|(interval, counts)| (counts, *interval)));
             // Both were computed before, or the cell would have no figures.
             if let (Ok(service), Ok(response)) = (service, response) {
-                all.push((name_among(case, &cases), phase.name(), service, response));
+                all.push((name(case), phase.name(), service, response));
             }
         }
     }
     all.retain(|(.., service, _)| !service.is_empty());
-    let names = names(&cases);
+    let names = distinct(cases.iter().map(name));
     let tails = all.iter().map(|(name, phase, service, response)| Tailed {
         panel: phase,
         name,

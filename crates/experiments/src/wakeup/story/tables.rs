@@ -1,15 +1,18 @@
 //! The tables of wake-ups: one heading for each target, one line for each load or phase, threads below.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tare_figures::Run;
+use tare_figures::cases::Case;
 use tare_figures::rows::derive::Refused;
 use tare_figures::rows::{Figure, Row};
 use tare_pages::kit::series::further;
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{N, Phase, SCHEDULED, cases, fact_of, named, schedule, target, under_load};
+use super::words::{
+    N, Phase, SCHEDULED, cases, fact_of, name as name_of, name_under, schedule, target,
+};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";
@@ -136,11 +139,6 @@ fn refused(rows: &[&Row]) -> String {
 /// Puts the lines of a table in order: by target, case and phase, each thread below the phase.
 pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
     let cases = cases(run);
-    let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
-    for case in &cases {
-        let next = targets.len();
-        targets.entry(&case.plan.target.text).or_insert(next);
-    }
     let all_traced = cases.iter().all(|case| case.plan.is_traced());
     lines.retain(|line| {
         let traced = is_traced(line.of);
@@ -149,22 +147,14 @@ pub(super) fn arrange(run: &Run, tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
             PLAIN => !traced,
             _ => !traced || all_traced,
         };
-        is_here
-            && line
-                .labels
-                .number("thread")
-                .is_none_or(|thread| thread < THREADS)
+        let thread = line.labels.number("thread").unwrap_or(0);
+        is_here && thread < THREADS
     });
-    lines.sort_by_key(|line| {
-        let place = targets.get(line.of.target.as_str());
+    lines.sort_by_cached_key(|line| {
+        let target = |case: &Case<'_>| case.plan.target.text == line.of.target;
         let case = cases.iter().position(|case| case.has(line.of));
-        let labels = &line.labels;
-        (
-            place.copied(),
-            case,
-            labels.number("phase"),
-            labels.number("thread"),
-        )
+        let labels = ["phase", "thread"].map(|label| line.labels.number(label));
+        (cases.iter().position(target), case, labels)
     });
 }
 
@@ -175,20 +165,19 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         return (None, line.target());
     };
     if let Some(counter) = line.labels.get("counter") {
-        let name = format!("{}{} · {counter}", named(case), under_load(case.plan));
-        return (None, name);
+        return (None, format!("{} · {counter}", name_under(case)));
     }
-    let number = line.labels.number("phase").unwrap_or(0);
-    let phase = Phase::all(case.plan).nth(number as usize);
-    let is_average = case.plan.phases.len() > 1 && line.labels.get("phase").is_none();
+    let number = line.labels.number("phase");
+    let is_average = case.plan.phases.len() > 1 && number.is_none();
+    let phase = Phase::all(case.plan).nth(number.unwrap_or(0) as usize);
     let Some(phase) = phase.filter(|_| !is_average) else {
-        return (None, named(case));
+        return (None, name_of(case));
     };
     let name = match line.labels.number("thread") {
-        Some(thread) => match fact_of(case, "CPU", thread) {
-            Some(cpu) => format!("· T{thread} CPU {cpu}"),
-            None => format!("· T{thread}"),
-        },
+        Some(thread) => {
+            let cpu = fact_of(case, "CPU", thread).map(|cpu| format!(" CPU {cpu}"));
+            format!("· T{thread}{}", cpu.unwrap_or_default())
+        }
         None if phase.row(case, "latency", Figure::Max).is_none() => {
             format!("{}, absent", phase.name())
         }

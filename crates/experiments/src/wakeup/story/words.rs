@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use tare_results::model::{Cell, CellPlan, Labels};
-use tare_results::target::{Clock, Kernel};
+use tare_results::target::Clock;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row};
-use tare_pages::kit::series::{self, further};
+use tare_pages::kit::series::{further, under};
 
 use super::NAME;
 
@@ -57,11 +57,11 @@ impl<'a> Phase<'a> {
         }
     }
 
-    /// Names the load as the end of a sentence does, if there was more than one, or one that disturbs.
-    pub fn under_if_several(self) -> String {
-        match self.load {
-            "idle" if self.plan.phases.len() <= 1 => String::new(),
-            load => under(load),
+    /// Names the load as the end of a sentence: ` under dd`; nothing for `idle` alone.
+    pub fn under(self) -> String {
+        match (self.load, self.plan.phases.len()) {
+            ("idle", 2..) => " when idle".to_owned(),
+            (load, _) => under(load),
         }
     }
 }
@@ -100,12 +100,13 @@ pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
 
-/// Names a target as a reader knows it: the kernel's preemption model behind the target, where it is told and the
-/// target does not say it itself.
+/// Names a target, with the kernel's preemption model if the target does not name it itself.
 pub(super) fn target(case: &Case<'_>) -> String {
     let spec = &case.plan.target;
-    let kernel = spec.option("kernel");
-    let is_rt = || kernel.is_some_and(|kernel| kernel.contains("-rt"));
+    let is_rt = || {
+        spec.option("kernel")
+            .is_some_and(|kernel| kernel.contains("-rt"))
+    };
     match model(case) {
         Some(model) if spec.option("preempt") != Some(model) && !is_rt() => {
             format!("{} · {model}", case.target())
@@ -114,11 +115,11 @@ pub(super) fn target(case: &Case<'_>) -> String {
     }
 }
 
-/// The labels that [`schedule`] tells, and that of tracing, which is told apart.
+/// The labels that [`schedule`] describes, and that of tracing, which is told apart.
 pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
 
-/// Names a target, and what tells the case from others there.
-pub(super) fn named(case: &Case<'_>) -> String {
+/// Names a case: its target and labels.
+pub(super) fn name(case: &Case<'_>) -> String {
     format!(
         "{}{}",
         target(case),
@@ -126,24 +127,12 @@ pub(super) fn named(case: &Case<'_>) -> String {
     )
 }
 
-fn target_in_short(case: &Case<'_>) -> String {
-    let spec = &case.plan.target;
-    let Some(model) = model(case) else {
-        return case.target();
-    };
-    let kind = match spec.kernel() == Kernel::Guest {
-        true => "guest",
-        false => &spec.kind,
-    };
-    let target = case.target();
-    let mark = target.strip_prefix(&spec.text).unwrap_or_default();
-    format!("{kind} with preemption {model}{mark}")
-}
-
-/// Names a case in a sentence: by the kernel's preemption model if that is enough, with the labels that distinguish it from
-/// other cases of its target.
-pub(super) fn name_among(case: &Case<'_>, all: &[Case<'_>]) -> String {
-    series::name_among(case, all, (&target_in_short, &target), &["traced"])
+/// Names a case with its load, unless loads ran one after the other.
+pub(super) fn name_under(case: &Case<'_>) -> String {
+    match case.plan.phases.len() {
+        0 | 1 => format!("{}{}", name(case), under(&case.plan.load)),
+        _ => name(case),
+    }
 }
 
 /// Returns the intervals of the threads of a case.
@@ -171,32 +160,16 @@ pub(super) fn schedule(case: &Case<'_>) -> String {
         other => other.to_owned(),
     };
     let intervals = intervals(case);
-    let interval = |ns: Option<&u64>| N.ns_tick(ns.copied().unwrap_or(0) as f64);
-    let (first, last) = (interval(intervals.first()), interval(intervals.last()));
-    let every = match first == last {
-        true => first,
-        false => format!("{first} to {last}"),
+    let mut each: Vec<String> = intervals.iter().map(|ns| N.ns_tick(*ns as f64)).collect();
+    each.dedup();
+    let every = match each.as_slice() {
+        [first, .., last] => format!("{first} to {last}"),
+        _ => each.concat(),
     };
     match intervals.len() {
-        // A run that was imported tells no policy.
+        // A run that was imported has no policy.
         0 | 1 => format!("{policy} every {every}").trim_start().to_owned(),
         threads => format!("{threads} threads, {policy} every {every}"),
-    }
-}
-
-/// Says under which load something was, as the end of a sentence: ` under dd`, ` when idle`.
-pub(super) fn under(load: &str) -> String {
-    match load {
-        "idle" => " when idle".to_owned(),
-        load => format!(" under {load}"),
-    }
-}
-
-/// Says under which load a case was, if that is one alone and disturbs: ` under dd`.
-pub(super) fn under_load(plan: &CellPlan) -> String {
-    match (plan.phases.len(), plan.load.as_str()) {
-        (2.., _) | (_, "idle") => String::new(),
-        (_, load) => under(load),
     }
 }
 

@@ -21,7 +21,7 @@ use tare_pages::html::parts::N;
 use tare_pages::{Table, Titled};
 
 use super::late::ending;
-use super::words::{Phase, named, under_load};
+use super::words::{Phase, name_under};
 
 /// How many of the worst wake-ups are named.
 const WORST: usize = 10;
@@ -189,7 +189,7 @@ fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) ->
     let mut table = Table::new(&HEAD[..columns]);
     table.ends_in_prose = is_blamed;
     for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
-        table.heading(format!("{}{}", named(case), under_load(case.plan)));
+        table.heading(name_under(case));
         for worst in worst.iter().take(shown(is_blamed)) {
             let mut cells = row(numbers, case, worst);
             cells.truncate(columns);
