@@ -32,5 +32,5 @@ mod write;
 
 pub use report::{Report, RunData, analyse, analyse_with};
 pub use table::{Table, Titled};
-pub use view::{Catalogue, Collect, Story, View};
+pub use view::{Catalogue, Story, View};
 pub use write::{Written, write_all};

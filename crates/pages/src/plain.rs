@@ -1,16 +1,15 @@
 //! The story of an experiment that brings no other: everything is made of rows.
 
 use maud::Markup;
-use tare_results::model::Plan;
 use tare_stats::Level;
 
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
 use crate::tables::{Column, Tabled};
-use crate::view::{Collect, Story};
+use crate::view::Story;
 use tare_figures::Run;
 use tare_figures::format::Numbers;
-use tare_figures::rows::{CellData, Measure, Row, written};
+use tare_figures::rows::{Measure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 
@@ -64,16 +63,6 @@ impl Plain {
             rows.retain(|row| !row.emulated);
         }
         rows
-    }
-}
-
-impl Collect for Plain {
-    fn take(&mut self, _run: &Plan, _data: &CellData<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
-        self
     }
 }
 

@@ -9,7 +9,7 @@ use tare_figures::{ReportError, Run};
 use tare_results::model::{CellPlan, Plan, Samples};
 use tare_results::{CellState, MachineRecord, RunFolder};
 
-use crate::view::{Catalogue, Collect, Story, View};
+use crate::view::{Catalogue, Story, View};
 
 /// Everything that is shown of a run.
 #[derive(Debug)]
@@ -30,11 +30,8 @@ pub struct RunData {
     pub cells: Vec<(CellState, Samples)>,
 }
 
-/// The stories of a run's experiments, while its cells are taken and afterwards.
-struct Collected {
-    collected: Vec<(&'static dyn View, Box<dyn Collect>)>,
-    told: Vec<Box<dyn Story>>,
-}
+/// The stories of a run's experiments, in the order of the report.
+struct OfRun(Vec<Box<dyn Story>>);
 
 impl Report {
     /// Returns the stories of the experiments, in the order of the report.
@@ -61,29 +58,24 @@ impl Experiments for Catalogue {
     }
 }
 
-impl Stories for Collected {
+impl Stories for OfRun {
     fn take(&mut self, plan: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let of = &data.plan().experiment;
-        let mut collected = self.collected.iter_mut();
-        match collected.find(|(view, _)| view.experiment() == of) {
-            Some((_, collect)) => collect.take(plan, data),
-            None => Ok(()),
-        }
+        let story = self.0.iter_mut().find(|story| story.experiment() == of);
+        story.map_or(Ok(()), |story| story.take(plan, data))
     }
 
     fn finish(&mut self, run: &Run) -> Vec<Account> {
-        let mut accounts = Vec::new();
-        for (view, collect) in self.collected.drain(..) {
-            let story = collect.finish(run);
-            accounts.push(Account {
-                experiment: view.experiment(),
+        let accounts = self.0.iter_mut().map(|story| {
+            story.complete(run);
+            Account {
+                experiment: story.experiment(),
                 json: story.json(),
                 notices: story.notices(run),
                 verdict: story.verdict(run),
-            });
-            self.told.push(story);
-        }
-        accounts
+            }
+        });
+        accounts.collect()
     }
 }
 
@@ -120,14 +112,11 @@ pub fn analyse_with(
         cells.any(|cell| cell.experiment == view.experiment())
     };
     let views = catalogue.views.iter().filter(is_planned);
-    let mut stories = Collected {
-        collected: views.map(|view| (*view, view.begin(&plan))).collect(),
-        told: Vec::new(),
-    };
+    let mut stories = OfRun(views.map(|view| view.begin()).collect());
     let analysis = analysis::analyse(plan, machine, catalogue, &mut stories, read)?;
     Ok(Report {
         analysis,
-        stories: stories.told,
+        stories: stories.0,
     })
 }
 

@@ -1,11 +1,11 @@
 //! The seam between this kit and the experiments.
 //!
 //! An experiment is a [`View`]: its measures, from which all its rows follow, and the way to its
-//! story. While the cells of a run are taken one by one, a [`Collect`] keeps of their samples what
-//! rows can't hold: reduced for pictures, the worst moments of traces. In the end it becomes a
-//! [`Story`]: the verdict, the special pictures, the checks. Tables are data: from lists of columns
-//! the kit makes those of terminal, page and every run. An experiment begins with a list of measures
-//! and the plain story, which is made of rows alone.
+//! [`Story`]: the verdict, the special pictures, the checks. While the cells of a run are taken one
+//! by one, a story keeps of their samples what rows can't hold: reduced for pictures, the worst
+//! moments of traces. Tables are data: from lists of columns the kit makes those of terminal, page
+//! and every run. An experiment begins with a list of measures and the plain story, which is made
+//! of rows alone.
 
 use std::fmt::Debug;
 
@@ -44,9 +44,8 @@ pub trait View: Debug + Sync {
         &[]
     }
 
-    /// Starts to collect what its story needs in addition to rows: nothing for
-    /// [`Plain`](crate::plain::Plain), a story made of rows alone.
-    fn begin(&self, plan: &Plan) -> Box<dyn Collect>;
+    /// Begins its story: [`Plain`](crate::plain::Plain) is made of rows alone.
+    fn begin(&self) -> Box<dyn Story>;
 
     /// Says in one short line what a cell has shown.
     ///
@@ -58,23 +57,22 @@ pub trait View: Debug + Sync {
     }
 }
 
-/// Collects what the story of an experiment needs of samples.
-pub trait Collect: Debug {
-    /// Takes a cell of the experiment that ran to its end.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the cell. Then it has no rows either.
-    fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String>;
-
-    /// Makes the story of what was taken; the run is complete.
-    fn finish(self: Box<Self>, run: &Run) -> Box<dyn Story>;
-}
-
 /// The part of a report that only this experiment knows.
 pub trait Story: Debug {
     /// Returns the name of the experiment.
     fn experiment(&self) -> &'static str;
+
+    /// Takes what it needs of a cell of the experiment that ran to its end.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the cell. Then it has no rows either.
+    fn take(&mut self, _run: &Plan, _data: &CellData<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Takes what it needs of the complete run, before anything is shown.
+    fn complete(&mut self, _run: &Run) {}
 
     /// Returns its tables of figures.
     fn tables(&self, run: &Run) -> Vec<Tabled>;

@@ -10,8 +10,7 @@ use tare_pages::html::Section;
 use tare_pages::html::parts::{Figure as Picture, N, legend_of};
 use tare_pages::plain::Plain;
 use tare_pages::svg::{Axis, Path, Plot, Scale, Side};
-use tare_pages::{Collect, View};
-use tare_results::model::Plan;
+use tare_pages::{Story, View};
 
 use super::{Clocks, NAME};
 
@@ -47,7 +46,7 @@ impl View for Clocks {
         &[&STUDY]
     }
 
-    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+    fn begin(&self) -> Box<dyn Story> {
         Box::new(Plain::new(NAME, MEASURES).with_picture(bars))
     }
 }

@@ -7,16 +7,13 @@
 
 use std::cmp::Reverse;
 
-use tare_figures::Run;
 use tare_figures::interval::Time;
 use tare_figures::rows::{CellData, counts};
 use tare_pages::svg::band::{self, COLUMNS, Column};
-use tare_pages::{Collect, Story};
 use tare_results::model::{CellPlan, Event, Labels, Plan, SetHead, SetSamples};
 use tare_stats::Counts;
 
 use super::measures::Spin;
-use super::{Told, csv, split};
 
 /// The least number of columns of one run.
 const LEAST_COLUMNS: usize = 4;
@@ -24,13 +21,6 @@ const LEAST_COLUMNS: usize = 4;
 const PEAKS: usize = 20;
 /// The number of delays of one run beyond which what counts as the same duration gets coarser.
 const MARKS: usize = 30_000;
-
-/// Collects what rows can't hold.
-#[derive(Debug, Default)]
-pub(super) struct Collector {
-    pictures: Vec<(CellPlan, Pictures)>,
-    files: csv::Files,
-}
 
 /// What the pictures of one case are drawn from.
 #[derive(Clone, Debug, Default)]
@@ -86,50 +76,45 @@ pub(super) struct Peak {
     pub cycles: u64,
 }
 
-impl Collect for Collector {
-    fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        let plan = data.plan();
-        let runs = run.cells.iter().filter(|cell| cell.repeats(plan)).count();
-        let columns = (COLUMNS / runs.max(1)).max(LEAST_COLUMNS);
-        let (spin, set) = match Spin::of(data)? {
-            Some(spin) => (Some(spin), data.sets("gap").next()),
-            None => (None, data.sets("duration").next()),
-        };
-        let (head, set) = set.ok_or("its record has no samples of noise")?;
-        let known = self.pictures.iter().position(|(of, _)| of.repeats(plan));
-        let at = known.unwrap_or_else(|| {
-            self.pictures.push((plan.clone(), Pictures::default()));
-            self.pictures.len() - 1
-        });
-        let told = |error: tare_stats::StatsError| error.to_string();
-        let pictures = &mut self.pictures[at].1;
-        let own = counts(set)?;
-        let mean = own.mean().unwrap_or_default();
-        pictures.counts = pictures.counts.merge(&own).map_err(told)?;
-        if let Some(spin) = &spin {
-            let times = spin.trace(usize::MAX)?.inter_arrivals().into_iter();
-            let times = Counts::from_samples(times.map(|time| leading(time, 8)).collect());
-            pictures.between = pictures.between.merge(&times).map_err(told)?;
-        }
-        if pictures.runs.is_empty() {
-            pictures.window = set.raw.iter().map(|sample| sample.value).collect();
-        }
-        let threshold = data.record.value("threshold", &Labels::default());
-        let threshold = threshold.unwrap_or_default() as u64;
-        let limit = (spin.is_none()).then(|| (mean as u64).saturating_add(threshold));
-        let mut timeline = Timeline::new(plan.block, columns, head, set, limit);
-        timeline.hz = data.hz();
-        pictures.runs.push(timeline);
-        self.files.add(data, spin.as_ref())
+/// Takes what pictures need of a cell, and returns its gaps if it spun.
+pub(super) fn take<'a>(
+    all: &mut Vec<(CellPlan, Pictures)>,
+    run: &Plan,
+    data: &CellData<'a>,
+) -> Result<Option<Spin<'a>>, String> {
+    let plan = data.plan();
+    let runs = run.cells.iter().filter(|cell| cell.repeats(plan)).count();
+    let columns = (COLUMNS / runs.max(1)).max(LEAST_COLUMNS);
+    let (spin, set) = match Spin::of(data)? {
+        Some(spin) => (Some(spin), data.sets("gap").next()),
+        None => (None, data.sets("duration").next()),
+    };
+    let (head, set) = set.ok_or("its record has no samples of noise")?;
+    let known = all.iter().position(|(of, _)| of.repeats(plan));
+    let at = known.unwrap_or_else(|| {
+        all.push((plan.clone(), Pictures::default()));
+        all.len() - 1
+    });
+    let told = |error: tare_stats::StatsError| error.to_string();
+    let pictures = &mut all[at].1;
+    let own = counts(set)?;
+    let mean = own.mean().unwrap_or_default();
+    pictures.counts = pictures.counts.merge(&own).map_err(told)?;
+    if let Some(spin) = &spin {
+        let times = spin.trace(usize::MAX)?.inter_arrivals().into_iter();
+        let times = Counts::from_samples(times.map(|time| leading(time, 8)).collect());
+        pictures.between = pictures.between.merge(&times).map_err(told)?;
     }
-
-    fn finish(self: Box<Self>, run: &Run) -> Box<dyn Story> {
-        Box::new(Told {
-            pictures: self.pictures,
-            files: self.files,
-            split: split::Attribution::of(run),
-        })
+    if pictures.runs.is_empty() {
+        pictures.window = set.raw.iter().map(|sample| sample.value).collect();
     }
+    let threshold = data.record.value("threshold", &Labels::default());
+    let threshold = threshold.unwrap_or_default() as u64;
+    let limit = (spin.is_none()).then(|| (mean as u64).saturating_add(threshold));
+    let mut timeline = Timeline::new(plan.block, columns, head, set, limit);
+    timeline.hz = data.hz();
+    pictures.runs.push(timeline);
+    Ok(spin)
 }
 
 /// Sets all but the first bits of a number to 0.

@@ -22,11 +22,11 @@ use tare_figures::verdict::Verdict;
 use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::{Collect, Story, View};
+use tare_pages::{Story, View};
 use tare_results::model::{CellPlan, Plan};
 
 use super::{NAME, Noise, of_kind};
-use collect::{Collector, Pictures};
+use collect::Pictures;
 use panels::Panel;
 
 /// Returns the JSON schema of what it puts into `summary.json` beside rows: its part of `stories`.
@@ -48,8 +48,8 @@ impl View for Noise {
         measures::MEASURES
     }
 
-    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
-        Box::new(Collector::default())
+    fn begin(&self) -> Box<dyn Story> {
+        Box::new(Shown::default())
     }
 
     fn live(&self, data: &CellData<'_>) -> Result<String, String> {
@@ -61,17 +61,26 @@ impl View for Noise {
     }
 }
 
-/// What a run tells of noise.
-#[derive(Debug)]
-struct Told {
+/// What rows can't hold of a run's noise.
+#[derive(Debug, Default)]
+struct Shown {
     pictures: Vec<(CellPlan, Pictures)>,
     files: csv::Files,
     split: split::Attribution,
 }
 
-impl Story for Told {
+impl Story for Shown {
     fn experiment(&self) -> &'static str {
         NAME
+    }
+
+    fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        let spin = collect::take(&mut self.pictures, run, data)?;
+        self.files.add(data, spin.as_ref())
+    }
+
+    fn complete(&mut self, run: &Run) {
+        self.split = split::Attribution::of(run);
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {
@@ -163,7 +172,7 @@ impl Story for Told {
     }
 }
 
-impl Told {
+impl Shown {
     fn has(&self, workload: &Workload) -> bool {
         let mut plans = self.pictures.iter().map(|(plan, _)| plan);
         plans.any(|plan| plan.work.id == workload.code.id)

@@ -18,7 +18,7 @@ use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::{Collect, Story, Titled, View};
+use tare_pages::{Story, Titled, View};
 use tare_results::model::Plan;
 
 use super::{NAME, Primitives};
@@ -40,7 +40,7 @@ impl View for Primitives {
         &[&cse221_2022::STUDY]
     }
 
-    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+    fn begin(&self) -> Box<dyn Story> {
         Box::new(Flags::default())
     }
 
@@ -49,19 +49,13 @@ impl View for Primitives {
     }
 }
 
-impl Collect for Flags {
-    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        self.look_at(data)
-    }
-
-    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
-        self
-    }
-}
-
 impl Story for Flags {
     fn experiment(&self) -> &'static str {
         NAME
+    }
+
+    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        self.look_at(data)
     }
 
     fn tables(&self, _run: &Run) -> Vec<Tabled> {

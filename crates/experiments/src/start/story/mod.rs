@@ -19,7 +19,7 @@ use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::{Collect, Story, View};
+use tare_pages::{Story, View};
 use tare_results::model::{CellPlan, Instance, Plan};
 use tare_stats::Counts;
 
@@ -39,7 +39,7 @@ impl View for Start {
         &[&calder_2020::STUDY]
     }
 
-    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+    fn begin(&self) -> Box<dyn Story> {
         Box::new(Started::default())
     }
 
@@ -51,27 +51,6 @@ impl View for Start {
 /// The times until instances were ready, which rows can't hold.
 #[derive(Debug, Default)]
 struct Started(PerCase<Counts>);
-
-impl Collect for Started {
-    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        let plan = data.plan();
-        let is_backwards = |one: &Instance| one.ready_ns > 0 && one.started_ns > one.ready_ns;
-        if let Some(place) = data.samples.instances.iter().position(is_backwards) {
-            let (number, cell) = (place + 1, plan.label());
-            return Err(format!(
-                "instance {number} of '{cell}' was ready before it was started; measure it again"
-            ));
-        }
-        let own = Counts::from_samples(measures::done(data).filter_map(measures::ready).collect());
-        let kept = self.0.entry(plan);
-        *kept = kept.merge(&own).map_err(|error| error.to_string())?;
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
-        self
-    }
-}
 
 /// Names what instances do: `hello`, `prime:1000`, `boot`.
 fn work(plan: &CellPlan) -> &str {
@@ -86,6 +65,21 @@ fn work(plan: &CellPlan) -> &str {
 impl Story for Started {
     fn experiment(&self) -> &'static str {
         NAME
+    }
+
+    fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        let plan = data.plan();
+        let is_backwards = |one: &Instance| one.ready_ns > 0 && one.started_ns > one.ready_ns;
+        if let Some(place) = data.samples.instances.iter().position(is_backwards) {
+            let (number, cell) = (place + 1, plan.label());
+            return Err(format!(
+                "instance {number} of '{cell}' was ready before it was started; measure it again"
+            ));
+        }
+        let own = Counts::from_samples(measures::done(data).filter_map(measures::ready).collect());
+        let kept = self.0.entry(plan);
+        *kept = kept.merge(&own).map_err(|error| error.to_string())?;
+        Ok(())
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {

@@ -28,7 +28,7 @@ use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::{Collect, Story, Titled, View};
+use tare_pages::{Story, Titled, View};
 use tare_results::model::{Plan, SetHead};
 
 use super::{NAME, Wakeup};
@@ -49,7 +49,7 @@ impl View for Wakeup {
         &[&landolfi_2018::STUDY]
     }
 
-    fn begin(&self, _plan: &Plan) -> Box<dyn Collect> {
+    fn begin(&self) -> Box<dyn Story> {
         Box::new(Woken::default())
     }
 
@@ -92,7 +92,11 @@ impl Woken {
     }
 }
 
-impl Collect for Woken {
+impl Story for Woken {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
     fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         check(data)?;
         let kept = self.0.entry(data.plan());
@@ -100,16 +104,6 @@ impl Collect for Woken {
         kept.worst.append(&mut worst::find(data));
         worst::keep(&mut kept.worst);
         Ok(())
-    }
-
-    fn finish(self: Box<Self>, _run: &Run) -> Box<dyn Story> {
-        self
-    }
-}
-
-impl Story for Woken {
-    fn experiment(&self) -> &'static str {
-        NAME
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {
