@@ -80,7 +80,7 @@ fn costs_are_told_beside_what_was_expected_of_them() {
         "open on process",
         "there is no folder",
         "failed: it was killed by signal 9",
-        "enosys on process cost nothing, which can't be",
+        "enosys on process cost nothing, which cannot be",
     ] {
         assert!(text.contains(words), "no '{words}' in {text}");
     }

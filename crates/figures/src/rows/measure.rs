@@ -111,6 +111,49 @@ pub enum RunFigure {
     Unlisted,
 }
 
+impl Measure {
+    /// Returns a measure in ns, of which less is better.
+    #[must_use]
+    pub const fn time(
+        id: &'static str,
+        title: &'static str,
+        figures: &'static [Figure],
+        from: fn(&CellData<'_>) -> Samples,
+    ) -> Self {
+        Self {
+            id,
+            title,
+            unit: "ns",
+            better: Better::Less,
+            figures,
+            from,
+        }
+    }
+
+    /// Returns a number of things, of which fewer are better.
+    #[must_use]
+    pub const fn count(
+        id: &'static str,
+        title: &'static str,
+        figures: &'static [Figure],
+        from: fn(&CellData<'_>) -> Samples,
+    ) -> Self {
+        Self::time(id, title, figures, from).unit("")
+    }
+
+    /// Changes the unit.
+    #[must_use]
+    pub const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// Changes which direction is better.
+    #[must_use]
+    pub const fn better(self, better: Better) -> Self {
+        Self { better, ..self }
+    }
+}
+
 impl Figure {
     /// The median.
     pub const MEDIAN: Self = Self::Quantile(Quantile::MEDIAN);

@@ -1,6 +1,7 @@
 //! The machine, and what disturbs measuring on it.
 
 use maud::{Markup, html};
+use tare_host::machine::{Disk, Interface, MemoryModule};
 use tare_host::{Fact, Finding, Machine, Severity};
 use tare_results::MachineRecord;
 
@@ -97,6 +98,15 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
         shown(&machine.memory.total_bytes, |bytes| N.bytes(*bytes)),
     );
     add(
+        "Memory modules",
+        shown(&machine.devices.memory_modules, |all| modules(all)),
+    );
+    add("Disks", each(machine.devices.disks.iter().map(disk)));
+    add(
+        "Network",
+        each(machine.devices.interfaces.iter().map(interface)),
+    );
+    add(
         "Transparent huge pages",
         machine.memory.transparent_hugepages.to_string(),
     );
@@ -133,6 +143,45 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
     add("Container", yes(is_inside, ["inside one", "not in one"]));
     add("Load before the run", load);
     rows
+}
+
+fn each(all: impl Iterator<Item = String>) -> String {
+    match all.collect::<Vec<_>>().join("; ") {
+        none if none.is_empty() => "none shown".to_owned(),
+        all => all,
+    }
+}
+
+fn modules(all: &[MemoryModule]) -> String {
+    each(all.iter().map(|module| {
+        let rate = module.mega_transfers.map(|rate| format!(" at {rate} MT/s"));
+        let width = module.width_bits.map(|bits| format!(", {bits} bits wide"));
+        let further = rate.into_iter().chain(width).collect::<String>();
+        format!("{} {}{further}", N.bytes(module.bytes), module.kind)
+    }))
+}
+
+fn disk(disk: &Disk) -> String {
+    let kind = match disk.rotational {
+        Fact::Known(true) => "rotating",
+        Fact::Known(false) => "solid-state",
+        Fact::Unknown { .. } => "kind unknown",
+    };
+    let model = disk.model.known().map(|model| format!(", {model}"));
+    format!(
+        "{} {}, {kind}{}",
+        disk.name,
+        N.bytes(disk.bytes),
+        model.unwrap_or_default()
+    )
+}
+
+fn interface(interface: &Interface) -> String {
+    let speed = match interface.megabits {
+        Fact::Known(megabits) => format!("{megabits} Mbit/s"),
+        Fact::Unknown { .. } => "speed unknown".to_owned(),
+    };
+    format!("{} {speed}, MTU {}", interface.name, interface.mtu)
 }
 
 /// Renders what the doctor found, worst first; what is good is folded away.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tare_results::model::Bin;
+
 use super::Plot;
 use super::path::Path;
 
@@ -21,6 +23,20 @@ pub struct Column {
     pub mean: f64,
     /// Greatest value.
     pub high: u64,
+}
+
+impl Column {
+    /// Takes the samples of a bin.
+    #[must_use]
+    pub fn of(bin: &Bin, place: usize) -> Self {
+        Self {
+            place,
+            n: bin.n,
+            low: bin.min,
+            mean: bin.sum as f64 / bin.n.max(1) as f64,
+            high: bin.max,
+        }
+    }
 }
 
 /// Puts the samples of each column together; in order of their places.

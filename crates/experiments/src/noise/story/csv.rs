@@ -14,30 +14,22 @@ use super::measures::{Spin, classified};
 const HEADER: &str =
     "limit-or-size,repetitions,mean,sd,countA,sizeA,countB,sizeB,countC,sizeC,countD,sizeD";
 
-/// Lines of files, by what their cells have in common.
+/// Lines of files, by target, workload, load, and whether stamps were those of the study.
 #[derive(Debug, Default)]
 pub(super) struct Files(Vec<(Key, Vec<Vec<String>>)>);
 
-#[derive(Debug, PartialEq, Eq)]
-struct Key {
-    target: String,
-    workload: String,
-    load: String,
-    is_published: bool,
-}
+type Key = (String, String, String, bool);
 
 impl Files {
     /// Adds the line of a cell.
-    pub fn add(&mut self, data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<(), String> {
+    pub fn add(&mut self, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
-        let key = Key {
-            target: plan.target.text.clone(),
-            workload: plan.work.id.clone(),
-            load: plan.load.clone(),
-            // A spin has no stamps around it.
-            is_published: plan.labels.get("timing") == Some("published") && spin.is_none(),
-        };
-        let line = line(data, spin)?;
+        let spin = Spin::of(data)?;
+        // A spin has no stamps around it.
+        let is_published = plan.labels.get("timing") == Some("published") && spin.is_none();
+        let (target, workload) = (plan.target.text.clone(), plan.work.id.clone());
+        let key = (target, workload, plan.load.clone(), is_published);
+        let line = line(data, spin.as_ref())?;
         match self.0.iter_mut().find(|(known, _)| *known == key) {
             Some((_, lines)) => lines.push(line),
             None => self.0.push((key, vec![line])),
@@ -50,29 +42,28 @@ impl Files {
         let mut taken = BTreeSet::new();
         let files = self.0.iter();
         files
-            .map(|(key, lines)| (key.file_name(&mut taken), table(HEADER, lines.clone())))
+            .map(|(key, lines)| (file_name(key, &mut taken), table(HEADER, lines.clone())))
             .collect()
     }
 }
 
 fn line(data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<Vec<String>, String> {
     let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
-    let size = data.plan().labels.number("size");
-    let size = size.map_or_else(String::new, |size| size.to_string());
-    let mut fields = match (spin, data.sets("duration").next()) {
+    let (n, mean, sd) = match (spin, data.sets("duration").next()) {
         (Some(spin), _) => {
             let (mean, sd) = spin.iteration()?;
-            vec![size, spin.head.n.to_string(), mean.to_string(), text(sd)]
+            (spin.head.n, Some(mean), sd)
         }
         (None, Some((_, set))) => {
             let counts = counts(set)?;
-            let (mean, sd) = counts
-                .moments()
-                .map_or((None, None), |of| (Some(of.mean), Some(of.population_sd)));
-            vec![size, counts.total().to_string(), text(mean), text(sd)]
+            let moments = counts.moments();
+            let sd = moments.map(|of| of.population_sd);
+            (counts.total(), moments.map(|of| of.mean), sd)
         }
         (None, None) => return Err("its record has no samples of noise".to_owned()),
     };
+    let size = data.plan().labels.get("size").unwrap_or_default();
+    let mut fields = vec![size.to_owned(), n.to_string(), text(mean), text(sd)];
     for (_, tally) in classified(data)? {
         fields.push(tally.map_or_else(String::new, |tally| tally.count.to_string()));
         fields.push(text(tally.and_then(|tally| tally.mean_cycles())));
@@ -80,25 +71,22 @@ fn line(data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<Vec<String>, Str
     Ok(fields)
 }
 
-impl Key {
-    /// Returns `noise-<target>-<workload>.csv`, with load and timing if they are not the usual ones.
-    fn file_name(&self, taken: &mut BTreeSet<String>) -> String {
-        let mut name = format!("noise-{}-{}", plain(&self.target), plain(&self.workload));
-        if self.load != "idle" {
-            name.push_str(&format!("-{}", plain(&self.load)));
-        }
-        if self.is_published {
-            name.push_str("-published");
-        }
-        // Targets may differ only in characters that a file name can't have.
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !taken.insert(unique.clone()) {
-            unique = format!("{name}-{number}");
-            number += 1;
-        }
-        unique + ".csv"
+/// Returns `noise-<target>-<workload>.csv`, with load and timing if they are not the usual ones.
+fn file_name((target, workload, load, is_published): &Key, taken: &mut BTreeSet<String>) -> String {
+    let mut name = format!("noise-{}-{}", plain(target), plain(workload));
+    if load != "idle" {
+        name.push_str(&format!("-{}", plain(load)));
     }
+    if *is_published {
+        name.push_str("-published");
+    }
+    // Targets may differ only in characters that a file name can't have.
+    let mut names = (2..).map(|number| format!("{name}-{number}"));
+    let mut unique = name.clone();
+    while !taken.insert(unique.clone()) {
+        unique = names.next().unwrap_or_default();
+    }
+    unique + ".csv"
 }
 
 /// Replaces what a file name had better not contain.
@@ -117,13 +105,8 @@ mod tests {
     fn file_names_are_plain_and_unique() {
         let mut taken = BTreeSet::new();
         let mut name = |target: &str, load: &str, is_published| {
-            let key = Key {
-                target: target.to_owned(),
-                workload: "prime".to_owned(),
-                load: load.to_owned(),
-                is_published,
-            };
-            key.file_name(&mut taken)
+            let [target, workload, load] = [target, "prime", load].map(str::to_owned);
+            file_name(&(target, workload, load, is_published), &mut taken)
         };
         for (target, load, is_published, file) in [
             ("process", "idle", false, "noise-process-prime.csv"),

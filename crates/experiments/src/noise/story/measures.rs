@@ -24,173 +24,116 @@ const DISTRIBUTION: &[Figure] = &[
     Figure::Max,
 ];
 
+/// The figures of the lengths of gaps.
+const GAP: &[Figure] = &[
+    Figure::Max,
+    Figure::MEDIAN,
+    Figure::P99,
+    Figure::P99_9,
+    Figure::P99_99,
+];
+
+const PERIOD: &str = "time between the ticks of the strongest clock among the first gaps";
+const PERIODIC: &str = "share of these gaps that come at its ticks";
+
 /// Limits above which the share of time in delays is given, in cycles above the mean: kot-2019's.
 const SHARE_LIMITS: [u64; 2] = [400, 2_000];
 
-/// A time of which less is better.
-const TIME: Measure = Measure {
-    id: "",
-    title: "",
-    unit: "ns",
-    better: Better::Less,
-    figures: &[],
-    from: |_| Ok(Vec::new()),
-};
-
-/// A number that says what was done.
-const NUMBER: Measure = Measure {
-    unit: "",
-    better: Better::Neither,
-    ..TIME
-};
-
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
-    Measure {
-        id: "lost",
-        title: "time lost to gaps",
-        figures: &[Figure::Share],
-        from: |data| spun(data, |spin, _| Ok(Some(spin.lost()))),
-        ..TIME
-    },
-    Measure {
-        id: "gaps",
-        title: "gaps",
-        unit: "",
-        figures: &[Figure::Rate, Figure::Total],
-        from: |data| spun(data, |spin, _| Ok(Some(spin.gaps(data)))),
-        ..TIME
-    },
-    Measure {
-        id: "gap",
-        title: "length of a gap",
-        figures: &[
-            Figure::Max,
-            Figure::MEDIAN,
-            Figure::P99,
-            Figure::P99_9,
-            Figure::P99_99,
-        ],
-        from: gap,
-        ..TIME
-    },
-    Measure {
-        id: "gap-class",
-        title: "gaps of a class",
-        unit: "",
-        figures: &[Figure::Rate, Figure::Total],
-        from: gap_classes,
-        ..TIME
-    },
-    Measure {
-        id: "threshold",
-        title: "least length of a gap",
-        better: Better::Neither,
-        figures: &[Figure::Max],
-        from: |data| {
+    Measure::time("lost", "time lost to gaps", &[Figure::Share], |data| {
+        spun(data, |spin, _| Ok(Some(spin.lost())))
+    }),
+    Measure::count("gaps", "gaps", &[Figure::Rate, Figure::Total], |data| {
+        spun(data, |spin, _| Ok(Some(spin.gaps(data))))
+    }),
+    Measure::time("gap", "length of a gap", GAP, gap),
+    Measure::count(
+        "gap-class",
+        "gaps of a class",
+        &[Figure::Rate, Figure::Total],
+        gap_classes,
+    ),
+    Measure::time(
+        "threshold",
+        "least length of a gap",
+        &[Figure::Max],
+        |data| {
             spun(data, |spin, ns| {
                 Ok(Some(mean(spin.head.threshold as f64, ns)))
             })
         },
-        ..TIME
-    },
-    Measure {
-        id: "quiet",
-        title: "iteration without a gap",
-        figures: &[Figure::Mean],
-        from: |data| spun(data, |spin, ns| Ok(Some(mean(spin.quiet, ns)))),
-        ..TIME
-    },
-    Measure {
-        id: "iteration",
-        title: "iteration, gaps included",
-        figures: &[Figure::Mean, Figure::Sd],
-        from: iteration,
-        ..TIME
-    },
-    Measure {
-        id: "period",
-        title: "time between the ticks of the strongest clock among the first gaps",
-        better: Better::Neither,
-        figures: &[Figure::MEDIAN],
-        from: |data| clock(data, |period, ns| mean(period.period_cycles, ns)),
-        ..TIME
-    },
-    Measure {
-        id: "periodic",
-        title: "share of these gaps that come at its ticks",
-        figures: &[Figure::Share],
-        from: |data| clock(data, |period, _| of_grid(period, period.share)),
-        ..NUMBER
-    },
-    Measure {
-        id: "duration",
-        title: "duration of a repetition",
-        figures: DISTRIBUTION,
-        from: |data| durations(data, |_| 0),
-        ..TIME
-    },
-    Measure {
-        id: "net",
-        title: "duration less the least empty region",
-        figures: DISTRIBUTION,
-        from: |data| durations(data, region),
-        ..TIME
-    },
-    Measure {
-        id: "step",
-        title: "net mean duration of an elementary step",
-        figures: &[Figure::Mean],
-        from: step,
-        ..TIME
-    },
-    Measure {
-        id: "dead",
-        title: "time between two repetitions",
-        better: Better::Neither,
-        figures: &[Figure::Mean],
-        from: dead,
-        ..TIME
-    },
-    Measure {
-        id: "delayed",
-        title: "time in delays",
-        figures: &[Figure::Share],
-        from: delayed,
-        ..TIME
-    },
-    Measure {
-        id: "delays",
-        title: "repetitions delayed by a class",
-        unit: "",
-        figures: &[Figure::Share, Figure::Total],
-        from: delays,
-        ..TIME
-    },
-    Measure {
-        id: "delay",
-        title: "mean delay of a class",
-        unit: "cycles",
-        better: Better::Less,
-        figures: &[Figure::Mean],
-        from: |data| classes(data, |tally| tally.mean_cycles().map(Sample::Number)),
-    },
+    )
+    .better(Better::Neither),
+    Measure::time(
+        "quiet",
+        "iteration without a gap",
+        &[Figure::Mean],
+        |data| spun(data, |spin, ns| Ok(Some(mean(spin.quiet, ns)))),
+    ),
+    Measure::time(
+        "iteration",
+        "iteration, gaps included",
+        &[Figure::Mean, Figure::Sd],
+        iteration,
+    ),
+    Measure::time("period", PERIOD, &[Figure::MEDIAN], |data| {
+        clock(data, |period, ns| mean(period.period_cycles, ns))
+    })
+    .better(Better::Neither),
+    Measure::count("periodic", PERIODIC, &[Figure::Share], |data| {
+        clock(data, |period, _| of_grid(period, period.share))
+    })
+    .better(Better::Neither),
+    Measure::time(
+        "duration",
+        "duration of a repetition",
+        DISTRIBUTION,
+        |data| durations(data, |_| 0),
+    ),
+    Measure::time(
+        "net",
+        "duration less the least empty region",
+        DISTRIBUTION,
+        |data| durations(data, region),
+    ),
+    Measure::time(
+        "step",
+        "net mean duration of an elementary step",
+        &[Figure::Mean],
+        step,
+    ),
+    Measure::time(
+        "dead",
+        "time between two repetitions",
+        &[Figure::Mean],
+        dead,
+    )
+    .better(Better::Neither),
+    Measure::time("delayed", "time in delays", &[Figure::Share], delayed),
+    Measure::count(
+        "delays",
+        "repetitions delayed by a class",
+        &[Figure::Share, Figure::Total],
+        delays,
+    ),
+    Measure::time("delay", "mean delay of a class", &[Figure::Mean], |data| {
+        classes(data, |tally| tally.mean_cycles().map(Sample::Number))
+    })
+    .unit("cycles"),
     INTERRUPTS,
     CONTEXT_SWITCHES,
-    Measure {
-        id: "work",
-        title: "elementary steps of a repetition",
-        figures: &[Figure::Value],
-        from: |data| Ok(value(data, "work")),
-        ..NUMBER
-    },
-    Measure {
-        id: "result",
-        title: "what the work yielded",
-        figures: &[Figure::Value],
-        from: |data| Ok(value(data, "result")),
-        ..NUMBER
-    },
+    Measure::count(
+        "work",
+        "elementary steps of a repetition",
+        &[Figure::Value],
+        |data| data.valued("work"),
+    )
+    .better(Better::Neither),
+    Measure::count("result", "result of the work", &[Figure::Value], |data| {
+        data.valued("result")
+    })
+    .better(Better::Neither),
 ];
 
 /// The number of gaps among which a clock is looked for, the first ones of the run. One that does not show among so many is
@@ -479,9 +422,4 @@ fn gap_classes(data: &CellData<'_>) -> Samples {
     classes(data, |tally| {
         Some(Sample::Ratio(tally.count as f64, seconds))
     })
-}
-
-fn value(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
-    let value = data.record.value(measure, &Labels::default());
-    one(value.map(Sample::Number))
 }

@@ -23,7 +23,7 @@ use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, View};
-use tare_results::model::{CellPlan, Plan};
+use tare_results::model::Plan;
 
 use super::{NAME, Noise, of_kind};
 use collect::Pictures;
@@ -61,10 +61,10 @@ impl View for Noise {
     }
 }
 
-/// What rows can't hold of a run's noise.
+/// What a run shows of noise besides rows.
 #[derive(Debug, Default)]
 struct Shown {
-    pictures: Vec<(CellPlan, Pictures)>,
+    pictures: collect::Cases,
     files: csv::Files,
     split: split::Attribution,
 }
@@ -75,8 +75,8 @@ impl Story for Shown {
     }
 
     fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        let spin = collect::take(&mut self.pictures, run, data)?;
-        self.files.add(data, spin.as_ref())
+        Pictures::take(&mut self.pictures, run, data)?;
+        self.files.add(data)
     }
 
     fn complete(&mut self, run: &Run) {

@@ -183,6 +183,11 @@ impl<'a> Panel<'a> {
         all.iter().all(same).then_some(first)
     }
 
+    /// Returns the step of the timer in cycles, the largest of its members.
+    pub fn step(&self) -> u64 {
+        self.members.iter().map(Member::step).max().unwrap_or(1)
+    }
+
     /// Returns the names of its targets.
     pub fn names(&self) -> Vec<String> {
         let members = self.members.iter();

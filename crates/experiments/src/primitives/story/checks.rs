@@ -1,14 +1,15 @@
-//! What bears on whether figures of primitives may be believed, and which have none.
+//! Checks whether the figures of primitives may be believed, and which have none.
 
 use tare_figures::Run;
-use tare_figures::notices::{Notice, name_some};
+use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{CellData, counts};
+use tare_figures::words::counted;
 use tare_measured::primitives::{ABSENT, FAILED};
-use tare_results::model::Labels;
+use tare_pages::kit::checks::about;
 use tare_stats::{Counts, Quantile};
 
 use super::N;
-use super::measures::{every_bandwidth, id_of, too_fast as too_fast_of};
+use super::measures::{every_bandwidth, id_of, too_fast};
 use super::tables::named;
 
 /// By how much the core's clock may change within a primitive.
@@ -37,49 +38,48 @@ impl Flags {
     /// Looks at the samples of a cell.
     pub(super) fn look_at(&mut self, data: &CellData<'_>) -> Result<(), String> {
         let target = &data.plan().target.text;
+        let on = |name: &str| format!("{name} on {target}");
         for (head, set) in data.sets("time") {
-            let name = format!("{} on {target}", named(&head.labels));
+            let name = on(&named(&head.labels));
             let is_known = self.bimodal.iter().any(|(known, ..)| *known == name);
             let modes = modes(&counts(set)?).filter(|_| !is_known);
             if let (Some((low, high)), Some(ns)) = (modes, data.ns(head)) {
                 self.bimodal.push((name, low as f64 * ns, high as f64 * ns));
             }
         }
-        let named = |labels: &Labels| format!("{} on {target}", named(labels));
-        let values = data.record.values.iter();
-        let nothing = values.filter(|value| value.measure == "cost" && value.value <= 0.0);
-        for name in nothing.map(|value| named(&value.labels)) {
-            if !self.nothing.contains(&name) {
-                self.nothing.push(name);
-            }
-        }
-        for name in too_fast_of(&every_bandwidth(data)?).iter().map(named) {
-            if !self.too_fast.contains(&name) {
-                self.too_fast.push(name);
-            }
-        }
-        let clock = |labels: &Labels, at: &str| {
-            let labels = labels.clone().with("at", at);
-            data.record.value("clock", &labels)
-        };
-        for value in data
-            .record
-            .values
-            .iter()
-            .filter(|value| value.measure == "clock")
-        {
+        let values = || data.record.values.iter();
+        let nothing = values().filter(|value| value.measure == "cost" && value.value <= 0.0);
+        add(
+            &mut self.nothing,
+            nothing.map(|value| on(&named(&value.labels))),
+        );
+        let too_fast = too_fast(&every_bandwidth(data)?);
+        add(
+            &mut self.too_fast,
+            too_fast.iter().map(|labels| on(&named(labels))),
+        );
+        for value in values().filter(|value| value.measure == "clock") {
             let own = value.labels.clone().without("at");
-            let both = clock(&own, "begin").zip(clock(&own, "end"));
-            let Some(factor) = both.map(|(begin, end)| begin / end) else {
+            let clock = |at: &str| data.record.value("clock", &own.clone().with("at", at));
+            let Some((begin, end)) = clock("begin").zip(clock("end")) else {
                 continue;
             };
-            let name = format!("{} on {target}", id_of(&own));
+            let (name, factor) = (on(id_of(&own)), begin / end);
             let is_known = self.unsteady.iter().any(|(known, _)| *known == name);
             if !is_known && (factor - 1.0).abs() > STEADY {
                 self.unsteady.push((name, factor));
             }
         }
         Ok(())
+    }
+}
+
+/// Adds the names that are not known yet.
+fn add(known: &mut Vec<String>, names: impl Iterator<Item = String>) {
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
     }
 }
 
@@ -123,42 +123,81 @@ fn modes(counts: &Counts) -> Option<(u64, u64)> {
     (all >= LEAST && share >= MODE && is_apart).then_some((low, high))
 }
 
-/// Finds what bears on the figures.
+/// Returns the notices about the figures.
 pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
+    let failed: Vec<String> = facts(run, FAILED)
+        .iter()
+        .map(|(name, why)| format!("{name}: {why}"))
+        .collect();
+    let unsteady: Vec<String> = flags
+        .unsteady
+        .iter()
+        .map(|(name, factor)| format!("{name} (by {})", N.percent(factor - 1.0)))
+        .collect();
+    let bimodal: Vec<String> = flags
+        .bimodal
+        .iter()
+        .map(|(name, low, high)| format!("{name} ({} and {})", N.ns(*low, None), N.ns(*high, None)))
+        .collect();
     let notices = [
-        failed(run),
-        nothing(flags),
-        too_fast(flags),
-        unsteady(flags),
-        bimodal(flags),
+        about((Severity::Warning, "primitives-failed"), &failed, |names| {
+            let failed = counted(N, failed.len() as u64, "primitive", "primitives");
+            format!("{failed} failed: {names}.")
+        }),
+        about(
+            (Severity::Error, "cost-of-nothing"),
+            &flags.nothing,
+            |names| {
+                format!(
+                    "{names} cost nothing, which cannot be: the difference is below what the timer can resolve. It is no figure. \
+                 Raise --budget."
+                )
+            },
+        ),
+        about(
+            (Severity::Error, "bandwidth-implausible"),
+            &flags.too_fast,
+            |names| {
+                format!(
+                    "{names} is faster than the first cache, which cannot be: something disturbed the small arrays. It is no \
+                 figure. Measure again."
+                )
+            },
+        ),
+        about((Severity::Warning, "clock-unsteady"), &unsteady, |names| {
+            format!(
+                "The core's clock changed while these were measured, so their times are of no one clock: {names}. Fix the \
+                 frequency (governor performance, no turbo), or measure where no other guest shares the core."
+            )
+        }),
+        about((Severity::Note, "bimodal"), &bimodal, |_| {
+            format!(
+                "Single times fall into two groups, so that a median stands for one of them only: {}.",
+                bimodal.join(", ")
+            )
+        }),
     ];
     notices.into_iter().flatten().collect()
 }
 
 /// Returns the primitives without figures, each with its reason: those that can't be measured, and those that failed.
 pub(super) fn absent(run: &Run) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = facts(run, ABSENT);
-    all.extend(
-        facts(run, FAILED)
-            .into_iter()
-            .map(|(name, why)| (name, format!("failed: {why}"))),
-    );
+    let mut all = facts(run, ABSENT);
+    let failed = facts(run, FAILED).into_iter();
+    all.extend(failed.map(|(name, why)| (name, format!("failed: {why}"))));
     all
 }
 
-/// Returns what programs told of primitives, each but once.
+/// Returns the facts of a name that programs reported of primitives, each once.
 fn facts(run: &Run, name: &str) -> Vec<(String, String)> {
-    let mut all = Vec::new();
+    let mut all: Vec<(String, String)> = Vec::new();
     for cell in &run.cells {
-        let programs = cell
-            .outcome
-            .record()
-            .map(|record| record.programs.as_slice());
-        let facts = programs
-            .unwrap_or_default()
-            .iter()
-            .flat_map(|program| &program.facts);
-        for fact in facts.filter(|fact| fact.name == name) {
+        let programs = cell.outcome.record().into_iter();
+        let programs = programs.flat_map(|record| &record.programs);
+        for fact in programs
+            .flat_map(|program| &program.facts)
+            .filter(|fact| fact.name == name)
+        {
             let of = format!("{} on {}", named(&fact.labels), cell.plan.target);
             if !all.iter().any(|(known, _)| *known == of) {
                 all.push((of, fact.value.clone()));
@@ -166,84 +205,6 @@ fn facts(run: &Run, name: &str) -> Vec<(String, String)> {
         }
     }
     all
-}
-
-fn failed(run: &Run) -> Option<Notice> {
-    let failed = facts(run, FAILED);
-    let each: Vec<String> = failed
-        .iter()
-        .map(|(name, why)| format!("{name}: {why}"))
-        .collect();
-    (!failed.is_empty()).then(|| {
-        Notice::warning(
-            "primitives-failed",
-            format!(
-                "{} failed: {}.",
-                tare_figures::words::counted(N, failed.len() as u64, "primitive", "primitives"),
-                name_some(&each)
-            ),
-        )
-    })
-}
-
-/// Finds costs of nothing: what took no time was not done, or is below what can be told.
-fn nothing(flags: &Flags) -> Option<Notice> {
-    (!flags.nothing.is_empty()).then(|| {
-        Notice::error(
-            "cost-of-nothing",
-            format!(
-                "{} cost nothing, which can't be: the difference is below what the timer can tell. It is no figure. Raise --budget.",
-                name_some(&flags.nothing)
-            ),
-        )
-    })
-}
-
-/// Finds bandwidths of memory above those of the first cache.
-fn too_fast(flags: &Flags) -> Option<Notice> {
-    (!flags.too_fast.is_empty()).then(|| {
-        Notice::error(
-            "bandwidth-implausible",
-            format!(
-                "{} is faster than the first cache, which can't be: something disturbed the small arrays. It is no figure. Measure again.",
-                name_some(&flags.too_fast)
-            ),
-        )
-    })
-}
-
-fn unsteady(flags: &Flags) -> Option<Notice> {
-    let names: Vec<String> = flags
-        .unsteady
-        .iter()
-        .map(|(name, factor)| format!("{name} (by {})", N.percent(factor - 1.0)))
-        .collect();
-    (!names.is_empty()).then(|| {
-        Notice::warning(
-            "clock-unsteady",
-            format!(
-                "The core's clock changed while these were measured, so that their times are of no one clock: {}. Fix the frequency \
-                 (governor performance, no turbo), or measure where no other guest shares the core.",
-                name_some(&names)
-            ),
-        )
-    })
-}
-
-fn bimodal(flags: &Flags) -> Option<Notice> {
-    let each = flags.bimodal.iter();
-    let each: Vec<String> = each
-        .map(|(name, low, high)| format!("{name} ({} and {})", N.ns(*low, None), N.ns(*high, None)))
-        .collect();
-    (!each.is_empty()).then(|| {
-        Notice::note(
-            "bimodal",
-            format!(
-                "Single times fall into two groups, so that a median stands for one of them only: {}.",
-                each.join(", ")
-            ),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ fn hierarchy(run: &Run) -> Finding {
             .collect();
         let untold = caches
             .iter()
-            .filter(|[.., effective]| effective == "not told apart")
+            .filter(|[.., effective]| effective == machine::UNSEEN)
             .count();
         let line = claimed.iter().find(|[name, ..]| name == "cache line");
         let each: Vec<String> = claimed

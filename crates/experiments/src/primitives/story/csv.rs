@@ -2,7 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::rows::{Figure, Row};
-use tare_results::csv::table;
+use tare_pages::kit::study_csv::{Field, study_csv};
 
 use super::tables::named;
 use super::{estimate, known};
@@ -10,39 +10,52 @@ use super::{estimate, known};
 /// The name of the file.
 pub(super) const FILE: &str = "primitives.csv";
 
-/// The first line.
-const HEADER: &str = "primitive,unit,predicted,measured,trials,target,load,emulated,ratio";
+/// A figure with the measure of what was expected of it.
+struct Line<'a> {
+    run: &'a Run,
+    row: &'a Row,
+    expected: &'static str,
+}
 
-/// Returns the file; `None` if nothing was measured. What there is not is an empty field.
+/// Returns the columns.
+const fn fields<'a>() -> [Field<Line<'a>>; 9] {
+    [
+        ("primitive", |it| Some(named(&it.row.labels))),
+        ("unit", |it| Some(it.row.unit.to_owned())),
+        ("predicted", |it| it.other(it.expected)),
+        ("measured", |it| Some(estimate(it.row)?.to_string())),
+        ("trials", |it| Some(it.trials())),
+        ("target", |it| Some(it.row.target.clone())),
+        ("load", |it| Some(it.row.load.clone())),
+        ("emulated", |it| Some(it.row.emulated.to_string())),
+        ("ratio", |it| it.other("ratio")),
+    ]
+}
+
+/// Returns the file; `None` if nothing was measured.
 pub(super) fn file(run: &Run) -> Option<String> {
-    let costs = known(run, "cost", Figure::Min).map(|row| (row, "expected"));
-    let bandwidths = known(run, "bandwidth", Figure::Max).map(|row| (row, "expected-bandwidth"));
-    let rows = costs.chain(bandwidths).map(|((row, value), expected)| {
-        let beside = |measure: &str| {
-            let mut all = run.rows.of(super::NAME, measure);
-            let is_same = |other: &&Row| {
-                other.labels == row.labels && other.target == row.target && other.load == row.load
-            };
-            let found = all.find(is_same).and_then(estimate);
-            found.map_or_else(String::new, |value| value.to_string())
-        };
-        let trials: Vec<String> = row
-            .each
-            .iter()
-            .filter_map(|each| Some(each.figure.value()?.to_string()))
-            .collect();
-        vec![
-            named(&row.labels),
-            row.unit.to_owned(),
-            beside(expected),
-            value.to_string(),
-            trials.join(";"),
-            row.target.clone(),
-            row.load.clone(),
-            row.emulated.to_string(),
-            beside("ratio"),
-        ]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    (!rows.is_empty()).then(|| table(HEADER, rows))
+    let costs = known(run, "cost", Figure::Min).map(|(row, _)| (row, "expected"));
+    let bandwidths = known(run, "bandwidth", Figure::Max);
+    let bandwidths = bandwidths.map(|(row, _)| (row, "expected-bandwidth"));
+    let lines = costs.chain(bandwidths);
+    study_csv(
+        &fields(),
+        lines.map(|(row, expected)| Line { run, row, expected }),
+    )
+}
+
+impl Line<'_> {
+    /// Returns a figure of another measure of the same primitive.
+    fn other(&self, measure: &str) -> Option<String> {
+        let mut rows = self.run.rows.of(super::NAME, measure);
+        let found = rows.find(|row| super::is_same(row, self.row))?;
+        Some(estimate(found)?.to_string())
+    }
+
+    fn trials(&self) -> String {
+        let each = self.row.each.iter().filter_map(|each| each.figure.value());
+        each.map(|value| value.to_string())
+            .collect::<Vec<_>>()
+            .join(";")
+    }
 }

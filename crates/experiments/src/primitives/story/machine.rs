@@ -1,11 +1,9 @@
 //! The machine as it is claimed to be, and as it turns out to be.
 
-use maud::{Markup, html};
 use tare_figures::Run;
-use tare_figures::rows::Figure;
+use tare_figures::rows::{Figure, written};
+use tare_figures::words::capital;
 use tare_host::machine::Cache;
-use tare_host::{Fact, Machine};
-use tare_pages::html::parts::{N as P, Table, facts};
 use tare_stats::MemoryLevel;
 
 use super::super::predictions;
@@ -16,6 +14,9 @@ use super::{N, known};
 const STEP: f64 = 1.2;
 /// Bytes of a small page.
 const PAGE: u64 = 4_096;
+
+/// Stands where no level of the curve goes with a cache.
+pub(super) const UNSEEN: &str = "not distinguishable";
 
 /// Returns the target whose memory hierarchy is told: the first that no emulator executes, on this machine.
 fn target(run: &Run) -> Option<&str> {
@@ -95,275 +96,149 @@ fn matched<'a>(
     matched
 }
 
-/// Returns what the machine claims next to what was found.
-pub(super) fn table(run: &Run) -> Table {
-    let mut table = Table::new(["", "claimed", "effective"]);
-    table.rows.extend(claimed(run).into_iter().map(Vec::from));
-    table
+/// A line of the table: name, claimed, effective.
+pub(super) type Claimed = [String; 3];
+
+fn line(name: impl Into<String>, claimed: Option<String>, effective: String) -> Claimed {
+    [
+        name.into(),
+        claimed.unwrap_or_else(|| "unknown".to_owned()),
+        effective,
+    ]
 }
 
-/// Lists what the machine claims next to what was found: name, claimed, effective.
-pub(super) fn claimed(run: &Run) -> Vec<[String; 3]> {
+/// Returns what the machine claims beside what was found.
+pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
+    let mut lines = Vec::from_iter(clock(run));
     let (Some(target), Some(machine)) = (target(run), run.machine.as_ref()) else {
-        return clock(run).into_iter().collect();
+        return lines;
     };
     let machine = &machine.machine;
     let points = least(run, target);
-    let levels = points.levels();
-    let mut rows: Vec<[String; 3]> = clock(run).into_iter().collect();
-    for (cache, level) in matched(&caches(run), &levels) {
-        let effective = match level {
-            Some(MemoryLevel {
-                capacity: Some(bytes),
-                latency,
-            }) => format!("{}, {}", N.bytes(bytes as u64), N.ns(latency, None)),
-            _ => "not told apart".to_owned(),
-        };
-        let claimed = N.bytes(cache.size_bytes);
-        rows.push([
+    for (cache, level) in matched(&caches(run), &points.levels()) {
+        let end = level.and_then(|level| Some((level.capacity?, level.latency)));
+        let effective =
+            end.map(|(bytes, ns)| format!("{}, {}", N.bytes(bytes as u64), N.ns(ns, None)));
+        lines.push(line(
             format!("L{} {}", cache.level, cache.kind.to_lowercase()),
-            claimed,
-            effective,
-        ]);
+            Some(N.bytes(cache.size_bytes)),
+            effective.unwrap_or_else(|| UNSEEN.to_owned()),
+        ));
     }
+    let memory = machine
+        .memory
+        .total_bytes
+        .as_ref()
+        .map(|bytes| N.bytes(*bytes));
     if let Some(ns) = slowest(run, target) {
-        let claimed = match &machine.memory.total_bytes {
-            Fact::Known(bytes) => N.bytes(*bytes),
-            Fact::Unknown { unknown } => format!("unknown ({unknown})"),
-        };
-        rows.push(["memory".to_owned(), claimed, N.ns(ns, None)]);
+        lines.push(line("memory", Some(memory.to_string()), N.ns(ns, None)));
     }
     if let Some(bytes) = points.line_size() {
         let claimed = caches(run).first().and_then(|cache| cache.line_bytes);
-        let claimed = claimed.map_or_else(|| "not told".to_owned(), |bytes| N.bytes(bytes));
-        rows.push(["cache line".to_owned(), claimed, N.bytes(bytes as u64)]);
+        let claimed = claimed.map(|bytes| N.bytes(bytes));
+        lines.push(line("cache line", claimed, N.bytes(bytes as u64)));
     }
-    let told = machine.topology.tlb_pages.known();
-    let mut told = told.into_iter().flatten().copied();
+    let claimed = machine.topology.tlb_pages.known();
+    let mut claimed = claimed
+        .into_iter()
+        .flatten()
+        .map(|count| u64::from(*count) * PAGE);
     for (level, bytes) in (1..).zip(points.tlb_reach()) {
-        let claimed = told.next().map(|pages| u64::from(pages) * PAGE);
-        rows.push([
+        let claimed = claimed.next().map(pages);
+        lines.push(line(
             format!("reach of TLB level {level}"),
-            claimed.map_or_else(|| "not told".to_owned(), pages),
+            claimed,
             pages(bytes as u64),
-        ]);
+        ));
     }
-    rows.extend(file_cache(run, target, machine));
-    let modules = machine
-        .devices
-        .memory_modules
-        .known()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    lines.extend(file_cache(run, target, memory.known()));
+    let modules = machine.devices.memory_modules.known().into_iter().flatten();
+    let peak = modules.map(|module| {
+        let bits = f64::from(module.mega_transfers?) * 1e6 * f64::from(module.width_bits?);
+        Some(bits / 8.0)
+    });
+    // Two modules on one channel share its rate, and nothing shows which are.
+    let peak = peak.sum::<Option<f64>>().filter(|peak| *peak > 0.0);
+    let peak = peak.map(|peak| format!("at most {}", written(peak, "bytes/s")));
     for (id, name) in [
         ("bandwidth-read", "read bandwidth, one core"),
         ("bandwidth-read-all", "read bandwidth, all cores"),
     ] {
-        let rows_of = known(run, "bandwidth", Figure::Max)
-            .filter(|(row, _)| row.target == target && row.has("primitive", id));
-        let best = rows_of.max_by_key(|(row, _)| row.labels.number("size"));
-        if let Some((_, rate)) = best {
-            let peak: Option<f64> = modules
-                .iter()
-                .map(|module| {
-                    Some(
-                        f64::from(module.mega_transfers?) * 1e6 * f64::from(module.width_bits?)
-                            / 8.0,
-                    )
-                })
-                .sum();
-            let claimed = peak.filter(|peak| *peak > 0.0);
-            // Two modules on one channel share its rate, and nothing tells which are.
-            let claimed = claimed.map(|peak| format!("at most {}", rate_of(peak)));
-            let claimed = claimed.unwrap_or_else(|| "not told".to_owned());
-            rows.push([name.to_owned(), claimed, rate_of(rate)]);
-        }
+        let rates = bandwidths(run, target, id).into_iter();
+        let largest = rates.max_by_key(|(size, _)| *size);
+        lines.extend(largest.map(|(_, rate)| line(name, peak.clone(), written(rate, "bytes/s"))));
     }
-    rows
+    lines
+}
+
+/// Returns the bandwidths of a primitive on a target, each with its size if it has one.
+fn bandwidths(run: &Run, target: &str, id: &str) -> Vec<(Option<u64>, f64)> {
+    let own = known(run, "bandwidth", Figure::Max).filter(|(row, _)| {
+        let is_second = row
+            .labels
+            .get("reading")
+            .is_none_or(|reading| reading == "second");
+        row.target == target && row.has("primitive", id) && is_second
+    });
+    own.map(|(row, rate)| (row.labels.number("size"), rate))
+        .collect()
 }
 
 /// Writes how far a TLB reaches, given in bytes.
 fn pages(bytes: u64) -> String {
-    format!(
-        "{} ({} pages of 4 KiB)",
-        N.bytes(bytes),
-        N.count(bytes / PAGE)
-    )
+    let count = N.count(bytes / PAGE);
+    format!("{} ({count} pages of 4 KiB)", N.bytes(bytes))
 }
 
 /// Returns how much the file cache holds: the largest file that is read again about as fast as the smallest ones.
-fn file_cache(run: &Run, target: &str, machine: &Machine) -> Option<[String; 3]> {
+fn file_cache(run: &Run, target: &str, memory: Option<&String>) -> Option<Claimed> {
     /// By how much a file that is in the cache may be slower than another one that is.
     const SLOWER: f64 = 4.0;
-    let own = known(run, "bandwidth", Figure::Max).filter(|(row, _)| {
-        row.target == target && row.has("primitive", "file-cache") && row.has("reading", "second")
-    });
-    let sizes = own.filter_map(|(row, rate)| Some((row.labels.number("size")?, rate)));
-    let mut sizes: Vec<(u64, f64)> = sizes.collect();
+    let mut sizes = bandwidths(run, target, "file-cache");
     sizes.sort_by_key(|(size, _)| *size);
     let best = sizes.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let held = sizes.iter().take_while(|(_, rate)| *rate * SLOWER >= best);
-    let (held, _) = held.last()?;
-    let (largest, _) = sizes.last()?;
-    let effective = match held == largest {
-        true => format!("at least {}", N.bytes(*held)),
-        false => N.bytes(*held),
-    };
-    let claimed = machine
-        .memory
-        .total_bytes
-        .known()
-        .map_or_else(String::new, |bytes| format!("up to {}", N.bytes(*bytes)));
-    Some(["file cache".to_owned(), claimed, effective])
-}
-
-fn rate_of(rate: f64) -> String {
-    tare_figures::rows::written(rate, "bytes/s")
+    let (held, largest) = (held.last()?.0?, sizes.last()?.0?);
+    let at_least = if held == largest { "at least " } else { "" };
+    let claimed = memory.map_or_else(String::new, |bytes| format!("up to {bytes}"));
+    Some(line(
+        "file cache",
+        Some(claimed),
+        format!("{at_least}{}", N.bytes(held)),
+    ))
 }
 
 /// Returns the frequency of the core's clock, as claimed and as it turned out.
-fn clock(run: &Run) -> Option<[String; 3]> {
+fn clock(run: &Run) -> Option<Claimed> {
     let machine = run.machine.as_ref()?;
     let (_, hz) = known(run, "core-clock", Figure::MEDIAN).find(|(row, _)| !row.emulated)?;
-    let claimed = predictions::khz(&machine.machine);
-    let claimed = claimed.map_or_else(
-        || "not told".to_owned(),
-        |khz| format!("{} GHz", N.fixed(khz / 1e6, 2)),
-    );
-    Some([
-        "core clock".to_owned(),
-        claimed,
-        format!("{} GHz", N.fixed(hz / 1e9, 2)),
-    ])
+    let ghz = |hz: f64| format!("{} GHz", N.fixed(hz / 1e9, 2));
+    let claimed = predictions::khz(&machine.machine).map(|khz| ghz(khz * 1e3));
+    Some(line("core clock", claimed, ghz(hz)))
 }
 
-/// Says in a sentence what the caches are worth: `Claimed 32 MiB of L3 cache, effective 8 MiB.`
+/// Describes in a sentence what the caches are worth: `Claimed 32 MiB of L3 cache, effective 8 MiB.`
 pub(super) fn sentence(run: &Run) -> Option<String> {
     let target = target(run)?;
     let matched = matched(&caches(run), &least(run, target).levels());
-    let each: Vec<String> = matched
-        .iter()
-        .filter_map(|(cache, level)| {
-            let bytes = level.as_ref()?.capacity?;
-            let claimed = cache.size_bytes as f64;
-            let far = (bytes / claimed).ln().abs();
-            (far > STEP.ln() * 1.05).then(|| {
-                format!(
-                    "claimed {} of L{} cache, effective {}",
-                    N.bytes(cache.size_bytes),
-                    cache.level,
-                    N.bytes(bytes as u64)
-                )
-            })
+    let found = matched.iter().filter(|(_, level)| level.is_some()).count();
+    let differing = matched.iter().filter_map(|(cache, level)| {
+        let bytes = level.as_ref()?.capacity?;
+        let far = (bytes / cache.size_bytes as f64).ln().abs();
+        (far > STEP.ln() * 1.05).then(|| {
+            let [claimed, effective] = [cache.size_bytes, bytes as u64].map(|bytes| N.bytes(bytes));
+            format!(
+                "claimed {claimed} of L{} cache, effective {effective}",
+                cache.level
+            )
         })
-        .collect();
-    let as_claimed = matched.iter().filter(|(_, level)| level.is_some()).count() - each.len();
-    match (each.is_empty(), as_claimed) {
+    });
+    let differing: Vec<String> = differing.collect();
+    match (differing.is_empty(), found) {
         (true, 0) => None,
         (true, all) => Some(format!("{all} cache levels are as large as claimed.")),
-        (false, _) => Some(format!(
-            "{}.",
-            tare_figures::words::capital(&each.join("; "))
-        )),
+        (false, _) => Some(format!("{}.", capital(&differing.join("; ")))),
     }
-}
-
-/// Renders the description of the machine as the study has it, and what is effective of it.
-pub(super) fn section(run: &Run) -> Markup {
-    let table = table(run);
-    let described = run
-        .machine
-        .as_ref()
-        .map(|machine| described(&machine.machine));
-    html! {
-        @if !table.is_empty() { (table.render()) }
-        @if let Some(rows) = described {
-            h3 { "The machine as the study describes it" }
-            (facts(&rows))
-        }
-    }
-}
-
-fn described(machine: &Machine) -> Vec<(&'static str, String)> {
-    let joined = |all: Vec<String>| match all.is_empty() {
-        true => "none shown".to_owned(),
-        false => all.join("; "),
-    };
-    let caches = machine.topology.caches.iter().map(|cache| {
-        let line = cache.line_bytes.map_or_else(String::new, |bytes| {
-            format!(", lines of {}", P.bytes(bytes))
-        });
-        format!(
-            "L{} {} {}{line}",
-            cache.level,
-            cache.kind,
-            P.bytes(cache.size_bytes)
-        )
-    });
-    let devices = &machine.devices;
-    let modules = match &devices.memory_modules {
-        Fact::Unknown { unknown } => format!("unknown ({unknown})"),
-        Fact::Known(modules) => joined(
-            modules
-                .iter()
-                .map(|module| {
-                    let rate = module
-                        .mega_transfers
-                        .map_or_else(String::new, |rate| format!(" at {rate} MT/s"));
-                    let width = module
-                        .width_bits
-                        .map_or_else(String::new, |bits| format!(", {bits} bits wide"));
-                    format!("{} {}{rate}{width}", P.bytes(module.bytes), module.kind)
-                })
-                .collect(),
-        ),
-    };
-    let disks = devices.disks.iter().map(|disk| {
-        let kind = match disk.rotational {
-            Fact::Known(true) => "turns",
-            Fact::Known(false) => "does not turn",
-            Fact::Unknown { .. } => "kind unknown",
-        };
-        let model = disk
-            .model
-            .known()
-            .map_or_else(String::new, |model| format!(", {model}"));
-        format!("{} {}, {kind}{model}", disk.name, P.bytes(disk.bytes))
-    });
-    let interfaces = devices.interfaces.iter().map(|interface| {
-        let speed = match interface.megabits {
-            Fact::Known(megabits) => format!("{megabits} Mbit/s"),
-            Fact::Unknown { .. } => "speed unknown".to_owned(),
-        };
-        format!("{} {speed}, MTU {}", interface.name, interface.mtu)
-    });
-    let mhz = machine.processor.mhz.as_ref();
-    let cycle = mhz.map(|mhz| {
-        format!(
-            "{} MHz, {} ns a cycle",
-            P.fixed(*mhz, 0),
-            P.fixed(1e3 / mhz, 3)
-        )
-    });
-    vec![
-        ("Processor", machine.processor.model_name.to_string()),
-        ("Clock", cycle.to_string()),
-        ("Caches", joined(caches.collect())),
-        (
-            "Memory",
-            machine
-                .memory
-                .total_bytes
-                .as_ref()
-                .map(|bytes| P.bytes(*bytes))
-                .to_string(),
-        ),
-        ("Memory modules", modules),
-        ("Disks", joined(disks.collect())),
-        ("Network", joined(interfaces.collect())),
-        ("Operating system", machine.distribution.to_string()),
-        ("Kernel", machine.kernel.release.to_string()),
-    ]
 }
 
 #[cfg(test)]

@@ -14,156 +14,115 @@ const CURVES: [&str; 4] = ["latency", "latency-stride", "line", "tlb"];
 
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
-    Measure {
-        id: "cost",
-        title: "intrinsic cost of a primitive",
-        unit: "ns",
-        better: Better::Less,
-        figures: &[Figure::Min],
-        from: |data| Ok(costs(data, "cost", |id| !CURVES.contains(&id))),
-    },
-    Measure {
-        id: "mean",
-        title: "mean cost of a primitive among many in a row",
-        figures: &[Figure::Mean],
-        from: |data| Ok(costs(data, "mean", |id| !CURVES.contains(&id))),
-        ..NS
-    },
-    Measure {
-        id: "time",
-        title: "time of a single one",
-        figures: &[
-            Figure::MEDIAN,
-            Figure::P99,
-            Figure::P99_9,
-            Figure::Max,
-            Figure::Mean,
-        ],
-        from: |data| data.sampled("time"),
-        ..NS
-    },
-    Measure {
-        id: "latency",
-        title: "latency of a load from memory",
-        figures: &[Figure::Min],
-        from: |data| Ok(costs(data, "cost", |id| CURVES.contains(&id))),
-        ..NS
-    },
-    Measure {
-        id: "bandwidth",
-        title: "bandwidth",
-        unit: "bytes/s",
-        better: Better::More,
-        figures: &[Figure::Max, Figure::MEDIAN],
-        from: bandwidths,
-    },
-    Measure {
-        id: "expected",
-        title: "expected cost of a primitive",
-        better: Better::Neither,
-        from: |data| Ok(expected(data, "cost")),
-        ..NS
-    },
-    Measure {
-        id: "expected-bandwidth",
-        title: "expected bandwidth",
-        unit: "bytes/s",
-        better: Better::Neither,
-        from: |data| Ok(expected(data, "bandwidth")),
-        ..NS
-    },
-    Measure {
-        id: "expected-share",
-        title: "expected share of a CPU",
-        unit: "1",
-        better: Better::Neither,
-        from: |data| Ok(expected(data, "share")),
-        ..NS
-    },
-    Measure {
-        id: "ratio",
-        title: "measured divided by expected",
-        unit: "",
-        better: Better::Neither,
-        from: |data| Ok(ratios(data)),
-        ..NS
-    },
-    Measure {
-        id: "level-latency",
-        title: "latency of a level of the memory hierarchy",
-        figures: &[Figure::Min],
-        from: |data| {
-            let found = Points::of(data).levels();
-            Ok(levels(found.iter().map(|level| Some(level.latency))))
-        },
-        ..NS
-    },
-    Measure {
-        id: "level-size",
-        title: "effective size of a level of the memory hierarchy",
-        figures: &[Figure::MEDIAN],
-        better: Better::More,
-        from: |data| {
-            let found = Points::of(data).levels();
-            Ok(levels(found.iter().map(|level| level.capacity)))
-        },
-        ..BYTES
-    },
-    Measure {
-        id: "line-size",
-        title: "effective size of a cache line",
-        figures: &[Figure::MEDIAN],
-        from: |data| Ok(one(Points::of(data).line_size())),
-        ..BYTES
-    },
-    Measure {
-        id: "tlb-reach",
-        title: "memory that a level of the TLB reaches",
-        figures: &[Figure::MEDIAN],
-        better: Better::More,
-        from: |data| Ok(levels(Points::of(data).tlb_reach().into_iter().map(Some))),
-        ..BYTES
-    },
-    Measure {
-        id: "core-clock",
-        title: "effective frequency of the core's clock",
-        unit: "Hz",
-        better: Better::More,
-        figures: &[Figure::MEDIAN],
-        from: |data| Ok(one(core_clock(data))),
-    },
-    Measure {
-        id: "share",
-        title: "share of a CPU",
-        unit: "1",
-        better: Better::Neither,
-        from: |data| data.valued("share"),
-        ..NS
-    },
-    Measure {
-        id: "number",
-        title: "number counted",
-        unit: "",
-        better: Better::Neither,
-        from: |data| data.valued("number"),
-        ..NS
-    },
+    Measure::time(
+        "cost",
+        "intrinsic cost of a primitive",
+        &[Figure::Min],
+        |data| Ok(costs(data, "cost", |id| !CURVES.contains(&id))),
+    ),
+    Measure::time("mean", MEAN, &[Figure::Mean], |data| {
+        Ok(costs(data, "mean", |id| !CURVES.contains(&id)))
+    }),
+    Measure::time("time", "time of a single one", SINGLE, |data| {
+        data.sampled("time")
+    }),
+    Measure::time(
+        "latency",
+        "latency of a load from memory",
+        &[Figure::Min],
+        |data| Ok(costs(data, "cost", |id| CURVES.contains(&id))),
+    ),
+    Measure::time(
+        "bandwidth",
+        "bandwidth",
+        &[Figure::Max, Figure::MEDIAN],
+        bandwidths,
+    )
+    .unit("bytes/s")
+    .better(Better::More),
+    Measure::time(
+        "expected",
+        "expected cost of a primitive",
+        &[Figure::Value],
+        |data| Ok(expected(data, "cost")),
+    )
+    .better(Better::Neither),
+    Measure::time(
+        "expected-bandwidth",
+        "expected bandwidth",
+        &[Figure::Value],
+        |data| Ok(expected(data, "bandwidth")),
+    )
+    .unit("bytes/s")
+    .better(Better::Neither),
+    Measure::time(
+        "expected-share",
+        "expected share of a CPU",
+        &[Figure::Value],
+        |data| Ok(expected(data, "share")),
+    )
+    .unit("1")
+    .better(Better::Neither),
+    Measure::count(
+        "ratio",
+        "measured divided by expected",
+        &[Figure::Value],
+        |data| Ok(ratios(data)),
+    )
+    .better(Better::Neither),
+    Measure::time("level-latency", LEVEL_LATENCY, &[Figure::Min], |data| {
+        let found = Points::of(data).levels();
+        Ok(levels(found.iter().map(|level| Some(level.latency))))
+    }),
+    Measure::time("level-size", LEVEL_SIZE, &[Figure::MEDIAN], |data| {
+        let found = Points::of(data).levels();
+        Ok(levels(found.iter().map(|level| level.capacity)))
+    })
+    .unit("bytes")
+    .better(Better::More),
+    Measure::time(
+        "line-size",
+        "effective size of a cache line",
+        &[Figure::MEDIAN],
+        |data| Ok(one(Points::of(data).line_size())),
+    )
+    .unit("bytes")
+    .better(Better::Neither),
+    Measure::time("tlb-reach", TLB_REACH, &[Figure::MEDIAN], |data| {
+        Ok(levels(Points::of(data).tlb_reach().into_iter().map(Some)))
+    })
+    .unit("bytes")
+    .better(Better::More),
+    Measure::time("core-clock", CORE_CLOCK, &[Figure::MEDIAN], |data| {
+        Ok(one(core_clock(data)))
+    })
+    .unit("Hz")
+    .better(Better::More),
+    Measure::time("share", "share of a CPU", &[Figure::Value], |data| {
+        data.valued("share")
+    })
+    .unit("1")
+    .better(Better::Neither),
+    Measure::count("number", "number counted", &[Figure::Value], |data| {
+        data.valued("number")
+    })
+    .better(Better::Neither),
 ];
 
-const NS: Measure = Measure {
-    id: "",
-    title: "",
-    unit: "ns",
-    better: Better::Less,
-    figures: &[Figure::Value],
-    from: |_| Ok(Vec::new()),
-};
+const MEAN: &str = "mean cost of a primitive among many in a row";
+const LEVEL_LATENCY: &str = "latency of a level of the memory hierarchy";
+const LEVEL_SIZE: &str = "effective size of a level of the memory hierarchy";
+const TLB_REACH: &str = "memory that a level of the TLB reaches";
+const CORE_CLOCK: &str = "effective frequency of the core's clock";
 
-const BYTES: Measure = Measure {
-    unit: "bytes",
-    better: Better::Neither,
-    ..NS
-};
+/// The figures of single times.
+const SINGLE: &[Figure] = &[
+    Figure::MEDIAN,
+    Figure::P99,
+    Figure::P99_9,
+    Figure::Max,
+    Figure::Mean,
+];
 
 /// Returns the primitive that labels are of.
 pub(super) fn id_of(labels: &Labels) -> &str {

@@ -17,6 +17,7 @@ use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
+use tare_pages::table::Table;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, Titled, View};
 use tare_results::model::Plan;
@@ -26,6 +27,10 @@ use checks::Flags;
 
 /// How numbers are written in sentences and on terminals.
 const N: Numbers = Numbers::PLAIN;
+
+/// The titles of the tables besides those of figures.
+const CLAIMED: &str = "Claimed and effective";
+const ABSENT: &str = "Primitives without figures";
 
 impl View for Primitives {
     fn experiment(&self) -> &'static str {
@@ -79,10 +84,18 @@ impl Story for Flags {
     }
 
     fn more(&self, run: &Run) -> Vec<Titled> {
-        let tables = [
-            ("Claimed and effective", machine::table(run)),
-            ("Primitives without figures", tables::absent(run)),
-        ];
+        let mut claimed = Table::new(["", "claimed", "effective"]);
+        claimed
+            .rows
+            .extend(machine::claimed(run).into_iter().map(Vec::from));
+        let mut absent = Table::new(["", "why"]).of_prose();
+        absent.ends_in_prose = true;
+        absent.rows.extend(
+            checks::absent(run)
+                .into_iter()
+                .map(|(name, why)| vec![name, why]),
+        );
+        let tables = [(CLAIMED, claimed), (ABSENT, absent)];
         let titled = tables.map(|(title, table)| Titled {
             title: title.to_owned(),
             read: String::new(),
@@ -96,28 +109,27 @@ impl Story for Flags {
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
-        let mut sections = Vec::new();
-        if let Some(content) = pictures::memory(run) {
-            sections.push(Section::new("memory", "The memory hierarchy", content));
-        }
-        let described = machine::section(run);
-        sections.push(Section::new("claimed", "Claimed and effective", described));
-        if let Some(reasons) = tables::reasoning(run) {
+        let expected = tables::reasoning(run).map(|reasons| {
             let picture = pictures::expected(run, |_| true);
-            let content = html! { @if let Some(picture) = picture { (picture) } (reasons) };
-            sections.push(Section::new(
-                "expected",
-                "What was expected, and why",
-                content,
-            ));
-        }
-        let mut absent = tables::absent(run);
-        absent.ends_in_prose = true;
-        if !absent.is_empty() {
-            let name = "Primitives without figures";
-            sections.push(Section::new("absent", name, absent.render()));
-        }
-        sections
+            html! { @if let Some(picture) = picture { (picture) } (reasons) }
+        });
+        let more = self.more(run);
+        let shown = |title| {
+            let more = more
+                .iter()
+                .find(|more| more.title == title && !more.table.is_empty());
+            more.map(|more| more.table.render())
+        };
+        let sections = [
+            ("memory", "The memory hierarchy", pictures::memory(run)),
+            ("claimed", CLAIMED, shown(CLAIMED)),
+            ("expected", "What was expected, and why", expected),
+            ("absent", ABSENT, shown(ABSENT)),
+        ];
+        let shown = sections.into_iter();
+        shown
+            .filter_map(|(id, title, content)| Some(Section::new(id, title, content?)))
+            .collect()
     }
 
     fn method(&self) -> Markup {
@@ -172,4 +184,9 @@ fn known<'a>(
     let rows = run.rows.of(NAME, measure);
     rows.filter(move |row| row.figure == figure)
         .filter_map(|row| Some((row, estimate(row)?)))
+}
+
+/// Returns whether two rows are of one primitive on one target under one load.
+fn is_same(one: &Row, other: &Row) -> bool {
+    one.labels == other.labels && one.target == other.target && one.load == other.load
 }

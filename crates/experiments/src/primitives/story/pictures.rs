@@ -4,50 +4,46 @@ use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::mark::Mark;
 use tare_figures::rows::{Figure, Row, written};
+use tare_measured::primitives::linux::find;
 use tare_pages::html::dot_plot::{self, Entry};
 use tare_pages::html::parts::{self, N};
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
-use tare_pages::svg::{Axis, Plot, Scale, Side};
+use tare_pages::kit::heat_map::HeatMap;
+use tare_results::model::Labels;
 
 use super::super::NAME;
 use super::measures::id_of;
-use super::tables::named;
-use super::{estimate, known, machine};
+use super::tables::{named, place};
+use super::{estimate, is_same, known, machine};
 
 /// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was expected of them.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
-    let costs: Vec<(&Row, f64)> = known(run, "cost", Figure::Min)
-        .filter(|(_, ns)| *ns > 0.0)
+    let costs: Vec<&Row> = known(run, "cost", Figure::Min)
+        .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))
+        .map(|(row, _)| row)
         .collect();
+    let mut expected: Vec<(&Row, f64)> = known(run, "expected", Figure::Value).collect();
+    expected.retain(|(row, _)| costs.iter().any(|cost| is_same(cost, row)));
+    expected.sort_by_key(|(row, _)| place(&row.labels));
+    // Several targets have the same expectation; the first one is drawn.
+    let mut seen: Vec<&Labels> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
-    let mut seen: Vec<&Row> = Vec::new();
-    for primitive in tare_measured::primitives::linux::all() {
-        let own = known(run, "expected", Figure::Value)
-            .filter(|(row, _)| id_of(&row.labels) == primitive.id);
-        for (row, value) in own {
-            let is_same = |other: &Row| {
-                other.labels == row.labels && other.target == row.target && other.load == row.load
-            };
-            let Some((cost, _)) = costs
-                .iter()
-                .find(|(cost, _)| is_same(cost) && is_wanted(cost))
-            else {
-                continue;
-            };
-            // Several targets have the same expectation; the first one is drawn.
-            if seen.iter().any(|other| other.labels == row.labels) {
-                continue;
-            }
-            seen.push(row);
-            let write = |ns| written(ns, "ns");
-            let mut marks = Vec::from_iter(Mark::of(cost, 0, |ns| ns, write));
-            marks.push(Mark::expected(value, &write(value)));
-            entries.push(Entry {
-                group: primitive.area.name().to_owned(),
-                name: named(&row.labels),
-                marks,
-            });
-        }
+    for (row, value) in expected {
+        let primitive = find(id_of(&row.labels));
+        let cost = costs.iter().find(|cost| is_same(cost, row));
+        let Some((primitive, cost)) = primitive.zip(cost).filter(|_| !seen.contains(&&row.labels))
+        else {
+            continue;
+        };
+        seen.push(&row.labels);
+        let write = |ns| written(ns, "ns");
+        let mut marks = Vec::from_iter(Mark::of(cost, 0, |ns| ns, write));
+        marks.push(Mark::expected(value, &write(value)));
+        entries.push(Entry {
+            group: primitive.area.name().to_owned(),
+            name: named(&row.labels),
+            marks,
+        });
     }
     if entries.is_empty() {
         return None;
@@ -142,89 +138,28 @@ fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
 
 /// Draws latencies by working set and stride as shades; `None` without any.
 fn map(run: &Run, target: &str) -> Option<Markup> {
-    const TILE: f64 = 24.0;
     let rows = run.rows.of(NAME, "latency");
     let own = rows.filter(|row| {
         row.target == target && row.load == "idle" && id_of(&row.labels) == "latency-stride"
     });
-    let tiles: Vec<(u64, u64, f64)> = own
-        .filter_map(|row| {
-            Some((
-                row.labels.number("size")?,
-                row.labels.number("stride")?,
-                estimate(row)?,
-            ))
-        })
-        .filter(|(.., ns)| *ns > 0.0)
-        .collect();
-    let axis = |of: fn(&(u64, u64, f64)) -> u64| {
-        let mut all: Vec<u64> = tiles.iter().map(of).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    let (sizes, strides) = (axis(|tile| tile.0), axis(|tile| tile.1));
-    let low = tiles.iter().map(|tile| tile.2).reduce(f64::min)?;
-    let high = tiles.iter().map(|tile| tile.2).reduce(f64::max)?;
-    let mut plot = Plot::strips(
-        TILE * strides.len() as f64,
-        "Latency of a load by working set and stride",
-    );
-    let ((left, right), (bottom, top)) = (plot.across(), plot.upwards());
-    let width = (right - left) / sizes.len() as f64;
-    let height = (bottom - top) / strides.len() as f64;
-    let place =
-        |all: &[u64], value: u64| all.iter().position(|own| *own == value).unwrap_or(0) as f64;
-    for (size, stride, ns) in &tiles {
-        let (column, row) = (place(&sizes, *size), place(&strides, *stride));
-        let from = (left + column * width, bottom - (row + 1.0) * height);
-        let part = (ns / low).ln() / (high / low).ln().max(f64::MIN_POSITIVE);
-        let told = format!(
-            "{} by {}: {}",
-            N.bytes(*size),
-            N.bytes(*stride),
-            N.ns(*ns, None)
-        );
-        plot.tile(from, (width, height), part, &told);
-    }
-    let middles = |count: usize, from: f64, step: f64| {
-        (from + step / 2.0, from + step * (count as f64 - 0.5))
-    };
-    let across = Scale::linear(
-        (0.0, sizes.len() as f64 - 1.0),
-        middles(sizes.len(), left, width),
-    );
-    let upward = Scale::linear(
-        (0.0, strides.len() as f64 - 1.0),
-        middles(strides.len(), bottom, -height),
-    );
-    let at = |all: &[u64], place: f64| {
-        all.get(place as usize)
-            .map_or_else(String::new, |bytes| N.bytes(*bytes))
-    };
-    let columns = (0..sizes.len()).map(|place| place as f64);
-    plot.axis(Axis::new(
-        Side::Bottom,
-        across,
-        "working set",
-        columns,
-        |place| at(&sizes, place),
-    ));
-    let rows = (0..strides.len()).map(|place| place as f64);
-    plot.axis(Axis::new(Side::Left, upward, "stride", rows, |place| {
-        at(&strides, place)
-    }));
-    let figure = parts::Figure {
+    let tiles = own.filter_map(|row| {
+        let [size, stride] = ["size", "stride"].map(|key| row.labels.number(key));
+        Some(([size?, stride?], estimate(row).filter(|ns| *ns > 0.0)?))
+    });
+    let mut map = HeatMap {
         title: format!("Latency by working set and stride on {target}"),
-        read: format!(
-            "One load after the other, a stride apart. The darkest takes {}, the lightest {}. Below the size of a line, several loads share \
-             one; long strides that stay fast are foreseen by prefetchers.",
-            N.ns(high, None),
-            N.ns(low, None)
-        ),
-        legend: html! {},
-        plot: &plot,
-        table: None,
+        read: String::new(),
+        axes: ["working set", "stride"],
+        tiles: tiles.collect(),
+        label: |bytes| N.bytes(bytes),
+        write: |ns| N.ns(ns, None),
     };
-    Some(figure.render())
+    let (low, high) = map.ends()?;
+    map.read = format!(
+        "One load after the other, a stride apart. The darkest takes {}, the lightest {}. Below the size of a line, several \
+         loads share one; long strides that stay fast are foreseen by prefetchers.",
+        N.ns(high, None),
+        N.ns(low, None)
+    );
+    map.render()
 }

@@ -9,7 +9,6 @@ use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::model::Labels;
 
 use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
-use super::checks;
 use super::measures::id_of;
 
 const COSTS: &[Column] = &[
@@ -85,7 +84,7 @@ pub(super) fn arrange(lines: &mut [Line<'_>]) {
 }
 
 /// Returns the place of a primitive in the catalogue.
-fn place(labels: &Labels) -> Option<usize> {
+pub(super) fn place(labels: &Labels) -> Option<usize> {
     all().position(|primitive| primitive.id == id_of(labels))
 }
 
@@ -139,13 +138,4 @@ pub(super) fn reasoning(run: &Run) -> Option<Markup> {
         table.row([named(&expected.labels), value, expected.why.clone()]);
     }
     (!table.rows.is_empty()).then(|| table.render())
-}
-
-/// Returns the primitives that have no figures, with the reason.
-pub(super) fn absent(run: &Run) -> Table {
-    let mut table = Table::new(["", "why"]).of_prose();
-    for (name, why) in checks::absent(run) {
-        table.row([name, why]);
-    }
-    table
 }

@@ -201,7 +201,7 @@ pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
             all += 1;
             let value = sample
                 .figure(measure.figures[0])
-                .and_then(|carried| carried.value());
+                .and_then(|figure| figure.value());
             if shown.len() < 2 {
                 shown.extend(
                     value.map(|value| {

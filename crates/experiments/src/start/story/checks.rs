@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::group::grouped;
-use tare_figures::notices::{Notice, name_some};
+use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::Figure;
+use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
 
 use super::ladder::{self, N, arrived, interval, not_open_loop, rate, saturated};
@@ -16,47 +17,47 @@ const REASONS: usize = 3;
 
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
+    use Severity::{Note, Warning};
     let all = ladder::all(run);
-    let some = |is: &dyn Fn(&Case<'_>) -> bool| -> Option<Vec<String>> {
-        let each = all
-            .iter()
-            .flat_map(|one| one.cases.iter().map(move |case| (one, case)));
-        let names = each
-            .filter(|(_, case)| is(case))
-            .map(|(one, case)| named(one, case));
-        Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
+    let cases = || {
+        all.iter()
+            .flat_map(|one| one.cases.iter().map(move |case| (one, case)))
     };
-    let cases = || all.iter().flat_map(|one| &one.cases);
-    let why = cases().find_map(not_open_loop).unwrap_or_default();
-    let failures = failures(cases());
+    let some = |is: &dyn Fn(&Case<'_>) -> bool| -> Vec<String> {
+        let found = cases().filter(|(_, case)| is(case));
+        found.map(|(one, case)| named(one, case)).collect()
+    };
+    let late = some(&|case| not_open_loop(case).is_some());
+    let why = cases()
+        .find_map(|(_, case)| not_open_loop(case))
+        .unwrap_or_default();
+    let failing =
+        some(&|case| arrived(case).any(|all| all.failures.iter().any(|one| one.count > 0)));
+    let (failed, reasons) = failures(cases().map(|(_, case)| case));
+    let saturated = some(&|case| saturated(case).is_some());
+    let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
-        some(&|case| not_open_loop(case).is_some()).map(|names| {
-            Notice::warning("not-open-loop", format!(
-                "{} was not driven open-loop ({why}): the actual rate differed from the planned one, so these latencies do not \
-                 characterise the target. Such points are marked, and do not count as sustained rates.",
-                name_some(&names)
-            ))
+        about((Warning, "not-open-loop"), &late, |names| {
+            format!(
+                "{names} was not driven open-loop ({why}): the actual rate differed from the planned one, so these latencies \
+                 do not characterise the target. Such points are marked, and do not count as sustained rates."
+            )
         }),
-        some(&|case| arrived(case).any(|all| all.failures.iter().any(|one| one.count > 0))).map(|names| {
-            let (failed, reasons) = &failures;
-            Notice::warning("instances-failed", format!(
-                "{} instances of {} failed: {reasons}. They are in no latency.",
-                N.count(*failed),
-                name_some(&names)
-            ))
+        about((Warning, "instances-failed"), &failing, |names| {
+            let failed = N.count(failed);
+            format!("{failed} instances of {names} failed: {reasons}. They are in no latency.")
         }),
-        some(&|case| saturated(case).is_some()).map(|names| {
-            Notice::note("saturated", format!(
-                "Saturated, so that latencies grow with the measurement time: {}. Shorter intervals were skipped in the same block.",
-                names.join(", ")
-            ))
+        about((Note, "saturated"), &saturated, |names| {
+            format!(
+                "Saturated, so that latencies grow with the measurement time: {names}. Shorter intervals were skipped in the \
+                 same block."
+            )
         }),
-        some(&|case| case.value("ready", Figure::Max).is_none()).map(|names| {
-            Notice::warning("none-ready", format!(
-                "No instance of {} became ready and ended as it should: there is no latency. If instances take longer than the \
-                 measurement, raise --measure.",
-                name_some(&names)
-            ))
+        about((Warning, "none-ready"), &silent, |names| {
+            format!(
+                "No instance of {names} became ready and ended as it should: there is no latency. If instances take longer \
+                 than the measurement, raise --measure."
+            )
         }),
     ];
     notices.into_iter().flatten().collect()

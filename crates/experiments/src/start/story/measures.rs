@@ -13,160 +13,104 @@ use super::parts;
 /// How late an arrival may be to count as in time, in ns.
 const IN_TIME_NS: u64 = 1_000_000;
 
+const TIMES: &[Figure] = &[
+    Figure::MEDIAN,
+    Figure::P99,
+    Figure::P99_9,
+    Figure::Min,
+    Figure::Max,
+    Figure::Mean,
+];
+const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
+const RATE: &[Figure] = &[Figure::Rate, Figure::Total];
+const ONE: &[Figure] = &[Figure::Value];
+const MEAN: &[Figure] = &[Figure::Mean];
+const LAG: &[Figure] = &[Figure::MEDIAN, Figure::P99, Figure::Max];
+const PARTS: &[Figure] = &[Figure::MEDIAN, Figure::Mean, Figure::P99, Figure::Max];
+const CPU: &[Figure] = &[Figure::Mean, Figure::MEDIAN, Figure::Max];
+const BYTES: &[Figure] = &[Figure::MEDIAN, Figure::Mean, Figure::Max];
+
+const READY: &str = "time from the planned start until an instance is ready";
+const START: &str = "time from the start call until an instance is ready";
+const IN_TIME: &str = "arrivals started within 1 ms of their planned time";
+const UNFINISHED: &str = "instances that had not ended when the cell did";
+const MACHINE: &str = "CPU time of the whole machine for each instance";
+
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
-    TIME,
-    Measure {
-        id: "exit",
-        title: "time from the planned start to the end",
-        from: |data| times(data, |one| span(one.planned_ns, one.exited_ns)),
-        ..TIME
-    },
-    Measure {
-        id: "start",
-        title: "time from the start call until an instance is ready",
-        from: |data| times(data, |one| span(one.started_ns, one.ready_ns)),
-        ..TIME
-    },
-    Measure {
-        id: "lag",
-        title: "how late instances were started",
-        figures: &[Figure::MEDIAN, Figure::P99, Figure::Max],
-        from: |data| {
-            let lags = || counts(counted(data).filter_map(Instance::lag_ns));
-            of_open_loop(data, lags)
-        },
-        ..TIME
-    },
-    Measure {
-        id: "part",
-        title: "part of the time from the start call to the end",
-        figures: &[Figure::MEDIAN, Figure::Mean, Figure::P99, Figure::Max],
-        from: |data| parts::of_cell(data),
-        ..TIME
-    },
-    Measure {
-        id: "rate",
-        title: "instances completed",
-        better: Better::More,
-        figures: &[Figure::Rate, Figure::Total],
-        from: |data| one(rate(data, completed(data))),
-        ..SHARE
-    },
-    Measure {
-        id: "offered",
-        title: "instances planned",
-        better: Better::Neither,
-        figures: &[Figure::Rate, Figure::Total],
-        from: |data| of_open_loop(data, || rate(data, counted(data).count())),
-        ..SHARE
-    },
-    Measure {
-        id: "failed",
-        title: "instances that failed",
-        from: |data| fates(data, Fate::Failed),
-        ..SHARE
-    },
-    Measure {
-        id: "refused",
-        title: "arrivals refused at a limit",
-        from: |data| fates(data, Fate::Refused),
-        ..SHARE
-    },
-    Measure {
-        id: "unfinished",
-        title: "instances that had not ended when the cell did",
-        from: |data| fates(data, Fate::Unfinished),
-        ..SHARE
-    },
-    Measure {
-        id: "in-time",
-        title: "arrivals started within 1 ms of their planned time",
-        better: Better::More,
-        figures: &[Figure::Share],
-        from: |data| of_open_loop(data, || in_time(data)),
-        ..SHARE
-    },
-    Measure {
-        id: "saturated",
-        title: "whether the target no longer kept up",
-        figures: &[Figure::Value],
-        from: |data| of_open_loop(data, || saturated(data)),
-        ..SHARE
-    },
-    Measure {
-        id: "live",
-        title: "most instances alive at once",
-        better: Better::Neither,
-        figures: &[Figure::Value],
-        from: |data| one(most_alive(data)),
-        ..SHARE
-    },
-    CPU,
-    Measure {
-        id: "cpu-part",
-        title: "part of an instance's CPU time",
-        figures: &[Figure::Mean],
-        from: |data| cpu_parts(data),
-        ..CPU
-    },
-    Measure {
-        id: "engine-cpu",
-        title: "CPU time of the engine for each instance",
-        figures: &[Figure::Mean],
-        from: |data| shared_cpu(data, "engine cpu"),
-        ..CPU
-    },
-    Measure {
-        id: "machine-cpu",
-        title: "CPU time of the whole machine for each instance",
-        figures: &[Figure::Mean],
-        from: |data| shared_cpu(data, "machine cpu"),
-        ..CPU
-    },
-    Measure {
-        id: "memory",
-        title: "peak memory of an instance",
-        unit: "bytes",
-        figures: &[Figure::MEDIAN, Figure::Mean, Figure::Max],
-        from: |data| times(data, |one| known(one.peak_bytes)),
-        ..TIME
-    },
+    Measure::time("ready", READY, TIMES, |data| times(data, ready)),
+    Measure::time(
+        "exit",
+        "time from the planned start to the end",
+        TIMES,
+        |data| times(data, |one| span(one.planned_ns, one.exited_ns)),
+    ),
+    Measure::time("start", START, TIMES, |data| {
+        times(data, |one| span(one.started_ns, one.ready_ns))
+    }),
+    Measure::time("lag", "how late instances were started", LAG, |data| {
+        of_open_loop(data, || counts(counted(data).filter_map(Instance::lag_ns)))
+    }),
+    Measure::time(
+        "part",
+        "part of the time from the start call to the end",
+        PARTS,
+        parts::of_cell,
+    ),
+    Measure::count("rate", "instances completed", RATE, |data| {
+        one(rate(data, completed(data)))
+    })
+    .better(Better::More),
+    Measure::count("offered", "instances planned", RATE, |data| {
+        of_open_loop(data, || rate(data, counted(data).count()))
+    })
+    .better(Better::Neither),
+    Measure::count("failed", "instances that failed", SHARE, |data| {
+        fates(data, Fate::Failed)
+    }),
+    Measure::count("refused", "arrivals refused at a limit", SHARE, |data| {
+        fates(data, Fate::Refused)
+    }),
+    Measure::count("unfinished", UNFINISHED, SHARE, |data| {
+        fates(data, Fate::Unfinished)
+    }),
+    Measure::count("in-time", IN_TIME, &[Figure::Share], |data| {
+        of_open_loop(data, || in_time(data))
+    })
+    .better(Better::More),
+    Measure::count(
+        "saturated",
+        "whether the target no longer kept up",
+        ONE,
+        |data| of_open_loop(data, || saturated(data)),
+    ),
+    Measure::count("live", "most instances alive at once", ONE, |data| {
+        one(most_alive(data))
+    })
+    .better(Better::Neither),
+    Measure::time("cpu", "CPU time of an instance", CPU, |data| {
+        times(data, cpu)
+    }),
+    Measure::time(
+        "cpu-part",
+        "part of an instance's CPU time",
+        MEAN,
+        cpu_parts,
+    ),
+    Measure::time(
+        "engine-cpu",
+        "CPU time of the engine for each instance",
+        MEAN,
+        |data| shared_cpu(data, "engine cpu"),
+    ),
+    Measure::time("machine-cpu", MACHINE, MEAN, |data| {
+        shared_cpu(data, "machine cpu")
+    }),
+    Measure::time("memory", "peak memory of an instance", BYTES, |data| {
+        times(data, |one| known(one.peak_bytes))
+    })
+    .unit("bytes"),
 ];
-
-const TIME: Measure = Measure {
-    id: "ready",
-    title: "time from the planned start until an instance is ready",
-    unit: "ns",
-    better: Better::Less,
-    figures: &[
-        Figure::MEDIAN,
-        Figure::P99,
-        Figure::P99_9,
-        Figure::Min,
-        Figure::Max,
-        Figure::Mean,
-    ],
-    from: |data| times(data, ready),
-};
-
-const SHARE: Measure = Measure {
-    id: "",
-    title: "",
-    unit: "",
-    better: Better::Less,
-    figures: &[Figure::Share, Figure::Total],
-    from: |_| Ok(Vec::new()),
-};
-
-const CPU: Measure = Measure {
-    id: "cpu",
-    title: "CPU time of an instance",
-    unit: "ns",
-    better: Better::Less,
-    figures: &[Figure::Mean, Figure::MEDIAN, Figure::Max],
-    from: |data| times(data, cpu),
-};
 
 /// Returns the instances that count.
 pub(super) fn counted<'a>(data: &CellData<'a>) -> impl Iterator<Item = &'a Instance> + use<'a> {
@@ -197,7 +141,7 @@ fn cpu(instance: &Instance) -> Option<u64> {
     known(instance.user_ns.saturating_add(instance.system_ns))
 }
 
-/// Makes the sample of a time of the instances that are done.
+/// Makes the sample of a number of each instance that is done.
 fn times(data: &CellData<'_>, of: fn(&Instance) -> Option<u64>) -> Samples {
     one(counts(done(data).filter_map(of)))
 }

@@ -2,113 +2,90 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::notices::{Notice, name_cells, name_some};
+use tare_figures::notices::{Notice, Severity};
+use tare_pages::kit::checks::{about, about_cells, labels, latency_not_held};
 use tare_trace::blame::Culprit;
 
 use super::words::{N, cases, fact_of};
-use super::{NAME, Woken, late, recording, sums, total};
+use super::{NAME, Woken, costliest, late, recording, sums, total};
 
 /// The share of an interval from which on recording costs much.
 const COSTLY: f64 = 0.02;
 
 /// Finds what bears on the figures of wake-ups.
 pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
+    use Severity::{Note, Warning};
     let cases = cases(run);
-    let labels = |of: &dyn Fn(&Case<'_>) -> bool| -> Vec<String> {
-        let found = cases.iter().filter(|case| of(case));
-        found.map(|case| case.plan.label()).collect()
-    };
-    let mut notices = Vec::new();
-    let is_uncounted = |case: &Case<'_>| total(case, "uncounted") > 0.0;
-    let uncounted = labels(&is_uncounted);
-    if !uncounted.is_empty() {
-        let each = cases.iter().filter(|case| is_uncounted(case));
-        let (counted, woken) = each
-            .map(|case| sums(case, "uncounted"))
-            .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-        notices.push(Notice::warning(
-            "wakeups-uncounted",
-            format!(
-                "There was no room for the latencies of {} of {} wake-ups of {}: they are in no mean and no quantile, only in \
-                 the maximum over all phases and in the number of missed activations. Measure for a shorter time, or in fewer \
-                 phases.",
-                N.count(counted as u64),
-                N.count(woken as u64),
-                name_some(&uncounted)
-            ),
-        ));
-    }
-    let is_costly = |case: &Case<'_>| recording(case).0 > COSTLY;
-    let costly = cases.iter().filter(|case| is_costly(case)).map(recording);
-    if let Some((share, ns)) = costly.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        notices.push(Notice::warning(
-            "recording-cost",
-            format!(
-                "Recording a wake-up takes {} of the interval ({}) on {}: the measured CPU is busier than the measurement \
-                 claims. Choose a longer interval.",
-                N.percent(share),
-                N.ns(ns, None),
-                name_some(&labels(&is_costly))
-            ),
-        ));
-    }
+    let uncounted = cases.iter().map(|case| sums(case, "uncounted"));
+    let (uncounted, woken) = uncounted
+        .filter(|(uncounted, _)| *uncounted > 0.0)
+        .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let (share, ns) = costliest(&cases);
     let throttled = |case: &Case<'_>| story.worst(case).iter().filter(|w| is_throttled(w)).count();
-    let held_up = labels(&|case| throttled(case) > 0);
-    if !held_up.is_empty() {
-        let wakeups: usize = cases.iter().map(throttled).sum();
-        notices.push(Notice::warning(
-            "rt-throttled",
+    let held_up: usize = cases.iter().map(throttled).sum();
+    let is_ordinary = |case: &Case<'_>| fact_of(case, "scheduling policy", 0) == Some("other");
+    let asleep = latency_not_held(run, NAME);
+    let notices = [
+        about(
+            (Warning, "wakeups-uncounted"),
+            &labels(&cases, |case| total(case, "uncounted") > 0.0),
+            |names| {
+                format!(
+                    "There was no room for the latencies of {} of {} wake-ups of {names}: they are in no mean and no quantile, \
+                     only in the maximum over all phases and in the number of missed activations. Measure for a shorter time, \
+                     or in fewer phases.",
+                    N.count(uncounted as u64),
+                    N.count(woken as u64)
+                )
+            },
+        ),
+        about(
+            (Warning, "recording-cost"),
+            &labels(&cases, |case| recording(case).0 > COSTLY),
+            |names| {
+                format!(
+                    "Recording a wake-up takes {} of the interval ({}) on {names}: the measured CPU is busier than the \
+                     measurement claims. Choose a longer interval.",
+                    N.percent(share),
+                    N.ns(ns, None)
+                )
+            },
+        ),
+        about(
+            (Warning, "rt-throttled"),
+            &labels(&cases, |case| throttled(case) > 0),
+            |names| {
+                format!(
+                    "RT throttling, the kernel's limit for all real-time threads together, made {} of the worst wake-ups of \
+                     {names} late: the limit had been used up. Find out by whom, or turn it off: `sysctl -w \
+                     kernel.sched_rt_runtime_us=-1`.",
+                    N.count(held_up as u64)
+                )
+            },
+        ),
+        about(
+            (Note, "ordinary-task"),
+            &labels(&cases, is_ordinary),
+            |names| {
+                format!(
+                    "The threads of {names} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other tasks as \
+                 well as the time that the kernel takes. Use --policy fifo to leave those out."
+                )
+            },
+        ),
+        beyond_the_end(&cases),
+        about_cells((Warning, "woken-from-idle"), &asleep, |cells| {
             format!(
-                "RT throttling, the kernel's limit for all real-time threads together, made {} of the worst wake-ups of {} \
-                 late: somebody had used the limit up. Find out who, or turn it off: `sysctl -w \
-                 kernel.sched_rt_runtime_us=-1`.",
-                N.count(wakeups as u64),
-                name_some(&held_up)
-            ),
-        ));
-    }
-    let ordinary = labels(&|case| fact_of(case, "scheduling policy", 0) == Some("other"));
-    if !ordinary.is_empty() {
-        notices.push(Notice::note(
-            "ordinary-task",
-            format!(
-                "The threads of {} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other tasks as well as \
-                 what the kernel takes. Use --policy fifo to leave those out.",
-                name_some(&ordinary)
-            ),
-        ));
-    }
-    let beyond: f64 = cases.iter().map(beyond_the_end).sum();
-    if beyond > 0.0 {
-        notices.push(Notice::note(
-            "missed-beyond-end",
-            format!(
-                "{} activations that the last wake-ups missed lie behind the end of the measurement. They are among the \
-                 response latencies, since the stall was as long as that.",
-                N.count(beyond as u64)
-            ),
-        ));
-    }
-    let cells = run.cells.iter().filter(|cell| cell.plan.experiment == NAME);
-    let asleep = cells.filter(|cell| {
-        let program = cell.outcome.record().and_then(|record| record.program());
-        program.is_some_and(|program| {
-            !program.preparation.latency_held && program.agent.environment != "unikernel"
-        })
-    });
-    let asleep: Vec<u32> = asleep.map(|cell| cell.plan.id).collect();
-    if !asleep.is_empty() {
-        notices.push(Notice::warning(
-            "woken-from-idle",
-            format!(
-                "/dev/cpu_dma_latency was not held in {}: the measured CPU could enter deep idle states between wake-ups, and \
-                 leaving one lengthens each. Run as root, or give access to that file.",
-                name_cells(&asleep)
-            ),
-        ));
-    }
-    notices.extend(late::find(run));
+                "/dev/cpu_dma_latency was not held in {cells}: the measured CPU could enter deep idle states between wake-ups, \
+                 and leaving one lengthens each. Run as root, or give access to that file."
+            )
+        }),
+    ];
     notices
+        .into_iter()
+        .flatten()
+        .chain(late::find(run))
+        .collect()
 }
 
 fn is_throttled(worst: &super::Worst) -> bool {
@@ -116,8 +93,17 @@ fn is_throttled(worst: &super::Worst) -> bool {
     blame.is_some_and(|blame| matches!(blame.culprit, Culprit::Throttled { .. }))
 }
 
-/// Returns how many activations the last wake-ups missed that were not planned any more.
-fn beyond_the_end(case: &Case<'_>) -> f64 {
-    let derived = total(case, "missed") + total(case, "missed between");
-    (derived - total(case, "skipped")).max(0.0)
+/// Returns the notice about activations after the end that the last wake-ups missed.
+fn beyond_the_end(cases: &[Case<'_>]) -> Option<Notice> {
+    let beyond = cases.iter().map(|case| {
+        let derived = total(case, "missed") + total(case, "missed between");
+        (derived - total(case, "skipped")).max(0.0)
+    });
+    let beyond: f64 = beyond.sum();
+    let text = format!(
+        "{} activations that the last wake-ups missed lie behind the end of the measurement. They are among the response \
+         latencies, since the stall was as long as that.",
+        N.count(beyond as u64)
+    );
+    (beyond > 0.0).then(|| Notice::note("missed-beyond-end", text))
 }

@@ -7,135 +7,96 @@ use tare_stats::{Counts, Response};
 
 use tare_figures::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
 
+const LATENCY: &[Figure] = &[
+    Figure::Max,
+    Figure::MEDIAN,
+    Figure::P99,
+    Figure::P99_9,
+    Figure::P99_99,
+    Figure::Mean,
+    Figure::Sd,
+    Figure::Min,
+];
+const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
+const TOTAL: &[Figure] = &[Figure::Total];
+const ONE: &[Figure] = &[Figure::Value];
+
+const BETWEEN: &str = "wake-ups before the load of their phase began";
+const SKIPPED: &str = "activations that the threads skipped until the end";
+const UNCOUNTED: &str = "wake-ups that there was no room to count";
+const RECORDING: &str = "time that recording a wake-up takes, of the interval";
+
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
-    LATENCY,
-    Measure {
-        id: "response",
-        title: "response latency, including missed activations",
-        from: |data| {
-            each(latencies(data)?, |threads| {
-                Ok(Some(Sample::Response(threads)))
-            })
-        },
-        ..LATENCY
-    },
-    Measure {
-        id: "missed",
-        title: "missed activations",
-        better: Better::Less,
-        figures: SHARE,
-        from: |data| {
-            each(latencies(data)?, |threads| {
-                let (missed, all) = missed(&threads)?;
-                Ok((all > 0).then(|| Sample::ratio(missed, all)))
-            })
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "average maximum",
-        title: "maximum, averaged over the phases",
-        figures: &[Figure::Value],
-        from: average_maximum,
-        ..LATENCY
-    },
-    WOKEN,
-    Measure {
-        id: "absent",
-        title: "phases without a wake-up",
-        from: |data| {
-            each(phases(data, false)?, |threads| {
-                Ok(number(u64::from(woken(&threads) == 0)))
-            })
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "between",
-        title: "wake-ups before the load of their phase began",
-        from: |data| {
-            each(phases(data, true)?, |threads| {
-                Ok(Some(Sample::Number(woken(&threads) as f64)))
-            })
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "missed between",
-        title: "activations that these wake-ups missed",
-        from: |data| {
-            each(phases(data, true)?, |threads| {
-                Ok(Some(Sample::Number(missed(&threads)?.0 as f64)))
-            })
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "skipped",
-        title: "activations that the threads skipped until the end",
-        figures: SHARE,
-        from: |data| {
-            let missed = all_missed(data);
-            Ok(one(Sample::Ratio(missed, missed + all_woken(data))))
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "uncounted",
-        title: "wake-ups that there was no room to count",
-        figures: SHARE,
-        from: |data| {
-            let uncounted: u64 = data.record.sets.iter().map(|head| head.uncounted).sum();
-            Ok(one(Sample::Ratio(uncounted as f64, all_woken(data))))
-        },
-        ..WOKEN
-    },
-    Measure {
-        id: "recording",
-        title: "time that recording a wake-up takes, of the interval",
-        unit: "ns",
-        figures: SHARE,
-        from: recording,
-        ..WOKEN
-    },
-    INTERRUPTS,
-];
-
-const LATENCY: Measure = Measure {
-    id: "latency",
-    title: "wake-up latency",
-    unit: "ns",
-    better: Better::Less,
-    figures: &[
-        Figure::Max,
-        Figure::MEDIAN,
-        Figure::P99,
-        Figure::P99_9,
-        Figure::P99_99,
-        Figure::Mean,
-        Figure::Sd,
-        Figure::Min,
-    ],
-    from: |data| {
+    Measure::time("latency", "wake-up latency", LATENCY, |data| {
         each(latencies(data)?, |threads| {
             let counts = Counts::merge_all(threads.iter().map(|(counts, _)| counts));
             let counts = counts.map_err(|error| error.to_string())?;
             Ok(Some(Sample::Counts(counts, Some(1.0))))
         })
-    },
-};
-
-const WOKEN: Measure = Measure {
-    id: "wake-ups",
-    title: "wake-ups",
-    unit: "",
-    better: Better::Neither,
-    figures: &[Figure::Total],
-    from: |data| each(latencies(data)?, |threads| Ok(number(woken(&threads)))),
-};
-
-const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
+    }),
+    Measure::time(
+        "response",
+        "response latency, including missed activations",
+        LATENCY,
+        |data| {
+            each(latencies(data)?, |threads| {
+                Ok(Some(Sample::Response(threads)))
+            })
+        },
+    ),
+    Measure::count("missed", "missed activations", SHARE, |data| {
+        each(latencies(data)?, |threads| {
+            let (missed, all) = missed(&threads)?;
+            Ok((all > 0).then(|| Sample::ratio(missed, all)))
+        })
+    }),
+    Measure::time(
+        "average maximum",
+        "maximum, averaged over the phases",
+        ONE,
+        average_maximum,
+    ),
+    Measure::count("wake-ups", "wake-ups", TOTAL, |data| {
+        each(latencies(data)?, |threads| Ok(number(woken(&threads))))
+    })
+    .better(Better::Neither),
+    Measure::count("absent", "phases without a wake-up", TOTAL, |data| {
+        each(phases(data, false)?, |threads| {
+            Ok(number(u64::from(woken(&threads) == 0)))
+        })
+    })
+    .better(Better::Neither),
+    Measure::count("between", BETWEEN, TOTAL, |data| {
+        each(phases(data, true)?, |threads| {
+            Ok(Some(Sample::Number(woken(&threads) as f64)))
+        })
+    })
+    .better(Better::Neither),
+    Measure::count(
+        "missed between",
+        "activations that these wake-ups missed",
+        TOTAL,
+        |data| {
+            each(phases(data, true)?, |threads| {
+                Ok(Some(Sample::Number(missed(&threads)?.0 as f64)))
+            })
+        },
+    )
+    .better(Better::Neither),
+    Measure::count("skipped", SKIPPED, SHARE, |data| {
+        let missed = all_missed(data);
+        one(Sample::Ratio(missed, missed + all_woken(data)))
+    })
+    .better(Better::Neither),
+    Measure::count("uncounted", UNCOUNTED, SHARE, |data| {
+        let uncounted: u64 = data.record.sets.iter().map(|head| head.uncounted).sum();
+        one(Sample::Ratio(uncounted as f64, all_woken(data)))
+    })
+    .better(Better::Neither),
+    Measure::time("recording", RECORDING, SHARE, recording).better(Better::Neither),
+    INTERRUPTS,
+];
 
 /// Latencies of threads with their intervals.
 pub(super) type Threads = Vec<(Counts, u64)>;
@@ -157,8 +118,8 @@ fn number(number: u64) -> Option<Sample> {
     (number > 0).then_some(Sample::Number(number as f64))
 }
 
-fn one(sample: Sample) -> Vec<(Labels, Sample)> {
-    vec![(Labels::default(), sample)]
+fn one(sample: Sample) -> Samples {
+    Ok(vec![(Labels::default(), sample)])
 }
 
 fn woken(threads: &Threads) -> u64 {
@@ -227,7 +188,7 @@ fn average_maximum(data: &CellData<'_>) -> Samples {
     let maxima: Option<Vec<f64>> = phases(data, false)?.into_iter().map(longest).collect();
     let several = maxima.filter(|maxima| maxima.len() > 1);
     let average = several.map(|maxima| maxima.iter().sum::<f64>() / maxima.len() as f64);
-    Ok(average.map_or_else(Vec::new, |ns| one(Sample::Number(ns))))
+    average.map_or(Ok(Vec::new()), |ns| one(Sample::Number(ns)))
 }
 
 /// Returns the number of all wake-ups, counted or not.
@@ -254,5 +215,7 @@ fn recording(data: &CellData<'_>) -> Samples {
             slowest = Some((value.value, interval));
         }
     }
-    Ok(slowest.map_or_else(Vec::new, |(ns, interval)| one(Sample::Ratio(ns, interval))))
+    slowest.map_or(Ok(Vec::new()), |(ns, interval)| {
+        one(Sample::Ratio(ns, interval))
+    })
 }

@@ -149,10 +149,7 @@ impl Story for Woken {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
-        let most = cases
-            .iter()
-            .map(recording)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let (share, ns) = costliest(&cases);
         let content = html! {
             (pictures::distributions(self, run, detail))
             (worst::page(&plain))
@@ -164,11 +161,9 @@ impl Story for Woken {
                 }
                 (worst::page(&traced))
             }
-            @if let Some((share, ns)) = most {
-                p.note {
-                    "Recording a wake-up takes " (N.ns(ns, None)) " at most, " (N.percent(share)) " of the interval, after the \
-                     clock was read: nothing of it is in a latency."
-                }
+            p.note {
+                "Recording a wake-up takes " (N.ns(ns, None)) " at most, " (N.percent(share)) " of the interval, after the clock \
+                 was read: nothing of it is in a latency."
             }
         };
         vec![Section::new("wakeups", "Wake-up latency", content)]
@@ -290,4 +285,10 @@ fn recording(case: &Case<'_>) -> (f64, f64) {
             .map_or(0.0, |over| over.highest)
     };
     (of(Figure::Share), of(Figure::Total))
+}
+
+/// Returns the same of the case where it costs most.
+fn costliest(cases: &[Case<'_>]) -> (f64, f64) {
+    let all = cases.iter().map(recording);
+    all.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }

@@ -10,7 +10,6 @@ use tare_figures::rows::Row;
 use tare_pages::html::overview::overview;
 use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
-use tare_pages::svg::{Axis, Plot, Scale, Side};
 
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series, under};
@@ -142,22 +141,6 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
     html! {
         @for picture in pictures { (picture) }
         @if is_empty { p { "There was no gap at all, so there is nothing to draw." } }
-    }
-}
-
-/// About how many marks an upright axis has.
-const MARKS: usize = 9;
-
-/// Adds the vertical axes of a plot of durations, with at most about so many marks: cycles left, time right. Both are the
-/// same scale with marks at round figures of different units.
-fn upright(plot: &mut Plot, scale: Scale, hz: Option<f64>, marks: usize) {
-    let ticks = scale.ticks(marks);
-    plot.axis(Axis::new(Side::Left, scale, "cycles", ticks, |v| N.tick(v)));
-    if let Some(hz) = hz {
-        let unit = hz / 1e9;
-        let ticks = scale.ticks_in(unit, marks);
-        let label = |cycles| N.ns_tick(cycles / unit);
-        plot.axis(Axis::new(Side::Right, scale, "time", ticks, label));
     }
 }
 

@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use tare_figures::rows::{Figure as Of, Row};
 use tare_pages::html::parts::N;
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point, Scaling};
+use tare_pages::kit::over_time::MARKS;
 
 use super::super::super::workload;
 use super::super::panels::Panel;
-use super::MARKS;
 
 /// A picture of figures by size.
 struct Sweep<'s> {

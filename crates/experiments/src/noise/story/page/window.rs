@@ -4,10 +4,10 @@ use maud::Markup;
 use tare_figures::interval::Time;
 use tare_figures::words;
 use tare_pages::html::parts::{Figure, N, legend_of};
+use tare_pages::kit::over_time::{MARKS, upright};
 use tare_pages::svg::{Axis, COLOURS, Plot, Scale, Side, colour, scatter};
 
 use super::super::panels::{Member, Panel};
-use super::{MARKS, upright};
 
 /// How far apart targets with the same durations are drawn, in pixels.
 const APART: f64 = 3.4;

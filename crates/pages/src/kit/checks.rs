@@ -1,0 +1,48 @@
+//! Checks that several experiments make of their cells, and the notices that come of them.
+
+use tare_results::model::{Cell, Record};
+
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::notices::{Notice, Severity, name_cells, name_some};
+
+/// Returns the notice about some cases or primitives by name; `None` without any. `text` gets the first of them and how many
+/// more there are.
+pub fn about(
+    (severity, id): (Severity, &'static str),
+    names: &[String],
+    text: impl FnOnce(&str) -> String,
+) -> Option<Notice> {
+    let text = (!names.is_empty()).then(|| text(&name_some(names)))?;
+    Some(Notice { id, severity, text })
+}
+
+/// Returns the notice about some cells by number; `None` without any.
+pub fn about_cells(
+    (severity, id): (Severity, &'static str),
+    cells: &[u32],
+    text: impl FnOnce(&str) -> String,
+) -> Option<Notice> {
+    let text = (!cells.is_empty()).then(|| text(&name_cells(cells)))?;
+    Some(Notice { id, severity, text })
+}
+
+/// Returns the labels of the cases of which something holds.
+pub fn labels(cases: &[Case<'_>], holds: impl Fn(&Case<'_>) -> bool) -> Vec<String> {
+    let found = cases.iter().filter(|case| holds(case));
+    found.map(|case| case.plan.label()).collect()
+}
+
+/// Returns the cells of an experiment in which /dev/cpu_dma_latency was not held, so that idle states were allowed. The
+/// unikernel has none.
+pub fn latency_not_held(run: &Run, experiment: &str) -> Vec<u32> {
+    let is_asleep = |cell: &&Cell| {
+        let program = cell.outcome.record().and_then(Record::program);
+        program.is_some_and(|program| {
+            !program.preparation.latency_held && program.agent.environment != "unikernel"
+        })
+    };
+    let cells = run.cells.iter();
+    let own = cells.filter(|cell| cell.plan.experiment == experiment);
+    own.filter(is_asleep).map(|cell| cell.plan.id).collect()
+}
