@@ -48,7 +48,7 @@ pub struct Claim {
     /// What that experiment measures.
     pub measures: &'static str,
     /// Answers it from a run; `None` as long as tare lacks the experiment.
-    pub tell: Option<fn(&Run) -> Finding>,
+    pub tell: Option<fn(&Run) -> Answered>,
 }
 
 /// The answer to a claim.
@@ -254,7 +254,7 @@ impl Published {
             claim: claim.text.to_owned(),
             finding: claim
                 .tell
-                .map_or_else(|| claim.not_measured(), |tell| tell(run)),
+                .map_or_else(|| claim.not_measured(), |tell| tell(run).into()),
         });
         let comparisons = (self.compare)(run, &self.parsed());
         self.with(
@@ -303,18 +303,6 @@ impl Answer {
     }
 }
 
-/// Answers a claim, with the figures that the answer follows from.
-#[must_use]
-pub fn reproduced(why: impl Into<String>) -> Finding {
-    answered(Answer::Reproduced, why.into().into())
-}
-
-/// Answers a claim, with the figures that the answer follows from.
-#[must_use]
-pub fn not_reproduced(why: impl Into<String>) -> Finding {
-    answered(Answer::NotReproduced, why.into().into())
-}
-
 impl From<Answered> for Finding {
     fn from(answered: Answered) -> Self {
         answered.unwrap_or_else(cannot)
@@ -327,10 +315,11 @@ impl From<Answered> for Finding {
 ///
 /// None: the result is that of a claim, which others may leave open.
 pub fn answer(holds: bool, why: impl Into<String>) -> Answered {
-    Ok(match holds {
-        true => reproduced(why),
-        false => not_reproduced(why),
-    })
+    let answer = match holds {
+        true => Answer::Reproduced,
+        false => Answer::NotReproduced,
+    };
+    Ok(answered(answer, why.into().into()))
 }
 
 /// Answers that a claim is inconclusive here, and why.

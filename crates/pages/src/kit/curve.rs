@@ -36,9 +36,12 @@ pub struct Curve<'c> {
     pub named: Option<&'c str>,
     /// The heading of the names of the points in the table of all figures, if there is one.
     pub table: Option<&'c str>,
-    /// An axis at the right: its title, the unit in which it counts, and how it is written.
-    pub right: Option<(&'c str, f64, fn(f64) -> String)>,
+    /// An axis at the right, if there is one.
+    pub right: Option<Right<'c>>,
 }
+
+/// An axis at the right: its title, the unit in which it counts, and how it is written.
+pub type Right<'c> = (&'c str, f64, fn(f64) -> String);
 
 /// One of the two dimensions of a picture.
 pub struct Dimension<'c> {

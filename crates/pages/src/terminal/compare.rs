@@ -48,7 +48,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     if !comparison.differences.is_empty() {
         page.heading("What differs besides the figures");
         let [base, new] = &comparison.names;
-        let mut rows = Table::new(&["what", base, new]);
+        let mut rows = Table::new(["what", base, new]);
         for difference in &comparison.differences {
             rows.row([&difference.what, &difference.base, &difference.new].map(String::clone));
         }
@@ -62,7 +62,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         let [_, head @ ..] = head(comparison);
         for same in shown.chunk_by(|a, b| place(a) == place(b)) {
             page.paragraph(&place(same[0]), Style::new().dimmed(), "");
-            let mut rows = Table::new(&head);
+            let mut rows = Table::new(head);
             for row in same {
                 rows.row(cells(row));
             }

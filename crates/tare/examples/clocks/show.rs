@@ -2,9 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{
-    Claim, Finding, Published, cannot, not_reproduced, nothing_to_compare, reproduced,
-};
+use tare_figures::claims::{Answered, Claim, Published, answer, nothing_to_compare};
 use tare_figures::rows::{Better, Figure, Measure, written};
 use tare_pages::html::Section;
 use tare_pages::html::parts::{Figure as Picture, N, legend_of};
@@ -107,7 +105,7 @@ const STUDY: Published = Published {
     compare: nothing_to_compare,
 };
 
-fn monotonic_costs_more(run: &Run) -> Finding {
+fn monotonic_costs_more(run: &Run) -> Answered {
     let cases = Case::all(run, NAME);
     let median = |clock| {
         let mut own = cases
@@ -116,15 +114,12 @@ fn monotonic_costs_more(run: &Run) -> Finding {
         own.find_map(|case| Some(case.over("read", Figure::MEDIAN, &[])?.estimate))
     };
     let (Some(tsc), Some(monotonic)) = (median("tsc"), median("monotonic")) else {
-        return cannot("the run has not both clocks");
+        return Err("the run has not both clocks".into());
     };
     let why = format!(
         "tsc {}, monotonic {}",
         written(tsc, "ns"),
         written(monotonic, "ns")
     );
-    match monotonic > tsc {
-        true => reproduced(why),
-        false => not_reproduced(why),
-    }
+    answer(monotonic > tsc, why)
 }

@@ -83,9 +83,12 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     notices
 }
 
+/// The targets by what was done, of each workload and size.
+type Sizes<'a> = BTreeMap<(&'a str, u64), BTreeMap<[u64; 2], BTreeSet<&'a str>>>;
+
 /// Compares the work of all cells of the same workload and size.
 fn work_differs(cases: &[Case<'_>]) -> Vec<Notice> {
-    let mut sizes: BTreeMap<(&str, u64), BTreeMap<[u64; 2], BTreeSet<&str>>> = BTreeMap::new();
+    let mut sizes: Sizes<'_> = BTreeMap::new();
     for case in cases {
         let plan = case.plan;
         let Some(size) = plan.labels.number("size") else {

@@ -10,8 +10,7 @@ use std::fmt;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::claims::{
-    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
-    not_reproduced, reproduced,
+    Answered, Claim, Comparison, Drawn, Inconclusive, Published, PublishedTable, answer,
 };
 use tare_figures::format::Numbers;
 use tare_figures::mark::Mark;
@@ -41,35 +40,36 @@ pub(super) const STUDY: Published = Published {
     question: "How much does the duration of very short work vary, and how often and how long is it \
                delayed, under Linux, a unikernel, and a unikernel without interrupts?",
     claims: &[
-        claim("Delays above 2,000 cycles occur only under Linux.", |run| {
-            told(only_linux(run))
-        }),
+        claim(
+            "Delays above 2,000 cycles occur only under Linux.",
+            only_linux,
+        ),
         claim(
             "The unikernel's delays, with interrupts, are short: all below 2,000 cycles.",
-            |run| told(short(run)),
+            short,
         ),
         claim(
             "The unikernel's delays, with interrupts, are regular.",
-            |run| told(regular(run)),
+            regular,
         ),
         claim(
             "Without interrupts there are practically none: at most a handful above 150 cycles in a \
              million (taken as 10).",
-            |run| told(practically_none(run)),
+            practically_none,
         ),
         claim(
             "Cycles grow linearly with the number of divisions (taken as R² ≥ 0.99 of the median durations).",
-            |run| told(linear(run)),
+            linear,
         ),
         claim(
             "Under Linux, delays above 2,000 cycles cost about the same share of time for CPU work and \
              for memory work (taken as within a factor of 2).",
-            |run| told(ratio(run, 0.5, 2.0)),
+            |run| ratio(run, 0.5, 2.0),
         ),
         claim(
             "Under Linux, delays above 2,000 cycles cost about three times the share for memory work \
              (taken as 2 to 4 times; the study says this, too).",
-            |run| told(ratio(run, 2.0, 4.0)),
+            |run| ratio(run, 2.0, 4.0),
         ),
     ],
     tables: &[(
@@ -81,18 +81,13 @@ pub(super) const STUDY: Published = Published {
     compare,
 };
 
-const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
+const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
     Claim {
         text,
         experiment: "noise",
         measures: "noise",
         tell: Some(tell),
     }
-}
-
-/// Answers that a claim can't be told where a run says why.
-fn told(finding: Result<Finding, Inconclusive>) -> Finding {
-    finding.unwrap_or_else(cannot)
 }
 
 /// The systems by their names in the study's table.
@@ -153,14 +148,15 @@ impl Delays {
     }
 
     /// Answers a claim that there are none, although there are.
-    fn delayed(&self, figures: String) -> Finding {
-        if self.is_guest {
-            return cannot(format!(
+    fn delayed(&self, figures: String) -> Answered {
+        match self.is_guest {
+            true => Err(format!(
                 "{figures}; it ran as a guest, where a delay may be that of the machine's own Linux, while the study's ran on \
                  the bare machine"
-            ));
+            )
+            .into()),
+            false => answer(false, figures),
         }
-        not_reproduced(figures)
     }
 }
 
@@ -220,29 +216,29 @@ fn by_emulator(system: &str) -> Inconclusive {
     ))
 }
 
-fn only_linux(run: &Run) -> Result<Finding, Inconclusive> {
+fn only_linux(run: &Run) -> Answered {
     let linux = delays(run, &[LINUX], LONG)?;
     let unikernel = delays(run, &[UNIKERNEL, WITHOUT], LONG)?;
     let figures = format!("under Linux {linux}, under the unikernel {unikernel}");
-    Ok(match (linux.count > 0.0, unikernel.count > 0.0) {
-        (false, false) => not_reproduced(format!("there were none anywhere: {figures}")),
-        (true, false) => reproduced(figures),
+    match (linux.count > 0.0, unikernel.count > 0.0) {
+        (false, false) => answer(false, format!("there were none anywhere: {figures}")),
+        (true, false) => answer(true, figures),
         (_, true) => unikernel.delayed(figures),
-    })
+    }
 }
 
-fn short(run: &Run) -> Result<Finding, Inconclusive> {
+fn short(run: &Run) -> Answered {
     let all = delays(run, &[UNIKERNEL], ALL)?;
     let long = delays(run, &[UNIKERNEL], LONG)?;
     let figures = format!("above 150 cycles {all}, above 2,000 cycles {long}");
-    Ok(match (all.count > 0.0, long.count > 0.0) {
-        (false, _) => not_reproduced(format!("there were no delays at all: {figures}")),
-        (true, false) => reproduced(figures),
+    match (all.count > 0.0, long.count > 0.0) {
+        (false, _) => answer(false, format!("there were no delays at all: {figures}")),
+        (true, false) => answer(true, figures),
         (true, true) => long.delayed(figures),
-    })
+    }
 }
 
-fn regular(run: &Run) -> Result<Finding, Inconclusive> {
+fn regular(run: &Run) -> Answered {
     let mut spins = on(run, &[UNIKERNEL]);
     spins.retain(|case| case.plan.work.id == "gap");
     let spin = spins.iter().find(|case| !case.is_emulated());
@@ -253,28 +249,34 @@ fn regular(run: &Run) -> Result<Finding, Inconclusive> {
         }
         false => by_emulator(UNIKERNEL),
     })?;
-    Ok(match Clock::of(spin) {
-        Some(clock) => reproduced(format!(
-            "{} of the gaps come every {} ({} of {} runs show it)",
-            N.percent(clock.share),
-            clock.every,
-            clock.runs,
-            spin.cells.len()
-        )),
-        None => not_reproduced("no period that chance could not explain is in the gaps"),
-    })
+    match Clock::of(spin) {
+        Some(clock) => answer(
+            true,
+            format!(
+                "{} of the gaps come every {} ({} of {} runs show it)",
+                N.percent(clock.share),
+                clock.every,
+                clock.runs,
+                spin.cells.len()
+            ),
+        ),
+        None => answer(
+            false,
+            "no period that chance could not explain is in the gaps",
+        ),
+    }
 }
 
-fn practically_none(run: &Run) -> Result<Finding, Inconclusive> {
+fn practically_none(run: &Run) -> Answered {
     let seen = delays(run, &[WITHOUT], ALL)?;
     let figures = seen.to_string();
-    Ok(match seen.per_million() <= HANDFUL {
-        true => reproduced(figures),
+    match seen.per_million() <= HANDFUL {
+        true => answer(true, figures),
         false => seen.delayed(figures),
-    })
+    }
 }
 
-fn linear(run: &Run) -> Result<Finding, Inconclusive> {
+fn linear(run: &Run) -> Answered {
     let mut primes = on(run, &[LINUX, UNIKERNEL, WITHOUT]);
     primes.retain(|case| case.plan.work.id == "prime");
     let mut targets: Vec<&TargetSpec> = primes.iter().map(|case| &case.plan.target).collect();
@@ -304,13 +306,13 @@ fn linear(run: &Run) -> Result<Finding, Inconclusive> {
         (true, _) if why.is_empty() => Err("the run has no prime".into()),
         (true, _) if primes.iter().any(Case::is_emulated) => Err(Inconclusive::emulated(why)),
         (true, _) => Err(why.into()),
-        (false, false) => Ok(reproduced(why)),
-        (false, true) => Ok(not_reproduced(why)),
+        (false, false) => answer(true, why),
+        (false, true) => answer(false, why),
     }
 }
 
 /// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
-fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, Inconclusive> {
+fn ratio(run: &Run, low: f64, high: f64) -> Answered {
     let linux = on(run, &[LINUX]);
     let of = |workload: &str, size| linux.iter().find(|case| is(case, workload, size));
     let both = of("prime", 22).zip(of("copy", 100));
@@ -338,8 +340,8 @@ fn ratio(run: &Run, low: f64, high: f64) -> Result<Finding, Inconclusive> {
     let (from, to) = (N.short(least), N.short(most));
     let figures = format!("{figures}: {from} to {to} times (by the ends of the intervals at 95 %)");
     match (least >= low && most <= high, most < low || least > high) {
-        (true, _) => Ok(reproduced(figures)),
-        (_, true) => Ok(not_reproduced(figures)),
+        (true, _) => answer(true, figures),
+        (_, true) => answer(false, figures),
         _ => Err(format!("{figures}: the range holds both answers").into()),
     }
 }

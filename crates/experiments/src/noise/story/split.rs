@@ -370,7 +370,7 @@ impl Attribution {
             } else {
                 ""
             };
-            table.heading(&format!(
+            table.heading(format!(
                 "{target} against {reference}, {workload} ({blocks}){bound}"
             ));
             table

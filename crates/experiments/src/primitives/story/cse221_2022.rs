@@ -2,8 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::claims::{
-    Claim, Comparison, Drawn, Finding, Inconclusive, Published, PublishedTable, cannot,
-    not_reproduced, reproduced,
+    Answered, Claim, Comparison, Drawn, Inconclusive, Published, PublishedTable, answer,
 };
 use tare_figures::mark::Mark;
 use tare_figures::rows::{Figure, Row, written};
@@ -123,43 +122,30 @@ fn in_cycles(run: &Run, row: &Row, ns: f64) -> String {
     )
 }
 
-fn told(finding: Result<Finding, Inconclusive>) -> Finding {
-    finding.unwrap_or_else(cannot)
-}
-
-fn answer(holds: bool, why: String) -> Finding {
-    match holds {
-        true => reproduced(why),
-        false => not_reproduced(why),
-    }
-}
-
 /// Asks what calls cost, and whether arguments cost anything.
-fn calls(run: &Run) -> Finding {
-    told((|| {
-        let all = (0..8).map(|arguments| {
-            let (_, of) = &ROWS[2 + arguments];
-            measured(run, of)
-        });
-        let all: Vec<(&Row, f64)> = all.collect::<Result<_, _>>()?;
-        let (row, first) = all[0];
-        let hz = run_hz(run, row)?;
-        let last = all[7].1;
-        let cycles = |ns: f64| ns * hz / 1e9;
-        let costs = all.iter().map(|(_, ns)| cycles(*ns));
-        let (low, high) = costs.fold((f64::INFINITY, 0.0_f64), |(low, high), own| {
-            (low.min(own), high.max(own))
-        });
-        let why = format!(
-            "{} to {} cycles of the core's clock; {} without arguments, {} with seven",
-            N.short(low),
-            N.short(high),
-            N.short(cycles(first)),
-            N.short(cycles(last))
-        );
-        let holds = low >= 22.0 && high <= 31.0 && last <= first * NO_TREND;
-        Ok(answer(holds, why))
-    })())
+fn calls(run: &Run) -> Answered {
+    let all = (0..8).map(|arguments| {
+        let (_, of) = &ROWS[2 + arguments];
+        measured(run, of)
+    });
+    let all: Vec<(&Row, f64)> = all.collect::<Result<_, _>>()?;
+    let (row, first) = all[0];
+    let hz = run_hz(run, row)?;
+    let last = all[7].1;
+    let cycles = |ns: f64| ns * hz / 1e9;
+    let costs = all.iter().map(|(_, ns)| cycles(*ns));
+    let (low, high) = costs.fold((f64::INFINITY, 0.0_f64), |(low, high), own| {
+        (low.min(own), high.max(own))
+    });
+    let why = format!(
+        "{} to {} cycles of the core's clock; {} without arguments, {} with seven",
+        N.short(low),
+        N.short(high),
+        N.short(cycles(first)),
+        N.short(cycles(last))
+    );
+    let holds = low >= 22.0 && high <= 31.0 && last <= first * NO_TREND;
+    answer(holds, why)
 }
 
 /// Returns the frequency of the clock in whose cycles costs are told: the core's.
@@ -171,45 +157,41 @@ fn run_hz(run: &Run, row: &Row) -> Result<f64, Inconclusive> {
 }
 
 /// Asks whether one costs far less than another.
-fn less(run: &Run, one: &Of, other: &Of) -> Finding {
-    told((|| {
-        let ((_, one), (_, other)) = (measured(run, one)?, measured(run, other)?);
-        let why = format!(
-            "{} against {}: {} times",
-            N.ns(one, None),
-            N.ns(other, None),
-            N.short(other / one)
-        );
-        Ok(answer(other / one >= FAR, why))
-    })())
+fn less(run: &Run, one: &Of, other: &Of) -> Answered {
+    let ((_, one), (_, other)) = (measured(run, one)?, measured(run, other)?);
+    let why = format!(
+        "{} against {}: {} times",
+        N.ns(one, None),
+        N.ns(other, None),
+        N.short(other / one)
+    );
+    answer(other / one >= FAR, why)
 }
 
 /// Asks whether the curve shows as many levels as there are caches, and memory, and the size of a line.
-fn hierarchy(run: &Run) -> Finding {
-    told((|| {
-        let claimed = machine::claimed(run);
-        if claimed.iter().all(|[name, ..]| name != "memory") {
-            return Err("the latency curve was not measured on a machine".into());
-        }
-        let caches: Vec<&[String; 3]> = claimed
-            .iter()
-            .filter(|[name, ..]| name.starts_with('L'))
-            .collect();
-        let untold = caches
-            .iter()
-            .filter(|[.., effective]| effective == machine::UNSEEN)
-            .count();
-        let line = claimed.iter().find(|[name, ..]| name == "cache line");
-        let each: Vec<String> = claimed
-            .iter()
-            .filter(|[name, ..]| name.starts_with('L') || name == "cache line")
-            .map(|[name, _, effective]| format!("{name} {effective}"))
-            .collect();
-        Ok(answer(
-            !caches.is_empty() && untold == 0 && line.is_some(),
-            each.join("; "),
-        ))
-    })())
+fn hierarchy(run: &Run) -> Answered {
+    let claimed = machine::claimed(run);
+    if claimed.iter().all(|[name, ..]| name != "memory") {
+        return Err("the latency curve was not measured on a machine".into());
+    }
+    let caches: Vec<&[String; 3]> = claimed
+        .iter()
+        .filter(|[name, ..]| name.starts_with('L'))
+        .collect();
+    let untold = caches
+        .iter()
+        .filter(|[.., effective]| effective == machine::UNSEEN)
+        .count();
+    let line = claimed.iter().find(|[name, ..]| name == "cache line");
+    let each: Vec<String> = claimed
+        .iter()
+        .filter(|[name, ..]| name.starts_with('L') || name == "cache line")
+        .map(|[name, _, effective]| format!("{name} {effective}"))
+        .collect();
+    answer(
+        !caches.is_empty() && untold == 0 && line.is_some(),
+        each.join("; "),
+    )
 }
 
 /// Returns a published figure: the mean of its trials, where the study printed those only.

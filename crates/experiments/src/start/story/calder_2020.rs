@@ -8,7 +8,7 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{Answered, Claim, Finding, Inconclusive, Published, answer};
+use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words;
 use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
@@ -23,25 +23,25 @@ pub(super) const STUDY: Published = Published {
     claims: &[
         claim(
             "Without contention a process starts in some ms, a unikernel in about 0.25 s, a container in just under 1 s, Linux in about 4 s with KVM and 16 s without.",
-            |run| order(run).into(),
+            order,
         ),
         claim(
             "The unikernel's latency does not rise under load down to the smallest interval.",
-            |run| unikernel_does_not_rise(run).into(),
+            unikernel_does_not_rise,
         ),
         claim(
             "Docker's latency rises sharply between intervals of 0.5 and 0.25 s, and its throughput falls to almost zero between 1/8 and 1/16 s.",
-            |run| docker_collapses(run).into(),
+            docker_collapses,
         ),
         claim("Linux with KVM holds until an interval of 1/8 s.", |run| {
-            ends_within(run, KVM, (7.9, 8.1), 16.0).into()
+            ends_within(run, KVM, (7.9, 8.1), 16.0)
         }),
         claim("Linux without KVM hangs at an interval of 0.5 s.", |run| {
-            ends_within(run, TCG, (0.9, 1.9), 2.0).into()
+            ends_within(run, TCG, (0.9, 1.9), 2.0)
         }),
         claim(
             "The unikernel without KVM carries a load 64 times heavier than Linux with KVM.",
-            |run| unikernel_carries_more(run).into(),
+            unikernel_carries_more,
         ),
     ],
     tables: &[(
@@ -54,7 +54,7 @@ pub(super) const STUDY: Published = Published {
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 
-const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
+const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
     Claim {
         text,
         experiment: "start",
@@ -83,14 +83,14 @@ const ALMOST_ZERO: f64 = 0.2;
 /// The ratio of loads that the last claim is about.
 const HEAVIER: f64 = 64.0;
 
-/// Returns the kind of the study that a ladder is of, if it is of one.
-pub(super) fn kind(ladder: &Series<'_>) -> Option<&'static str> {
-    let plan = ladder.plan();
+/// Returns the kind of the study that a case is of, if it is of one.
+pub(super) fn kind(case: &Case<'_>) -> Option<&'static str> {
+    let plan = case.plan;
     if plan.beside_engine || plan.load != "idle" {
         return None;
     }
     match plan.target.capabilities().study_kind {
-        Some(LINUX) if ladder.is_emulated() => Some(TCG),
+        Some(LINUX) if case.is_emulated() => Some(TCG),
         Some(LINUX) => Some(KVM),
         kind => kind,
     }
@@ -104,7 +104,7 @@ pub(super) fn latency(case: &Case<'_>) -> &'static str {
 /// Returns the ladders of a kind.
 fn of_kind<'a>(run: &'a Run, wanted: &str) -> Vec<Series<'a>> {
     let mut all = ladder::all(run);
-    all.retain(|ladder| kind(ladder) == Some(wanted));
+    all.retain(|ladder| kind(ladder.first()) == Some(wanted));
     all
 }
 

@@ -3,9 +3,8 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::Figure;
-use tare_pages::kit::series::Series;
-use tare_results::csv::table;
-use tare_results::model::{Arrived, Cell};
+use tare_pages::kit::study_csv::{Field, OfCell, study_csv};
+use tare_results::model::Arrived;
 
 use super::ladder::{self, interval_ns};
 use super::{calder_2020, work};
@@ -13,60 +12,69 @@ use super::{calder_2020, work};
 /// The name of the file.
 pub(super) const FILE: &str = "start.csv";
 
-/// The first line.
-const HEADER: &str = "interval_s,kind,latency_s,throughput_per_s,target,load,work,beside_engine,emulated,run,ready_mean_s,ready_p50_s,\
-ready_p99_s,ready_max_s,exit_mean_s,lag_p99_s,lag_max_s,planned,failed,refused,unfinished,most_alive,cpu_mean_s,memory_p50_bytes,saturated,\
-open_loop";
-
-/// Returns the file; `None` if no starts were measured. A figure that there is not is an empty field.
-pub(super) fn file(run: &Run) -> Option<String> {
-    let mut rows = Vec::new();
-    for ladder in ladder::all(run) {
-        for case in &ladder.cases {
-            rows.extend(case.cells.iter().map(|cell| row(&ladder, case, cell)));
-        }
-    }
-    (!rows.is_empty()).then(|| table(HEADER, rows))
+/// Returns the columns.
+const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
+    [
+        ("interval_s", |of| {
+            Some((interval_ns(of.case)? as f64 / 1e9).to_string())
+        }),
+        ("kind", |of| Some(kind(of.case).to_owned())),
+        ("latency_s", |of| {
+            seconds(of, calder_2020::latency(of.case), Figure::Mean)
+        }),
+        ("throughput_per_s", |of| number(of, "rate", Figure::Rate)),
+        ("target", |of| Some(of.plan().target.text.clone())),
+        ("load", |of| Some(of.plan().load.clone())),
+        ("work", |of| Some(work(of.plan()).to_owned())),
+        ("beside_engine", |of| {
+            Some(of.plan().beside_engine.to_string())
+        }),
+        ("emulated", |of| Some(of.case.is_emulated().to_string())),
+        ("run", |of| Some(of.plan().block.to_string())),
+        ("ready_mean_s", |of| seconds(of, "ready", Figure::Mean)),
+        ("ready_p50_s", |of| seconds(of, "ready", Figure::MEDIAN)),
+        ("ready_p99_s", |of| seconds(of, "ready", Figure::P99)),
+        ("ready_max_s", |of| seconds(of, "ready", Figure::Max)),
+        ("exit_mean_s", |of| seconds(of, "exit", Figure::Mean)),
+        ("lag_p99_s", |of| seconds(of, "lag", Figure::P99)),
+        ("lag_max_s", |of| seconds(of, "lag", Figure::Max)),
+        ("planned", |of| number(of, "offered", Figure::Total)),
+        ("failed", |of| number(of, "failed", Figure::Total)),
+        ("refused", |of| number(of, "refused", Figure::Total)),
+        ("unfinished", |of| number(of, "unfinished", Figure::Total)),
+        ("most_alive", |of| number(of, "live", Figure::Value)),
+        ("cpu_mean_s", |of| seconds(of, "cpu", Figure::Mean)),
+        ("memory_p50_bytes", |of| {
+            number(of, "memory", Figure::MEDIAN)
+        }),
+        ("saturated", |of| {
+            Some(arrived(of)?.saturated.is_some().to_string())
+        }),
+        ("open_loop", |of| {
+            Some(arrived(of)?.not_open_loop.is_none().to_string())
+        }),
+    ]
 }
 
-fn row(ladder: &Series<'_>, case: &Case<'_>, cell: &Cell) -> Vec<String> {
-    let plan = case.plan;
-    let value = |measure: &str, figure| case.row(measure, figure, &[])?.of_cell(cell.plan.id);
-    let written = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let seconds = |measure: &str, figure| written(value(measure, figure).map(|ns| ns / 1e9));
-    let number = |measure: &str, figure| written(value(measure, figure));
-    let arrived = cell
-        .outcome
-        .record()
-        .and_then(|record| record.arrived.as_ref());
-    let is = |of: fn(&Arrived) -> bool| arrived.map_or_else(String::new, |all| of(all).to_string());
-    let kind = calder_2020::kind(ladder).unwrap_or(&plan.target.kind);
-    vec![
-        written(interval_ns(case).map(|ns| ns as f64 / 1e9)),
-        kind.to_owned(),
-        seconds(calder_2020::latency(case), Figure::Mean),
-        number("rate", Figure::Rate),
-        plan.target.text.clone(),
-        plan.load.clone(),
-        work(plan).to_owned(),
-        plan.beside_engine.to_string(),
-        case.is_emulated().to_string(),
-        cell.plan.block.to_string(),
-        seconds("ready", Figure::Mean),
-        seconds("ready", Figure::MEDIAN),
-        seconds("ready", Figure::P99),
-        seconds("ready", Figure::Max),
-        seconds("exit", Figure::Mean),
-        seconds("lag", Figure::P99),
-        seconds("lag", Figure::Max),
-        number("offered", Figure::Total),
-        number("failed", Figure::Total),
-        number("refused", Figure::Total),
-        number("unfinished", Figure::Total),
-        number("live", Figure::Value),
-        seconds("cpu", Figure::Mean),
-        number("memory", Figure::MEDIAN),
-        is(|all| all.saturated.is_some()),
-        is(|all| all.not_open_loop.is_none()),
-    ]
+/// Returns the file; `None` if no starts were measured.
+pub(super) fn file(run: &Run) -> Option<String> {
+    let ladders = ladder::all(run).into_iter();
+    let cases: Vec<Case<'_>> = ladders.flat_map(|ladder| ladder.cases).collect();
+    study_csv(&fields(), OfCell::all(&cases))
+}
+
+fn kind<'a>(case: &Case<'a>) -> &'a str {
+    calder_2020::kind(case).unwrap_or(&case.plan.target.kind)
+}
+
+fn number(of: &OfCell<'_>, measure: &str, figure: Figure) -> Option<String> {
+    Some(of.value(measure, figure, &[])?.to_string())
+}
+
+fn seconds(of: &OfCell<'_>, measure: &str, figure: Figure) -> Option<String> {
+    Some((of.value(measure, figure, &[])? / 1e9).to_string())
+}
+
+fn arrived<'a>(of: &OfCell<'a>) -> Option<&'a Arrived> {
+    of.cell.outcome.record()?.arrived.as_ref()
 }

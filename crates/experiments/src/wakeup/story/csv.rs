@@ -1,10 +1,8 @@
 //! `wakeup-phases.csv`: one row for each target, phase and run, with the columns of landolfi-2018 and ours.
 
 use tare_figures::Run;
-use tare_figures::cases::Case;
 use tare_figures::rows::Figure;
-use tare_results::csv::table;
-use tare_results::model::Cell;
+use tare_pages::kit::study_csv::{Field, OfCell, study_csv};
 
 use super::late;
 use super::words::{Phase, cases};
@@ -12,67 +10,70 @@ use super::words::{Phase, cases};
 /// The name of the file.
 pub(super) const FILE: &str = "wakeup-phases.csv";
 
-/// The first line.
-const HEADER: &str = "target,load,traced,emulated,run,phase,phase_load,max_us,mean_us,sd_us,min_us,p50_us,\
-p99_us,p99_9_us,p99_99_us,response_mean_us,response_sd_us,response_p50_us,response_p99_us,response_p99_9_us,\
-response_p99_99_us,woken,missed,between_woken,between_missed,absent";
+/// A phase of a cell.
+struct Line<'a>(OfCell<'a>, Phase<'a>);
 
-const SERVICE: [Figure; 8] = [
-    Figure::Max,
-    Figure::Mean,
-    Figure::Sd,
-    Figure::Min,
-    Figure::MEDIAN,
-    Figure::P99,
-    Figure::P99_9,
-    Figure::P99_99,
-];
-const RESPONSE: [Figure; 6] = [
-    Figure::Mean,
-    Figure::Sd,
-    Figure::MEDIAN,
-    Figure::P99,
-    Figure::P99_9,
-    Figure::P99_99,
-];
-const COUNTED: [&str; 4] = ["wake-ups", "missed", "between", "missed between"];
-
-/// Returns the file; `None` if no wake-ups were measured.
-///
-/// A figure that there is not, such as a quantile of too few latencies, is an empty field.
-pub(super) fn file(run: &Run) -> Option<String> {
-    let cases = cases(run);
-    let rows: Vec<Vec<String>> = cases
-        .iter()
-        .flat_map(|case| case.cells.iter().map(move |cell| (case, *cell)))
-        .flat_map(|(case, cell)| Phase::all(case.plan).map(move |phase| row(case, cell, phase)))
-        .collect();
-    (!rows.is_empty()).then(|| table(HEADER, rows))
+/// Returns the columns.
+const fn fields<'a>() -> [Field<Line<'a>>; 26] {
+    [
+        ("target", |of| Some(of.0.plan().target.text.clone())),
+        ("load", |of| Some(of.0.plan().load.clone())),
+        ("traced", |of| Some(of.0.plan().is_traced().to_string())),
+        ("emulated", |of| Some(of.0.case.is_emulated().to_string())),
+        ("run", |of| Some(of.0.plan().block.to_string())),
+        ("phase", |of| Some(of.1.number.to_string())),
+        ("phase_load", |of| Some(of.1.load.to_owned())),
+        ("max_us", |of| of.us("latency", Figure::Max)),
+        ("mean_us", |of| of.us("latency", Figure::Mean)),
+        ("sd_us", |of| of.us("latency", Figure::Sd)),
+        ("min_us", |of| of.us("latency", Figure::Min)),
+        ("p50_us", |of| of.us("latency", Figure::MEDIAN)),
+        ("p99_us", |of| of.us("latency", Figure::P99)),
+        ("p99_9_us", |of| of.us("latency", Figure::P99_9)),
+        ("p99_99_us", |of| of.us("latency", Figure::P99_99)),
+        ("response_mean_us", |of| of.us("response", Figure::Mean)),
+        ("response_sd_us", |of| of.us("response", Figure::Sd)),
+        ("response_p50_us", |of| of.us("response", Figure::MEDIAN)),
+        ("response_p99_us", |of| of.us("response", Figure::P99)),
+        ("response_p99_9_us", |of| of.us("response", Figure::P99_9)),
+        ("response_p99_99_us", |of| of.us("response", Figure::P99_99)),
+        ("woken", |of| of.total("wake-ups")),
+        ("missed", |of| of.total("missed")),
+        ("between_woken", |of| of.total("between")),
+        ("between_missed", |of| of.total("missed between")),
+        ("absent", Line::absent),
+    ]
 }
 
-fn row(case: &Case<'_>, cell: &Cell, phase: Phase<'_>) -> Vec<String> {
-    let plan = case.plan;
-    let value = |measure: &str, figure| phase.value(case, cell, measure, figure);
-    let us = |measure: &str, figure| {
-        let ns = value(measure, figure);
-        ns.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e3))
-    };
-    let mut fields = vec![
-        plan.target.text.clone(),
-        plan.load.clone(),
-        plan.is_traced().to_string(),
-        case.is_emulated().to_string(),
-        cell.plan.block.to_string(),
-        phase.number.to_string(),
-        phase.load.to_owned(),
-    ];
-    fields.extend(SERVICE.map(|figure| us("latency", figure)));
-    fields.extend(RESPONSE.map(|figure| us("response", figure)));
-    let counted = COUNTED.map(|measure| value(measure, Figure::Total).unwrap_or(0.0));
-    fields.extend(counted.map(|count| count.to_string()));
-    fields.push(match value("absent", Figure::Total) {
-        Some(_) => late::absent(plan, cell.load.as_ref(), phase.number),
-        None => String::new(),
-    });
-    fields
+/// Returns the file; `None` if no wake-ups were measured.
+pub(super) fn file(run: &Run) -> Option<String> {
+    let cases = cases(run);
+    let lines = OfCell::all(&cases)
+        .flat_map(|of| Phase::all(of.case.plan).map(move |phase| Line(of, phase)));
+    study_csv(&fields(), lines)
+}
+
+impl Line<'_> {
+    fn value(&self, measure: &str, figure: Figure) -> Option<f64> {
+        self.1.value(self.0.case, self.0.cell, measure, figure)
+    }
+
+    fn us(&self, measure: &str, figure: Figure) -> Option<String> {
+        Some(format!("{:.3}", self.value(measure, figure)? / 1e3))
+    }
+
+    fn total(&self, measure: &str) -> Option<String> {
+        Some(
+            self.value(measure, Figure::Total)
+                .unwrap_or(0.0)
+                .to_string(),
+        )
+    }
+
+    /// Returns why the phase has no wake-ups, if it has none.
+    fn absent(&self) -> Option<String> {
+        self.value("absent", Figure::Total)?;
+        let (cell, plan) = (self.0.cell, self.0.case.plan);
+        Some(late::absent(plan, cell.load.as_ref(), self.1.number))
+    }
 }

@@ -12,7 +12,7 @@ use tare_results::target::Clock;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{Answered, Claim, Finding, Inconclusive, Published, answer};
+use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words::{self, microseconds};
 use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
@@ -26,18 +26,19 @@ pub(super) const STUDY: Published = Published {
     claims: &[
         claim(
             "The load DU is the worst for every kernel that is not real-time.",
-            |run| greatest(run, "DU", "longest", Figure::Max).into(),
+            |run| greatest(run, "DU", "longest", Figure::Max),
         ),
         claim(
             "PING has the highest mean under kernels that are not real-time.",
-            |run| greatest(run, "PING", "mean", Figure::Mean).into(),
+            |run| greatest(run, "PING", "mean", Figure::Mean),
         ),
-        claim("Only the real-time kernel bounds the maximum.", |run| {
-            only_real_time_bounds(run).into()
-        }),
+        claim(
+            "Only the real-time kernel bounds the maximum.",
+            only_real_time_bounds,
+        ),
         claim(
             "Full preemption beats voluntary preemption and none.",
-            |run| full_beats_others(run).into(),
+            full_beats_others,
         ),
     ],
     tables: &[(
@@ -49,7 +50,7 @@ pub(super) const STUDY: Published = Published {
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 
-const fn claim(text: &'static str, tell: fn(&Run) -> Finding) -> Claim {
+const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
     Claim {
         text,
         experiment: "wakeup",
