@@ -1,32 +1,27 @@
-//! Sentences that list figures with what they are of.
+//! Sentences that list figures with what they are of, and say how sure these are.
 
-use crate::plain::{MANY, sure};
-use tare_figures::rows::Row;
+use tare_figures::format::Numbers;
+use tare_figures::rows::{Row, written};
+use tare_figures::words;
+use tare_stats::Level;
 
-/// Lists figures, each with its text: all of a few; of many the least and the greatest, and their number. Nothing if there
-/// is none.
+/// The number of targets up to which a sentence names each.
+pub const MANY: usize = 4;
+
+/// Lists figures, each with its text: all of a few; of many the least and the greatest, and their number.
 #[must_use]
 pub fn few_or_ends(figures: &[(f64, String)]) -> String {
-    match ends(figures) {
-        Some((least, greatest)) if figures.len() > MANY => {
-            format!("{least} to {greatest}, {} in all", figures.len())
+    let mut sorted: Vec<&(f64, String)> = figures.iter().collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match sorted.as_slice() {
+        [least, .., greatest] if sorted.len() > MANY => {
+            format!("{} to {}, {} in all", least.1, greatest.1, sorted.len())
         }
         _ => {
-            let all: Vec<&str> = figures.iter().map(|(_, text)| text.as_str()).collect();
-            all.join(", ")
+            let all = figures.iter().map(|(_, text)| text.clone());
+            words::list(&all.collect::<Vec<_>>())
         }
     }
-}
-
-/// Returns the texts of the least and the greatest figure; `None` if there is none.
-#[must_use]
-pub fn ends(figures: &[(f64, String)]) -> Option<(&str, &str)> {
-    let by_figure = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
-    let (least, greatest) = (
-        figures.iter().min_by(by_figure)?,
-        figures.iter().max_by(by_figure)?,
-    );
-    Some((&least.1, &greatest.1))
 }
 
 /// Joins the texts of the first of many, if there is any: `begin` first, `between` them, and `end` last.
@@ -49,4 +44,33 @@ pub fn certainty<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Ve
     let mut sentences: Vec<String> = figures.map(|(what, row)| sure(&what, row)).collect();
     sentences.dedup();
     sentences
+}
+
+/// Says how sure a figure is: `Mean time lost: 1.5–2.2 % (95 % CI, 5 runs).`
+#[must_use]
+pub fn sure(what: &str, row: &Row) -> String {
+    let over = match &row.over {
+        Ok(over) => over,
+        Err(refused) => return format!("{what}: {refused}."),
+    };
+    let range = |low: f64, high: f64| match row.unit {
+        "1" => words::percent_range(Numbers::PLAIN, low, high),
+        unit => format!("{} to {}", written(low, unit), written(high, unit)),
+    };
+    let one = written(over.lowest, row.unit);
+    let text = match (&over.interval, over.runs) {
+        (Ok(interval), _) => {
+            let range = range(interval.low, interval.high);
+            let runs = Numbers::PLAIN.count(over.runs);
+            format!("{range} (95 % CI, {runs} runs)")
+        }
+        (Err(_), 1) => format!("{one} in a single run; measure several (--runs)"),
+        (Err(_), runs) if over.lowest == over.highest => format!("{one} in each of {runs} runs"),
+        (Err(_), runs) => {
+            let needed = row.figure.kind().runs_needed(Level::P95);
+            let range = range(over.lowest, over.highest);
+            format!("{range} in {runs} runs; an interval needs {needed} (--runs)")
+        }
+    };
+    format!("{what}: {text}.")
 }

@@ -51,6 +51,12 @@ impl<'a> Series<'a> {
         &self.cases[0]
     }
 
+    /// Returns whether an emulator executed one of its cases.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        self.cases.iter().any(Case::is_emulated)
+    }
+
     /// Returns the plan of its first case.
     #[must_use]
     pub fn plan(&self) -> &'a CellPlan {
@@ -78,41 +84,11 @@ impl<'a> Series<'a> {
     }
 }
 
-/// What was executed by a machine or by an emulator.
-pub trait Executed {
-    /// Returns whether an emulator executed it.
-    fn is_emulated(&self) -> bool;
-}
-
-impl Executed for Case<'_> {
-    fn is_emulated(&self) -> bool {
-        Case::is_emulated(self)
-    }
-}
-
-impl Executed for Series<'_> {
-    fn is_emulated(&self) -> bool {
-        self.cases.iter().any(Case::is_emulated)
-    }
-}
-
-impl Executed for Row {
-    fn is_emulated(&self) -> bool {
-        self.emulated
-    }
-}
-
-impl<T: Executed> Executed for &T {
-    fn is_emulated(&self) -> bool {
-        T::is_emulated(self)
-    }
-}
-
 /// Divides what sentences are about: first what a machine executed, then what an emulator did. If an emulator executed
 /// everything, all comes first.
 #[must_use]
-pub fn native_first<T: Executed>(all: Vec<T>) -> (Vec<T>, Vec<T>) {
-    let (native, emulated): (Vec<T>, Vec<T>) = all.into_iter().partition(|one| !one.is_emulated());
+pub fn native_first<T>(all: Vec<T>, is_emulated: impl Fn(&T) -> bool) -> (Vec<T>, Vec<T>) {
+    let (native, emulated): (Vec<T>, Vec<T>) = all.into_iter().partition(|one| !is_emulated(one));
     match native.is_empty() {
         true => (emulated, native),
         false => (native, emulated),

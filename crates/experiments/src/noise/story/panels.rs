@@ -6,7 +6,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_measured::noise::workloads;
-use tare_pages::plain::MANY;
+use tare_pages::kit::sentence::MANY;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;

@@ -2,7 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::rows::Figure;
-use tare_pages::plain::MANY;
+use tare_pages::kit::sentence::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::target::Group;
 

@@ -4,7 +4,7 @@ use tare_figures::Run;
 use tare_figures::rows::{CellData, Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::plain::sure;
+use tare_pages::kit::sentence::sure;
 use tare_results::target::Kernel;
 
 use super::measures::{MEASURES, id_of};

@@ -12,7 +12,7 @@ use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
 use tare_figures::rows::Figure;
 use tare_figures::words;
 use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
-use tare_pages::kit::series::{Executed, Series};
+use tare_pages::kit::series::Series;
 
 use super::ladder::{self, N, Sustained, interval, interval_ns, open, saturated, time};
 

@@ -35,6 +35,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         some(&|case| arrived(case).any(|all| all.failures.iter().any(|one| one.count > 0)));
     let (failed, reasons) = failures(cases().map(|(_, case)| case));
     let saturated = some(&|case| saturated(case).is_some());
+    let saturated = Vec::from_iter(saturated.first().map(|_| saturated.join(", ")));
     let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
         about((Warning, "not-open-loop"), &late, |names| {

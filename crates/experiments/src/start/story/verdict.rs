@@ -4,9 +4,8 @@ use tare_figures::Run;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{certainty, few_or_ends, joined};
+use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, joined};
 use tare_pages::kit::series::{Series, native_first};
-use tare_pages::plain::MANY;
 
 use super::super::BESIDE;
 use super::ladder::{self, N, sustained, time};
@@ -16,7 +15,7 @@ use super::parts;
 pub(super) fn of(run: &Run) -> Option<Verdict> {
     let all = ladder::all(run);
     all.first()?;
-    let (told, emulated) = native_first(all.iter().collect());
+    let (told, emulated) = native_first(all.iter().collect(), |one| one.is_emulated());
     let figure = figure(&told);
     let rows = told.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;

@@ -171,15 +171,20 @@ fn phases(plan: &CellPlan) -> Vec<(f64, String)> {
     phases.collect()
 }
 
+/// Makes the table of the longest latency of each strip.
 fn table_of(strips: &[Strip<'_>]) -> Table {
     let mut table = Table::new(["target and run", "longest", "after about", "wake-ups"]);
-    for (strip, track) in strips
-        .iter()
-        .flat_map(|strip| strip.tracks.iter().map(move |track| (strip, track)))
-    {
-        let columns = track.bands.last().map_or(&[][..], |(_, columns)| columns);
-        let woken: u64 = columns.iter().map(|column| column.n).sum();
-        if let Some(mark) = track.longest() {
+    for strip in strips {
+        let bands = strip.tracks.iter().filter_map(|track| track.bands.last());
+        let woken: u64 = bands
+            .flat_map(|(_, columns)| columns)
+            .map(|column| column.n)
+            .sum();
+        let longest = strip
+            .tracks
+            .iter()
+            .filter_map(|track| Some((track, track.longest()?)));
+        if let Some((track, mark)) = longest.max_by_key(|(_, mark)| mark.value) {
             let at = (mark.column as f64 + 0.5) / COLUMNS as f64 * track.length as f64;
             let after = N.with_unit(&N.fixed(at / 1e9, 2), "s");
             table.row([

@@ -7,11 +7,10 @@ use tare_results::target::Clock;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::rows::Figure;
+use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::few_or_ends;
+use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
-use tare_pages::plain::{MANY, sure};
 
 use super::words::{N, Phase, cases, is_telling, name, time, undisturbed};
 use super::{Woken, sums};
@@ -25,18 +24,18 @@ type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
-    let measured = once(native_first(undisturbed(all.clone())).0);
+    let measured = once(native_first(undisturbed(all.clone()), Case::is_emulated).0);
     let worst = worst_of_targets(&measured);
     worst.first()?;
     let details = [
-        blame(story, &native_first(all).0),
+        blame(story, &native_first(all, Case::is_emulated).0),
         cyclictest(&measured),
         Some(missed(&measured, &worst)),
     ];
     Some(Verdict {
         headline: headline(&worst),
         details: details.into_iter().flatten().collect(),
-        certainty: certainty(&worst),
+        certainty: certainty(longest(&worst)),
         ..Verdict::default()
     })
 }
@@ -164,15 +163,14 @@ fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
     ))
 }
 
-/// Returns how sure the longest waits are.
-fn certainty(worst: &[Worst<'_>]) -> Vec<String> {
-    let each = worst.iter().take(MANY).filter_map(|(case, phase, _)| {
+/// Returns the rows of the longest waits, each with its name.
+fn longest<'a>(worst: &'a [Worst<'a>]) -> impl Iterator<Item = (String, &'a Row)> {
+    worst.iter().filter_map(|(case, phase, _)| {
         let row = phase.row(case, "response", Figure::Max)?;
         let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
         // An emulator that counts instructions gives the same again.
         let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
-        let (under, on) = (phase.under(), name(case));
-        is_worth_it.then(|| sure(&format!("Longest of a run on {on}{under}"), row))
-    });
-    each.collect()
+        let what = format!("Longest of a run on {}{}", name(case), phase.under());
+        is_worth_it.then_some((what, row))
+    })
 }

@@ -5,7 +5,7 @@ use tare_figures::interval::Time;
 use tare_figures::words;
 use tare_pages::html::parts::N;
 use tare_pages::kit::over_time::{OverTime, Strip};
-use tare_pages::plain::MANY;
+use tare_pages::kit::sentence::MANY;
 use tare_results::model::Labels;
 
 use super::super::panels::Panel;

@@ -4,7 +4,7 @@
 //! never ranked.
 
 use tare_figures::words;
-use tare_pages::plain::MANY;
+use tare_pages::kit::sentence::MANY;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;

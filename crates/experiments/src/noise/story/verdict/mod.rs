@@ -15,7 +15,7 @@ use tare_figures::interval::Time;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::plain::{MANY, sure};
+use tare_pages::kit::sentence::{MANY, sure};
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
