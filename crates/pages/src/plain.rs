@@ -5,6 +5,7 @@ use maud::Markup;
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
 use crate::kit::sentence::{certainty, few_or_ends};
+use crate::kit::series::native_first;
 use crate::tables::{Column, Tabled};
 use crate::view::Story;
 use tare_figures::Run;
@@ -39,26 +40,12 @@ impl Plain {
 
     /// Returns the rows of the figure that stands for the experiment: the first of its first measure.
     fn main<'a>(&self, run: &'a Run) -> Vec<&'a Row> {
-        let first = self
-            .measures
-            .first()
-            .and_then(|measure| Some((measure, measure.figures.first()?)));
-        let rows = run.rows.0.iter().filter(|row| {
-            row.experiment == self.experiment
-                && first.is_some_and(|(measure, figure)| {
-                    row.measure == measure && row.figure == *figure
-                })
-        });
+        let Some(measure) = self.measures.first() else {
+            return Vec::new();
+        };
+        let rows = run.rows.of(self.experiment, measure.id);
+        let rows = rows.filter(|row| Some(&row.figure) == measure.figures.first());
         rows.collect()
-    }
-
-    /// Returns those among them that a sentence tells: of emulated targets only if there are no others.
-    fn told<'a>(&self, run: &'a Run) -> Vec<&'a Row> {
-        let mut rows = self.main(run);
-        if rows.iter().any(|row| !row.emulated) {
-            rows.retain(|row| !row.emulated);
-        }
-        rows
     }
 }
 
@@ -86,7 +73,7 @@ impl Story for Plain {
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        let rows = self.told(run);
+        let (rows, _) = native_first(self.main(run), |row| row.emulated);
         let each = rows.iter().filter_map(|row| {
             let value = row.estimate()?;
             Some((

@@ -24,7 +24,7 @@ pub struct OverTime<'a> {
     pub title: String,
     /// How to read it.
     pub read: String,
-    /// What is known where the list of events was full.
+    /// The note for runs whose list of events was full.
     pub when_full: &'static str,
     /// The title of the axis at the left; empty for what lengths are in.
     pub upward: &'static str,
@@ -52,7 +52,7 @@ pub struct OverTime<'a> {
 pub struct Strip<'a> {
     /// What stands above it.
     pub name: String,
-    /// What is added where it has nothing to draw: it takes no more room than its name then.
+    /// The end of its name if it has nothing to draw; then it takes no more room than its name.
     pub nothing: &'static str,
     /// Its target.
     pub target: String,
@@ -421,7 +421,7 @@ impl Slots {
         }
     }
 
-    /// Marks the longest of a strip and writes its length beside it.
+    /// Marks the longest of a strip and writes its length next to it.
     fn longest(&self, plot: &mut Plot, strip: &Strip<'_>, scale: Scale) {
         let longest = strip
             .tracks
@@ -482,7 +482,7 @@ fn moment(track: &Track, after: u64) -> String {
     )
 }
 
-/// Adds the upright axes of a plot of durations, with at most about so many marks: cycles left, time right. Both are the
+/// Adds the upright axes of a plot of durations, with about `marks` marks at most: cycles left, time right. Both are the
 /// same scale with marks at round figures of different units.
 pub fn upright(plot: &mut Plot, scale: Scale, hz: Option<f64>, marks: usize) {
     let ticks = scale.ticks(marks);

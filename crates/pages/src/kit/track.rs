@@ -15,7 +15,7 @@ use tare_figures::interval::Time;
 const LEAST_COLUMNS: usize = 4;
 /// The number of longest events that keep their place and time exactly.
 const PEAKS: usize = 20;
-/// The number of events of one run beyond which durations are told apart less finely.
+/// The number of events of one run beyond which durations are distinguished less finely.
 const MARKS: usize = 30_000;
 
 /// One run over time. Times and values are in ticks of its own clock.
@@ -118,7 +118,7 @@ impl Track {
         }
     }
 
-    /// Returns so many of its ticks as a time.
+    /// Converts ticks to a time.
     #[must_use]
     pub fn time(&self, ticks: u64) -> Time {
         Time::new(ticks as f64, self.hz)
@@ -180,10 +180,10 @@ fn peaks(set: &SetSamples, after: impl Fn(&Event) -> u64) -> Vec<Peak> {
     longest.into_iter().map(peak).collect()
 }
 
-/// Brings events to columns and drops what can't be told apart, coarser until few enough are left.
+/// Brings events to columns and drops indistinguishable ones, coarser until few enough are left.
 fn marks(set: &SetSamples, column: impl Fn(&Event) -> usize) -> Vec<Mark> {
     // 1/2,048 of a duration is less than a pixel on any axis that starts near 0 or is logarithmic; 1/32 is about a pixel
-    // on an axis of twenty factors of two, where alone so many are possible.
+    // on an axis of twenty factors of two; only there are so many possible.
     const FINEST: u32 = 11;
     const COARSEST: u32 = 5;
     let mark = |event: &Event| Mark {

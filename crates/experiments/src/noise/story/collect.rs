@@ -1,14 +1,12 @@
 //! What rows can't hold of a run's noise: what its pictures are drawn from.
 
 use tare_figures::rows::{CellData, counts};
+use tare_pages::kit::series::PerCase;
 use tare_pages::kit::track::{Track, leading};
-use tare_results::model::{CellPlan, Labels, Plan};
+use tare_results::model::{Labels, Plan};
 use tare_stats::{Counts, StatsError};
 
 use super::measures::Spin;
-
-/// The pictures of the cases of a run, each with the plan of its first cell.
-pub(super) type Cases = Vec<(CellPlan, Pictures)>;
 
 /// What the pictures of one case are drawn from.
 #[derive(Clone, Debug, Default)]
@@ -25,18 +23,13 @@ pub(super) struct Pictures {
 
 impl Pictures {
     /// Adds a cell to those of its case.
-    pub fn take(cases: &mut Cases, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+    pub fn take(cases: &mut PerCase<Self>, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
         let spin = Spin::of(data)?;
         let measure = if spin.is_some() { "gap" } else { "duration" };
         let set = data.sets(measure).next();
         let set = set.ok_or("its record has no samples of noise")?;
-        let known = cases.iter().position(|(of, _)| of.repeats(plan));
-        let at = known.unwrap_or_else(|| {
-            cases.push((plan.clone(), Self::default()));
-            cases.len() - 1
-        });
-        let pictures = &mut cases[at].1;
+        let pictures = cases.entry(plan);
         let message = |error: StatsError| error.to_string();
         let own = counts(set.1)?;
         pictures.counts = pictures.counts.merge(&own).map_err(message)?;

@@ -21,6 +21,7 @@ use tare_figures::rows::{self, CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
+use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, View};
 use tare_results::model::Plan;
@@ -61,10 +62,10 @@ impl View for Noise {
     }
 }
 
-/// What a run shows of noise besides rows.
+/// Everything that a run shows of noise besides rows.
 #[derive(Debug, Default)]
 struct Shown {
-    pictures: collect::Cases,
+    pictures: PerCase<Pictures>,
     files: csv::Files,
     split: split::Attribution,
 }

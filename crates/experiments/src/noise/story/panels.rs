@@ -7,6 +7,7 @@ use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::MANY;
+use tare_pages::kit::series::PerCase;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
@@ -95,11 +96,10 @@ pub(super) fn step(case: &Case<'_>) -> u64 {
 
 impl<'a> Panel<'a> {
     /// Groups the cases of a run by workload, load and size.
-    pub fn all(run: &'a Run, pictures: &'a [(CellPlan, Pictures)]) -> Vec<Self> {
+    pub fn all(run: &'a Run, pictures: &'a PerCase<Pictures>) -> Vec<Self> {
         let mut panels: Vec<Self> = Vec::new();
         for case in Case::all(run, NAME) {
-            let Some((_, pictures)) = pictures.iter().find(|(plan, _)| plan.repeats(case.plan))
-            else {
+            let Some(pictures) = pictures.of(case.plan) else {
                 continue;
             };
             let plan = case.plan;

@@ -107,7 +107,7 @@ fn line(name: impl Into<String>, claimed: Option<String>, effective: String) -> 
     ]
 }
 
-/// Returns what the machine claims beside what was found.
+/// Returns the claims of the machine, each with its effective value.
 pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
     let mut lines = Vec::from_iter(clock(run));
     let (Some(target), Some(machine)) = (target(run), run.machine.as_ref()) else {

@@ -55,8 +55,8 @@ impl Pictures {
     }
 }
 
-/// Reduces a run to columns, all threads together. What is counted apart, since the load of its phase had not begun, is in
-/// no figure.
+/// Reduces a run to columns, all threads together. Wake-ups before the load of their phase had begun
+/// are in a band of their own, and in no figure.
 fn track(data: &CellData<'_>) -> Track {
     let sets = || data.sets("latency");
     // By when they were due: the last one may have come long after that.

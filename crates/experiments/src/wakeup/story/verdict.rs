@@ -105,7 +105,7 @@ fn is_same(a: &Case<'_>, b: &Case<'_>) -> bool {
 }
 
 fn headline(worst: &[Worst<'_>]) -> String {
-    // What an emulator did in the meantime ranks nothing.
+    // Latencies of an emulator rank nothing.
     let is_ranked = |(case, ..): &&Worst<'_>| worst.len() <= MANY || is_telling(case);
     let each = worst.iter().filter(is_ranked).map(|(case, phase, ns)| {
         let (on, under) = (name(case), phase.under());

@@ -115,7 +115,7 @@ pub(super) fn target(case: &Case<'_>) -> String {
     }
 }
 
-/// The labels that [`schedule`] describes, and that of tracing, which is told apart.
+/// The labels that [`schedule`] describes, and that of tracing.
 pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
 
 /// Names a case: its target and labels.
