@@ -309,9 +309,6 @@ fn cpus(option: &str, text: Option<&str>, allowed: &Cpus) -> Result<Option<Cpus>
 
 /// Reads a duration: seconds, or a number with its unit.
 fn duration(text: &str) -> Result<u64, String> {
-    nanoseconds(text, Some("s")).or_else(|_| {
-        Err(format!(
-            "-D {text}: expected seconds, or a number with s, m, h or d"
-        ))
-    })
+    nanoseconds(text, Some("s"))
+        .map_err(|_| format!("-D {text}: expected seconds, or a number with s, m, h or d"))
 }

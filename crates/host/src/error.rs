@@ -15,7 +15,7 @@ pub enum HostError {
         /// The CPU that was asked for.
         cpu: u32,
         /// The CPUs that are online.
-        online: Cpus,
+        online: Box<Cpus>,
         /// What to do.
         remedy: String,
     },
@@ -26,7 +26,7 @@ pub enum HostError {
         /// The CPU that was asked for.
         cpu: u32,
         /// The CPUs that may be asked for.
-        allowed: Cpus,
+        allowed: Box<Cpus>,
         /// Which limit forbids it: the affinity mask or the cpuset.
         why: String,
         /// What to do.

@@ -109,7 +109,7 @@ impl<'a> OtherWorkWatch<'a> {
             (Stage::Over, _) => self.seen = self.watched(),
             (Stage::Preparing | Stage::Measuring, Some(watch)) => watch.read(),
             (stage, watch) => {
-                let (cpus, own) = (self.cpus.clone(), self.own.clone());
+                let (cpus, own) = (self.cpus, self.own.clone());
                 *watch = Some(TaskWatch::begin(Source::system(), cpus, own));
                 if stage == Stage::Begun {
                     self.stage = Stage::Measuring;

@@ -18,7 +18,7 @@ pub enum Cpus {
     /// All but the measured ones.
     Others,
     /// These.
-    These(Set),
+    These(Box<Set>),
 }
 
 impl Cpus {
@@ -28,7 +28,7 @@ impl Cpus {
         match text {
             "all" => Some(Self::All),
             "others" => Some(Self::Others),
-            list => Set::parse(list).map(Self::These),
+            list => Set::parse(list).map(|set| Self::These(Box::new(set))),
         }
     }
 
@@ -41,7 +41,7 @@ impl Cpus {
         let chosen = match self {
             Self::All => *allowed,
             Self::Others => allowed.without(measured),
-            Self::These(cpus) => *cpus,
+            Self::These(cpus) => **cpus,
         };
         if chosen.count() == 0 || chosen.without(allowed).count() > 0 {
             return Err(DriverError(format!(

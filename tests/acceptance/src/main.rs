@@ -22,11 +22,6 @@
 //! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and an instance of `tare start`, and
 //!   what it costs when it idles.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "it prints for those who work on tare"
-)]
-
 mod attack;
 mod bench;
 mod boot;

@@ -27,7 +27,7 @@ impl Reach {
         };
         let online = match (&machine.topology.online, affinity) {
             (Fact::Known(online), _) => *online,
-            (_, Fact::Known(mask)) => sampled().unwrap_or_else(|| *mask),
+            (_, Fact::Known(mask)) => sampled().unwrap_or(*mask),
             (_, Fact::Unknown { unknown }) => {
                 return Err(HostError::NoCpuKnown {
                     why: unknown.clone(),

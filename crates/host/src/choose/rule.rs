@@ -41,7 +41,7 @@ impl Chooser<'_> {
         };
         HostError::CpuNotOnline {
             cpu,
-            online: self.reach.online,
+            online: Box::new(self.reach.online),
             remedy,
         }
     }
@@ -62,7 +62,7 @@ impl Chooser<'_> {
         };
         HostError::CpuNotAllowed {
             cpu,
-            allowed,
+            allowed: Box::new(allowed),
             why,
             remedy: format!("choose one of them, or start tare {start}"),
         }

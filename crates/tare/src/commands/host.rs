@@ -131,7 +131,7 @@ pub fn allowed_cpus() -> Result<Cpus, CommandError> {
 /// Makes one choice of several CPUs that were asked for, of which the first stands for all.
 fn together(choices: Vec<CpuChoice>) -> CpuChoice {
     let measured: Cpus = choices.iter().map(|choice| choice.cpu).collect();
-    let all = choices.iter().map(|choice| choice.controller_cpus.clone());
+    let all = choices.iter().map(|choice| choice.controller_cpus);
     let all = all.reduce(|all, cpus| all.union(&cpus)).unwrap_or_default();
     let left = all.without(&measured);
     let mut warnings: Vec<String> = Vec::new();

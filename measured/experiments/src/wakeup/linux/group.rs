@@ -133,6 +133,12 @@ mod tests {
         let mount = format!("30 25 0:26 / {top} rw - cgroup cgroup rw,cpu");
         let budget = Group::find("2:cpu:/a\n", &mount).unwrap().budget();
         let (runtime_us, period_us) = (-1, 1_000_000);
-        assert_eq!(budget, Some(Budget { runtime_us, period_us }));
+        assert_eq!(
+            budget,
+            Some(Budget {
+                runtime_us,
+                period_us
+            })
+        );
     }
 }
