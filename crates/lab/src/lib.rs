@@ -4,6 +4,9 @@
 //! running order; [`execute()`] runs whatever cells of a plan are missing from its run folder. Which
 //! experiments there are, and what their figures mean, is not known here.
 //!
+//! A cell is one launch of the agent, or of many instances. Each run of each combination gets its own
+//! process: it draws new physical pages, has its own calibration, and is what `--resume` repeats.
+//!
 //! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
 //! * [`parameter`]: what an experiment can be told, as data;
 //! * [`plan`]: from combinations to a plan;

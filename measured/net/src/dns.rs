@@ -5,6 +5,10 @@
 //! not exist), 6891 (EDNS), 7766 (TCP) and 8906 (which queries need a response). A UDP response has
 //! at most 1,232 bytes, so that it is one packet; a longer one is truncated (TC), and the client
 //! asks again by TCP.
+//!
+//! It reads and writes its messages itself: an authoritative answer is a header, the question and a
+//! few records, 2.4 kB of code. So a test compares it with another reader, and `make fuzz` looks
+//! for queries that the two read differently.
 
 use edge_nal::{Close, TcpShutdown, UdpReceive, UdpSend};
 use embassy_futures::select::select;
@@ -233,7 +237,8 @@ impl<'a> Reader<'a> {
         Some(edns)
     }
 
-    /// Reads a record. Returns whether its name is the root, and its content if it is an OPT record.
+    /// Reads a record. Returns whether its name is the root, and its content if it is an OPT
+    /// record.
     fn record(&mut self) -> Option<(bool, Option<Edns>)> {
         let is_root = self.skip_name()?;
         let (kind, bytes) = (self.number()?, self.number()?);
@@ -309,8 +314,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Repeats the question as received, since some clients hide a secret in the case of its letters.
-    /// There is room for the longest.
+    /// Repeats the question as received, since some clients hide a secret in the case of its
+    /// letters. There is room for the longest.
     fn question(&mut self, bytes: &[u8]) {
         self.put(bytes);
         self.questions = 1;

@@ -1,6 +1,7 @@
 //! The files of an image: those of an archive (tar, QEMU's `-initrd`), and those of a FAT disk.
 //!
-//! All are read before a service starts. QEMU makes such a disk from a folder:
+//! All are read before a service starts, so that a service never waits for a disk, and the memory that
+//! they take is known. QEMU makes such a disk from a folder:
 //! `-drive if=none,id=disk,format=raw,read-only=on,file=fat:FOLDER`.
 
 use alloc::borrow::ToOwned;

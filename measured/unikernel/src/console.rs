@@ -1,4 +1,8 @@
-//! The console: the first serial line of a PC, a 16550 which every machine type of QEMU has, unless an image has another one.
+//! The console: the first serial line of a PC, a 16550, which every machine type of QEMU has, unless the
+//! image has another one.
+//!
+//! Its bytes go through the linker's symbol `tare_console_write`. An image links another crate's
+//! definition of it (`tare-runtime` has a virtio console), and has no byte of that otherwise.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};

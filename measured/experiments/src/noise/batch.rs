@@ -1,4 +1,8 @@
 //! Runs a workload, folds its samples and writes them.
+//!
+//! Both stamps of a repetition are kept, 16 bytes, not only their difference: every delay then has
+//! its time, and the dead time between samples is known. The second store costs nothing measurable
+//! beside the fences.
 
 use tare_wire::record::{Record, Set};
 use tare_wire::rows::{Count, Sample};
@@ -19,8 +23,8 @@ use crate::session::Stop;
 /// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
 const SET: u32 = 0;
 
-/// How many repetitions of the warm-up come after the platform's counters were read, which may have taken a call of the
-/// system: the first timed repetition then meets no cold trace of it.
+/// How many repetitions of the warm-up come after the platform's counters were read, which may have
+/// taken a call of the system: the first timed repetition then meets no cold trace of it.
 const SETTLING: u64 = 16;
 
 /// Returns how much memory the buffers of a plan within its bounds take, in bytes.

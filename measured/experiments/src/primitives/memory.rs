@@ -1,4 +1,10 @@
 //! What memory costs: latency by working set, stride, page and line; bandwidth.
+//!
+//! A random cycle grows: each line is linked behind a random one of those before it, so a curve of
+//! seventy working sets links each line once, not once for each larger size (11 instead of 19 s).
+//!
+//! The size of a line is measured within the second level of the caches. In memory, prefetchers fetch
+//! its neighbours as well, and the result is 128 or 256 bytes.
 
 use tare_workloads::chase::{LOADS, Order, link, tare_chase};
 use tare_workloads::stream::{
