@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use tare_figures::words::list;
-use tare_lab::Experiment;
 use tare_lab::units::counted;
+use tare_lab::{Driven, Experiment, Stage};
 use tare_pages::{Catalogue, View};
 use tare_results::model::CellPlan;
 use tare_results::target::Clock;
@@ -60,6 +60,18 @@ pub fn find(name: &str) -> Option<&'static dyn Experiment> {
     let mut all = experiments().iter();
     all.find(|entry| entry.name() == name)
         .map(|entry| *entry as &dyn Experiment)
+}
+
+/// Plays a cell as its experiment does; that of an experiment which is not known, by one instance.
+///
+/// # Errors
+///
+/// Returns why there is no record.
+pub fn drive(stage: &mut Stage<'_>) -> Driven {
+    match find(&stage.plan().experiment) {
+        Some(experiment) => experiment.drive(stage),
+        None => stage.one(),
+    }
 }
 
 /// Returns what reports can show.

@@ -10,16 +10,17 @@
 //! still until then.
 
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::fs::File;
 use std::io::{self, PipeReader, pipe};
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Stdio};
 use std::ptr;
 
-use crate::owned::cgroup::CgroupEntry;
+use crate::owned::cgroup::{CgroupEntry, enter_when_spawned};
 
 /// The size of the child's stack: enough for some system calls.
 const STACK: usize = 32 * 1024;
@@ -35,8 +36,9 @@ pub struct Exec {
     environment: Vec<CString>,
     folder: Option<CString>,
     stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
     /// Files to which a process writes to enter a control group.
-    groups: Vec<OwnedFd>,
+    groups: Vec<File>,
 }
 
 /// A program that was started. It is killed when this is dropped before it was reaped.
@@ -86,6 +88,7 @@ impl Exec {
             environment: Vec::new(),
             folder: None,
             stdin: None,
+            stdout: None,
             groups: Vec::new(),
         })
     }
@@ -117,6 +120,39 @@ impl Exec {
         self.stdin = Some(stdin);
     }
 
+    /// Gives it a standard output; else that is a pipe, which is [`Started::stdout`]. Only a program
+    /// that is started by its [`command`](Self::command) can have one.
+    pub fn stdout(&mut self, stdout: OwnedFd) {
+        self.stdout = Some(stdout);
+    }
+
+    /// Returns it as a command, for [`Guard::spawn`](crate::Guard::spawn): one that is started alone
+    /// has a line of its own in the journal.
+    #[must_use]
+    pub fn command(self) -> Command {
+        let os = |text: &CString| OsStr::from_bytes(text.as_bytes()).to_owned();
+        let mut command = Command::new(os(&self.path));
+        command.args(self.arguments.iter().skip(1).map(os));
+        for variable in &self.environment {
+            let variable = variable.as_bytes();
+            let end = variable.iter().position(|byte| *byte == b'=');
+            let (name, value) = variable.split_at(end.unwrap_or(variable.len()));
+            let value = value.strip_prefix(b"=").unwrap_or_default();
+            command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+        }
+        if let Some(folder) = &self.folder {
+            command.current_dir(os(folder));
+        }
+        command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
+        if let Some(stdout) = self.stdout {
+            command.stdout(stdout);
+        }
+        if !self.groups.is_empty() {
+            enter_when_spawned(&mut command, self.groups);
+        }
+        command
+    }
+
     /// Lets it start in a control group.
     ///
     /// # Errors
@@ -124,7 +160,7 @@ impl Exec {
     /// If there are too many open files.
     pub fn enter(&mut self, group: &CgroupEntry) -> io::Result<()> {
         for file in &group.files {
-            self.groups.push(file.try_clone()?.into());
+            self.groups.push(file.try_clone()?);
         }
         Ok(())
     }
@@ -433,7 +469,7 @@ mod tests {
         let size = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
         writer.write_all(&vec![0; size as usize]).unwrap();
         let mut exec = Exec::new(Path::new("/bin/true"), []).unwrap();
-        exec.groups.push(writer.into());
+        exec.groups.push(OwnedFd::from(writer).into());
 
         let (sender, receiver) = channel();
         let starter = thread::spawn(move || {

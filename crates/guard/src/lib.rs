@@ -81,4 +81,4 @@ pub use signals::{Interrupt, Patience};
 pub use state_dir::default_state_dir;
 pub use sweep::{sweep, sweep_with};
 pub use tare_host::CgroupVersion;
-pub use threads::come_first;
+pub use threads::raise_priority;

@@ -10,7 +10,7 @@ use std::mem;
 ///
 /// If the kernel refuses: it takes CAP_SYS_NICE, and time in the control group where groups have
 /// real-time time.
-pub fn come_first(priority: i32) -> io::Result<()> {
+pub fn raise_priority(priority: i32) -> io::Result<()> {
     // SAFETY: plain data.
     let mut parameters: libc::sched_param = unsafe { mem::zeroed() };
     parameters.sched_priority = priority;

@@ -16,6 +16,7 @@ use tare_wire::cpus::Cpus;
 use crate::error::ExperimentError;
 use crate::estimate::{limit_seconds, limit_seconds_under_load, under_load};
 use crate::parameter::{Parameter, Values};
+use crate::stage::{Driven, Stage};
 
 /// A protocol: which work on which targets, and with which parameters.
 pub trait Experiment: Debug + Sync {
@@ -41,6 +42,12 @@ pub trait Experiment: Debug + Sync {
         false
     }
 
+    /// Returns the conditions that it can't be measured under, by their option and key, each with the
+    /// reason.
+    fn refuses(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Returns how often each combination runs unless said otherwise: as often as the intervals need that the
     /// report shows.
     fn default_runs(&self, _values: &Values) -> u32 {
@@ -64,6 +71,15 @@ pub trait Experiment: Debug + Sync {
         conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError>;
+
+    /// Plays a cell of it: by one instance that measures, unless it needs others.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no record.
+    fn drive(&self, stage: &mut Stage<'_>) -> Driven {
+        stage.one()
+    }
 
     /// Says how often a combination runs if `asked` runs are asked for: as often, unless it is there for
     /// another purpose than to be repeated.

@@ -18,6 +18,7 @@
 //! * `ladder`: cells that run upwards until a target no longer keeps up;
 //! * `many`: many instances in one cell, started at absolute times;
 //! * [`settings`]: kernel settings that are changed for the time of a run;
+//! * [`stage`]: where an experiment drives the instances of a cell, and the events of a run;
 //! * [`execute`](mod@execute): from a plan to a filled run folder.
 #![forbid(unsafe_code)]
 
@@ -35,10 +36,12 @@ pub mod other_work;
 pub mod parameter;
 pub mod plan;
 pub mod settings;
+pub mod stage;
 mod stolen;
 pub mod units;
 
 pub use error::ExperimentError;
-pub use execute::{Observer, Tally, execute};
+pub use execute::{Tally, execute};
 pub use experiment::Experiment;
 pub use settings::Settings;
+pub use stage::{Driven, Event, Observer, Stage};

@@ -107,6 +107,7 @@ fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -
             "there is no [[experiment]] table, so nothing would be measured",
         ),
     }
+    refuse_conditions(reader, layers, &study.parts);
     let mut places = Vec::new();
     if let Some(item) = layers.get("exclude") {
         for (place, table) in reader.tables(item, "tables [[exclude]]") {
@@ -118,6 +119,20 @@ fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -
         matrix::check(reader, table, &study, &places);
     }
     study
+}
+
+/// Refuses conditions that no experiment of a study can be measured under.
+fn refuse_conditions<'a>(reader: &mut Reader<'a>, layers: Layers<'a>, parts: &[Part]) {
+    let Some((first, others)) = parts.split_first() else {
+        return;
+    };
+    for (name, why) in first.experiment.refuses() {
+        let refuses = |part: &Part| part.experiment.refuses().iter().any(|(key, _)| key == name);
+        if let Some(item) = layers.get(name).filter(|_| others.iter().all(refuses)) {
+            let kind = first.experiment.name();
+            reader.wrong(item.span(), format!("{kind} does not take '{name}': {why}"));
+        }
+    }
 }
 
 /// Reads a key that is true or missing.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tare_experiments::catalogue;
 use tare_figures::rows::written;
 use tare_guard::{CpuClaim, Interrupt};
-use tare_lab::Observer;
 use tare_lab::units::{counted, human};
+use tare_lab::{Event, Observer};
 use tare_results::RunFolder;
 use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
 use tare_results::target::TargetSpec;
@@ -102,7 +102,35 @@ impl<'a> Progress<'a> {
 }
 
 impl Observer for Progress<'_> {
-    fn started(&mut self, plan: &CellPlan, number: usize, of: usize) {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Began { plan, number, of } => self.began(plan, number, of),
+            Event::Booting => {
+                self.is_booting = true;
+                self.redraw();
+            }
+            Event::Ready { .. } => self.is_booting = false,
+            Event::Live(live) => {
+                self.live.insert(live.set, live);
+            }
+            Event::Exceeded(exceeded) => self.exceeded(&exceeded),
+            Event::Finishing(finish) => self.finishing(finish),
+            Event::Ended { cell, samples } => self.ended(cell, samples),
+        }
+    }
+
+    fn tick(&mut self) -> Option<Duration> {
+        let again = self.actions.look(self.terminal);
+        if self.line.is_none() {
+            return again;
+        }
+        self.redraw();
+        Some(REDRAW)
+    }
+}
+
+impl Progress<'_> {
+    fn began(&mut self, plan: &CellPlan, number: usize, of: usize) {
         (self.number, self.of) = (number, of);
         self.current = plan.label();
         self.is_booting = false;
@@ -117,33 +145,11 @@ impl Observer for Progress<'_> {
         self.redraw();
     }
 
-    fn booting(&mut self, _plan: &CellPlan) {
-        self.is_booting = true;
-        self.redraw();
-    }
-
-    fn ready(&mut self, _plan: &CellPlan, _latency_held: bool) {
-        self.is_booting = false;
-    }
-
-    fn tick(&mut self) -> Option<Duration> {
-        let again = self.actions.look(self.terminal);
-        if self.line.is_none() {
-            return again;
-        }
-        self.redraw();
-        Some(REDRAW)
-    }
-
-    fn live(&mut self, _plan: &CellPlan, live: &Live) {
-        self.live.insert(live.set, *live);
-    }
-
-    fn exceeded(&mut self, plan: &CellPlan, exceeded: &Exceeded) {
+    fn exceeded(&mut self, exceeded: &Exceeded) {
         let (measure, unit) = self.measure;
         let text = format!(
             "{}: {measure} of {} above the limit, sample {} of set {}",
-            plan.label(),
+            self.current,
             written(exceeded.value as f64, unit),
             exceeded.index,
             exceeded.set
@@ -152,7 +158,7 @@ impl Observer for Progress<'_> {
         self.terminal.note(&text);
     }
 
-    fn finishing(&mut self, _plan: &CellPlan, finish: Finish) {
+    fn finishing(&mut self, finish: Finish) {
         let text = match finish {
             Finish::Early => "ending this cell; what it has measured so far is reported".to_owned(),
             Finish::ByItself => format!(
@@ -164,7 +170,7 @@ impl Observer for Progress<'_> {
         self.terminal.note(&text);
     }
 
-    fn finished(&mut self, cell: &Cell, samples: Option<&Samples>) {
+    fn ended(&mut self, cell: &Cell, samples: Option<&Samples>) {
         self.remaining.finished(&cell.plan, self.begun.elapsed());
         if let Some(claim) = &mut self.claim {
             claim.expect(self.remaining.left(Duration::ZERO));

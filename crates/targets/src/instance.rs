@@ -1,37 +1,33 @@
-//! One started instance, watched to its end.
+//! One instance by itself, watched to its end.
 //!
 //! Whoever watches sleeps in `poll` until the instance says something, ends, takes too long, or
 //! the user asks to stop: no thread of `tare` runs while the workload does, and its timers only
 //! redraw the progress when somebody looks at it, and look at what else runs.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ChildStderr, ChildStdout, ExitStatus};
+use std::process::{ChildStderr, ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::time::{ClockId, clock_gettime};
 use tare_docker::Stream;
-use tare_guard::{Interrupt, OwnedChild};
+use tare_guard::{Guard, Interrupt, OwnedChild, private_mounts};
 
 use crate::error::TargetError;
-use crate::qemu::pin::PinnedThread;
+use crate::launch::{Dialogue, Launch, Program, Start};
+use crate::output::InstanceOutput;
 
-/// The longest line that is passed on; what is longer is passed on in pieces.
-const MAX_LINE: usize = 64 * 1024;
-
-/// How much of standard error is kept, from its end.
-const KEPT_ERROR: usize = 2_000;
+/// How much of what an instance wrote to standard error is in a message, from its end.
+const SHOWN_ERROR: usize = 2_000;
 
 /// How many reads of 16 KiB are made at a time: together 1 MiB, the largest pipe that an ordinary
 /// user can have.
 const MOST_READS: usize = 64;
-
-/// How often it is looked whether threads that can't see it themselves are on their CPUs.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
 #[must_use]
@@ -45,16 +41,18 @@ pub fn now_ns() -> u64 {
 pub struct Instance {
     /// CLOCK_MONOTONIC just before the call that started it.
     pub started_ns: u64,
-    // Before the monitor, which may own what the body stands in.
+    // Before the launch, which may own what the body stands in.
     body: Box<dyn Body>,
-    monitor: Box<dyn Monitor>,
-    /// The threads of this machine that must stay on their CPUs, and can't see it themselves.
-    pub(crate) pinned: Vec<PinnedThread>,
+    dialogue: Option<Box<dyn Dialogue>>,
+    launch: Launch,
+    output: InstanceOutput,
 }
 
 /// How an instance ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
+    /// CLOCK_MONOTONIC when it was ready, as its launch says; 0 if it never was.
+    pub ready_ns: u64,
     /// CLOCK_MONOTONIC when its end was seen.
     pub exited_ns: u64,
     /// How it ended.
@@ -66,83 +64,102 @@ pub struct Ended {
 /// A way to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, and it says that it did what it was to do.
+    /// By itself, and it says that it did its work.
     Done,
     /// By itself or by somebody else, before that.
     Failed {
-        /// What happened, as far as it can be told.
+        /// What happened, as far as it is known.
         why: String,
     },
     /// It took longer than allowed and was ended.
     TimedOut {
-        /// What it was doing, as the target knows; nothing if it does not.
+        /// What it was doing, if the target knows.
         doing: Option<String>,
     },
     /// The user asked to stop, and it was ended.
     Stopped,
 }
 
-/// What only its target can know of an instance.
-pub(crate) trait Monitor: fmt::Debug {
-    /// Takes a line of the instance's output, before the watcher does.
-    fn line(&mut self, _line: &[u8]) {}
-
-    /// Takes a line of standard error. Returns whether it belongs to the instance's output as well:
-    /// the watcher then gets it, too.
-    fn error_line(&mut self, _line: &[u8]) -> bool {
-        false
-    }
-
-    /// Says whether the instance becomes ready by this line of its output, which may have no end yet.
-    /// True at most once. Those whose records tell it never do.
-    fn becomes_ready(&mut self, _line: &[u8]) -> bool {
-        false
-    }
-
-    /// Decides, when the process has ended, whether the instance did what it was to do, and if
-    /// not, tells what happened. `said` is the last that the process wrote to standard error.
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String>;
-
-    /// Tells what the reader of the figures should know of this instance.
-    fn notices(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Asks the measured code to end before its work is done, and to report what it has: SIGTERM for a process.
-    fn cut_short(&mut self, body: &mut dyn Body) -> Result<(), TargetError> {
-        body.terminate()
-    }
-
-    /// May end an instance in an orderly way, before it is killed. Returns what it was doing.
-    fn end_early(&mut self, _child: &mut OwnedChild) -> Option<String> {
-        None
-    }
-}
-
 /// What runs: a child of this process, or a container of an engine.
-pub(crate) trait Body: fmt::Debug {
+pub trait Body: fmt::Debug {
     /// Returns the id of the process, or of the one that stands for it on this machine, if it is known.
     fn pid(&self) -> Option<u32>;
 
     /// Returns the exit status if it has ended, without waiting. What it wrote before can then be
     /// read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it is unknown whether it has ended.
     fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError>;
 
-    /// Hands out what has come from it, without waiting.
+    /// Passes on what has come from it, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if its output can't be read.
     fn read(&mut self, take: &mut dyn FnMut(Stream, &[u8])) -> Result<(), TargetError>;
 
     /// Returns what becomes readable when there is news.
     fn news(&self) -> Vec<BorrowedFd<'_>>;
 
     /// Ends it by force.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it can't be ended.
     fn kill(&mut self) -> Result<(), TargetError>;
 
     /// Sends SIGTERM to it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it can't be signalled.
     fn terminate(&mut self) -> Result<(), TargetError>;
+
+    /// Returns why its engine says that it has ended, if that is more than its status.
+    fn reason(&mut self) -> Option<String> {
+        None
+    }
 
     /// Returns the child, if it is one.
     fn child(&mut self) -> Option<&mut OwnedChild> {
         None
+    }
+}
+
+/// Waits for the end of what runs, and passes on what it writes. Ends it as soon as `stop` is
+/// readable. Returns its status, and CLOCK_MONOTONIC when its end was seen.
+///
+/// # Errors
+///
+/// Returns [`TargetError`] if its output can't be read or its end is unknown.
+pub fn attend(
+    body: &mut dyn Body,
+    stop: BorrowedFd<'_>,
+    take: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<(ExitStatus, u64), TargetError> {
+    let mut is_killed = false;
+    loop {
+        let status = body.try_wait()?;
+        body.read(take)?;
+        match status {
+            Some(status) => return Ok((status, now_ns())),
+            None if is_killed => return Err(TargetError::Failed("it can't be killed".to_owned())),
+            None => {}
+        }
+        let news = body.news().into_iter().chain([stop]);
+        let news: Vec<BorrowedFd<'_>> = news.collect();
+        let mut polled: Vec<PollFd<'_>> = news
+            .iter()
+            .map(|fd| PollFd::new(fd, PollFlags::IN))
+            .collect();
+        // A signal to this thread only makes it look earlier.
+        let _ = poll(&mut polled, None);
+        if polled.last().is_some_and(|stop| !stop.revents().is_empty()) {
+            body.kill()?;
+            is_killed = true;
+        }
     }
 }
 
@@ -157,67 +174,88 @@ pub enum Finish {
     AtOnce,
 }
 
+/// What happens while an instance is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputEvent<'a> {
+    /// It has written a line, without newline here, that was read at this time.
+    Line(&'a [u8], u64),
+    /// The user has asked to finish, and this becomes of it; once. An instance that can't be asked to
+    /// end goes on by itself.
+    Finishing(Finish),
+}
+
 /// The receiver of what happens while an instance is watched.
 pub trait Watcher {
-    /// Take a line of the instance's output, without newline, that was read at `at_ns`.
-    fn line(&mut self, line: &[u8], at_ns: u64);
+    /// Takes an event.
+    fn on_event(&mut self, event: OutputEvent<'_>);
 
-    /// Take note that an instance has become ready that prints no records; at most once.
-    fn ready(&mut self, _at_ns: u64) {}
-
-    /// Decide what a request to finish means now; called again and again from the request on.
+    /// Decides what a request to finish means now. Called repeatedly from the request on.
     fn finishing(&mut self) -> Finish {
         Finish::ByItself
     }
 
-    /// Take note of what becomes of the instance after a request to finish; once. One that can't be asked to end goes on
-    /// by itself.
-    fn finishes(&mut self, _finish: Finish) {}
-
-    /// Redraw a progress display; called now and then. Returns after how long again, or
-    /// None if nobody looks.
+    /// Redraws a progress display; called now and then. Returns after how long it wants to be called
+    /// again; None if nobody looks.
     fn tick(&mut self) -> Option<Duration> {
         None
     }
 }
 
+impl<F: FnMut(OutputEvent<'_>)> Watcher for F {
+    fn on_event(&mut self, event: OutputEvent<'_>) {
+        self(event);
+    }
+}
+
 impl Instance {
-    /// Take over a child whose standard output and error are pipes.
-    pub(crate) fn of_child(
-        mut child: OwnedChild,
-        started_ns: u64,
-        monitor: impl Monitor + 'static,
-    ) -> Result<Self, TargetError> {
-        let output = child.take_stdout();
-        Self::of_child_with(output, child, started_ns, monitor)
-    }
-
-    /// Take over a child whose output comes by a descriptor of another kind.
-    pub(crate) fn of_child_with(
-        output: Option<ChildStdout>,
-        child: OwnedChild,
-        started_ns: u64,
-        monitor: impl Monitor + 'static,
-    ) -> Result<Self, TargetError> {
-        Ok(Self::of_body(
-            Piped::new(child, output)?,
+    /// Starts one instance by itself.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if nothing could be started, or its dialogue does not begin.
+    pub fn start(mut launch: Launch, guard: &Guard) -> Result<Self, TargetError> {
+        let (started_ns, body, dialogue) = match &launch.start {
+            Start::Calls(calls) => {
+                let started_ns = now_ns();
+                (started_ns, calls.start(&mut launch.notices)?, None)
+            }
+            Start::Program(program) => {
+                let unprepared =
+                    |error| TargetError::Failed(format!("it can't be started: {error}"));
+                let Program { exec, channels } = program(0).map_err(unprepared)?;
+                let mut command = exec.command();
+                command.stderr(Stdio::piped());
+                if channels.output.is_none() {
+                    command.stdout(Stdio::piped());
+                }
+                if !launch.mounts.is_empty() {
+                    private_mounts(&mut command, &launch.mounts);
+                }
+                let started_ns = now_ns();
+                let mut child = guard.spawn(&mut command)?;
+                // The command holds the other ends of the channels open: their end could not be seen.
+                drop(command);
+                let port = channels.output.as_ref().map(UnixStream::try_clone);
+                let port = port
+                    .transpose()
+                    .map_err(|source| TargetError::Output { source })?;
+                let begin = launch.dialogue.take();
+                let dialogue = begin.map(|begin| begin(&mut child, channels));
+                let dialogue = dialogue.transpose()?;
+                (
+                    started_ns,
+                    Box::new(Piped::new(child, port)?) as Box<dyn Body>,
+                    dialogue,
+                )
+            }
+        };
+        Ok(Self {
             started_ns,
-            monitor,
-        ))
-    }
-
-    /// Take over whatever runs.
-    pub(crate) fn of_body(
-        body: impl Body + 'static,
-        started_ns: u64,
-        monitor: impl Monitor + 'static,
-    ) -> Self {
-        Self {
-            started_ns,
-            body: Box::new(body),
-            monitor: Box::new(monitor),
-            pinned: Vec::new(),
-        }
+            body,
+            dialogue,
+            launch,
+            output: InstanceOutput::default(),
+        })
     }
 
     /// Returns the id of its process, or of the one that stands for it on this machine, if it is known.
@@ -240,17 +278,16 @@ impl Instance {
         watcher: &mut impl Watcher,
     ) -> Result<Ended, TargetError> {
         interrupt.bound(Some(limit));
-        let mut received = Received::default();
-        let (mut asked, mut is_told) = (None, false);
+        let (mut asked, mut is_reported) = (None, false);
         let stop = loop {
-            // The child's end is asked for before the pipes are drained: what it wrote before is
-            // then certainly read.
+            // Its end is asked for before the pipes are drained: what it wrote before is then
+            // certainly read.
             let status = self.body.try_wait()?;
-            // Before what it says is passed on: its target may end it then.
-            let stayed = self.pinned.iter_mut().try_for_each(PinnedThread::stayed);
-            self.drain(&mut received, watcher)?;
-            if let Err(why) = stayed {
-                break Stop::Moved(why);
+            // Before its output is passed on: its target may end it then.
+            let checked = self.dialogue.as_mut().map_or(Ok(()), |it| it.check());
+            self.drain(watcher)?;
+            if let Err(why) = checked {
+                break Stop::Worthless(why);
             }
             if let Some(status) = status {
                 break Stop::Exited(status);
@@ -260,18 +297,12 @@ impl Instance {
             }
             if interrupt.finish_requested() {
                 let finish = match watcher.finishing() {
-                    Finish::Early => {
-                        let ask = || match self.monitor.cut_short(self.body.as_mut()) {
-                            Ok(()) => Finish::Early,
-                            Err(_) => Finish::ByItself,
-                        };
-                        *asked.get_or_insert_with(ask)
-                    }
+                    Finish::Early => *asked.get_or_insert_with(|| self.ask_to_end()),
                     other => other,
                 };
-                if !is_told {
-                    is_told = true;
-                    watcher.finishes(finish);
+                if !is_reported {
+                    is_reported = true;
+                    watcher.on_event(OutputEvent::Finishing(finish));
                 }
                 match finish {
                     Finish::Early => {}
@@ -283,7 +314,7 @@ impl Instance {
             if left.is_zero() {
                 break Stop::Late;
             }
-            let look = (!self.pinned.is_empty()).then_some(LOOK);
+            let look = self.dialogue.as_ref().and_then(|it| it.check_every());
             let wake = watcher.tick().into_iter().chain(look).min();
             let pause = wake.map_or(left, |wake| left.min(wake));
             interrupt
@@ -291,71 +322,103 @@ impl Instance {
                 .map_err(|source| TargetError::Output { source })?;
         };
         interrupt.bound(None);
-        let mut doing = None;
+        self.end(stop, watcher)
+    }
+
+    fn ask_to_end(&mut self) -> Finish {
+        let asked = match &mut self.dialogue {
+            Some(dialogue) => dialogue.ask_to_end(),
+            None => self.body.terminate(),
+        };
+        match asked {
+            Ok(()) => Finish::Early,
+            Err(_) => Finish::ByItself,
+        }
+    }
+
+    /// Ends it, if it has not ended by itself, and judges it.
+    fn end(mut self, stop: Stop, watcher: &mut impl Watcher) -> Result<Ended, TargetError> {
         // Before what only the reading of the result takes.
         let mut exited_ns = now_ns();
-        if matches!(stop, Stop::Late) {
-            let child = self.body.child();
-            doing = child.and_then(|child| self.monitor.end_early(child));
+        let mut doing = None;
+        if let (Stop::Late, Some(dialogue), Some(child)) =
+            (&stop, &mut self.dialogue, self.body.child())
+        {
+            doing = Some(dialogue.end(child));
         }
         if !matches!(stop, Stop::Exited(_)) {
             self.body.kill()?;
             exited_ns = now_ns();
-            self.drain(&mut received, watcher)?;
+            self.drain(watcher)?;
         }
-        let monitor = self.monitor.as_mut();
         let now = now_ns();
-        let Received {
-            lines,
-            errors,
-            tail,
-        } = received;
-        errors.finish(|line| pass_on_error(monitor, watcher, line, now));
-        lines.finish(|line| pass_on(monitor, watcher, line, now));
+        let (output, dialogue) = (&mut self.output, &mut self.dialogue);
+        output.finish(|line, is_record| pass_on(dialogue, watcher, line, is_record, now));
         let how = match stop {
-            Stop::Exited(status) => match self.monitor.judge(status, &tail.text()) {
-                Ok(()) => Ending::Done,
-                Err(why) => Ending::Failed { why },
+            Stop::Exited(status) => {
+                let reason = match dialogue {
+                    Some(dialogue) => dialogue.reason(),
+                    None => self.body.reason(),
+                };
+                match self.launch.judge(status, output, reason.as_deref()) {
+                    Ok(()) => Ending::Done,
+                    Err(why) => Ending::Failed { why },
+                }
+            }
+            Stop::Worthless(why) => Ending::Failed { why },
+            Stop::Late => Ending::TimedOut {
+                doing: doing.map(|doing| {
+                    let unready = self.launch.unready(output.ready_ns() > 0);
+                    let unready = unready.map_or_else(String::new, |why| format!(", and {why}"));
+                    output.with_last(&format!("{doing}{unready}"))
+                }),
             },
-            Stop::Moved(why) => Ending::Failed { why },
-            Stop::Late => Ending::TimedOut { doing },
             Stop::Asked => Ending::Stopped,
         };
         Ok(Ended {
+            ready_ns: self.output.ready_ns(),
             exited_ns,
             how,
-            notices: self.monitor.notices(),
+            notices: self.launch.notices,
         })
     }
 
-    fn drain(
-        &mut self,
-        received: &mut Received,
-        watcher: &mut impl Watcher,
-    ) -> Result<(), TargetError> {
-        let monitor = self.monitor.as_mut();
-        let Received {
-            lines,
-            errors,
-            tail,
-        } = received;
+    fn drain(&mut self, watcher: &mut impl Watcher) -> Result<(), TargetError> {
+        let (output, dialogue, ready) = (&mut self.output, &mut self.dialogue, &self.launch.ready);
         self.body.read(&mut |stream, bytes| {
             let at_ns = now_ns();
-            match stream {
-                Stream::Output => {
-                    lines.take(bytes, |line| pass_on(monitor, watcher, line, at_ns));
-                    // A prompt has no end until somebody answers.
-                    if !lines.begun.is_empty() && monitor.becomes_ready(&lines.begun) {
-                        watcher.ready(at_ns);
-                    }
+            output.take(stream, bytes, at_ns, ready, |line, is_record| {
+                // What else comes by standard error is nobody's output.
+                let is_output = is_record || stream == Stream::Output;
+                match is_output {
+                    true => pass_on(dialogue, watcher, line, is_record, at_ns),
+                    false => pass_on(dialogue, &mut |_: OutputEvent<'_>| {}, line, false, at_ns),
                 }
-                Stream::Error => {
-                    tail.take(bytes);
-                    errors.take(bytes, |line| pass_on_error(monitor, watcher, line, at_ns));
-                }
-            }
+            });
         })
     }
+}
+
+fn pass_on(
+    dialogue: &mut Option<Box<dyn Dialogue>>,
+    watcher: &mut impl Watcher,
+    line: &[u8],
+    is_record: bool,
+    at_ns: u64,
+) {
+    if let Some(dialogue) = dialogue.as_mut().filter(|_| !is_record) {
+        dialogue.on_line(line);
+    }
+    watcher.on_event(OutputEvent::Line(line, at_ns));
+}
+
+/// Why watching stopped.
+enum Stop {
+    Exited(ExitStatus),
+    /// Its figures are worth nothing.
+    Worthless(String),
+    Late,
+    Asked,
 }
 
 /// A child with pipes.
@@ -367,14 +430,17 @@ struct Piped {
 }
 
 impl Piped {
-    fn new(mut child: OwnedChild, output: Option<ChildStdout>) -> Result<Self, TargetError> {
+    /// Takes over a child, and its standard output where that is a socket.
+    fn new(mut child: OwnedChild, port: Option<UnixStream>) -> Result<Self, TargetError> {
+        let unreadable = |source| TargetError::Output { source };
+        let port = port.map(|port| ChildStdout::from(OwnedFd::from(port)));
+        let output = port.or_else(|| child.take_stdout());
         let error = child.take_stderr();
         for fd in [
             output.as_ref().map(AsFd::as_fd),
             error.as_ref().map(AsFd::as_fd),
         ] {
-            fd.map_or(Ok(()), set_nonblocking)
-                .map_err(|source| TargetError::Output { source })?;
+            fd.map_or(Ok(()), set_nonblocking).map_err(unreadable)?;
         }
         Ok(Self {
             child,
@@ -419,7 +485,7 @@ impl Body for Piped {
     }
 }
 
-/// Let reads return what there is.
+/// Makes reads return what there is.
 ///
 /// # Errors
 ///
@@ -448,111 +514,8 @@ fn drain(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8])) -> Result<()
     Ok(())
 }
 
-/// What has come from an instance and is not passed on yet.
-#[derive(Default)]
-struct Received {
-    /// The line of standard output that has begun.
-    lines: Lines,
-    /// The line of standard error that has begun.
-    errors: Lines,
-    tail: Tail,
-}
-
-/// Bytes cut into lines.
-#[derive(Debug, Default)]
-pub struct Lines {
-    begun: Vec<u8>,
-}
-
-impl Lines {
-    /// Take bytes, and pass on each line that is whole.
-    pub fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.begun.extend_from_slice(piece);
-            if let Some(whole) = self.begun.strip_suffix(b"\n") {
-                line(whole);
-                self.begun.clear();
-            } else if self.begun.len() >= MAX_LINE {
-                line(&self.begun);
-                self.begun.clear();
-            }
-        }
-    }
-
-    /// Return the line that has begun.
-    #[must_use]
-    pub fn begun(&self) -> &[u8] {
-        &self.begun
-    }
-
-    /// Pass on what is left.
-    pub fn finish(self, line: impl FnOnce(&[u8])) {
-        if !self.begun.is_empty() {
-            line(&self.begun);
-        }
-    }
-}
-
-/// The end of a text.
-#[derive(Debug, Default)]
-pub struct Tail {
-    bytes: VecDeque<u8>,
-}
-
-impl Tail {
-    /// Take bytes, and forget what is too long ago.
-    pub fn take(&mut self, bytes: &[u8]) {
-        self.bytes.extend(bytes);
-        let surplus = self.bytes.len().saturating_sub(KEPT_ERROR);
-        self.bytes.drain(..surplus);
-    }
-
-    /// Return it, without white space around.
-    #[must_use]
-    pub fn text(mut self) -> String {
-        let text = String::from_utf8_lossy(self.bytes.make_contiguous()).into_owned();
-        text.trim().to_owned()
-    }
-}
-
-/// Why watching stopped.
-enum Stop {
-    Exited(ExitStatus),
-    /// A thread did not stay on its CPU.
-    Moved(String),
-    Late,
-    Asked,
-}
-
-fn pass_on(monitor: &mut dyn Monitor, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
-    monitor.line(line);
-    if monitor.becomes_ready(line) {
-        watcher.ready(at_ns);
-    }
-    watcher.line(line, at_ns);
-}
-
-fn pass_on_error(monitor: &mut dyn Monitor, watcher: &mut impl Watcher, line: &[u8], at_ns: u64) {
-    if monitor.error_line(line) {
-        watcher.line(line, at_ns);
-    }
-}
-
-/// The monitor of an ordinary process: done if its status is 0.
-#[derive(Debug)]
-pub(crate) struct Ordinary;
-
-impl Monitor for Ordinary {
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        match status.success() {
-            true => Ok(()),
-            false => Err(describe_exit(status, said)),
-        }
-    }
-}
-
-/// Say how a process ended, and the last that it wrote to standard error.
-pub(crate) fn describe_exit(status: ExitStatus, said: &str) -> String {
+/// Describes how a process ended, with the last that it wrote to standard error.
+pub(crate) fn describe_exit(status: ExitStatus, error: &str) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(9), _) => {
             "it was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
@@ -562,20 +525,20 @@ pub(crate) fn describe_exit(status: ExitStatus, said: &str) -> String {
         (None, Some(code)) => format!("it ended with status {code}"),
         (None, None) => "it ended in an unknown way".to_owned(),
     };
-    let said: Vec<&str> = said.lines().map(str::trim).collect();
-    match &said[..] {
+    let from = error.ceil_char_boundary(error.len().saturating_sub(SHOWN_ERROR));
+    let lines: Vec<&str> = error[from..].lines().map(str::trim).collect();
+    match &lines[..] {
         [] => how,
-        said => format!("{how}; it said: {}", said.join(" / ")),
+        lines => format!("{how}; it said: {}", lines.join(" / ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
-
-    use tare_guard::Guard;
+    use std::path::Path;
 
     use super::*;
+    use crate::launch::exec;
 
     #[derive(Default)]
     struct Output {
@@ -584,7 +547,10 @@ mod tests {
     }
 
     impl Watcher for Output {
-        fn line(&mut self, line: &[u8], _at_ns: u64) {
+        fn on_event(&mut self, event: OutputEvent<'_>) {
+            let OutputEvent::Line(line, _) = event else {
+                return;
+            };
             self.lines.push(String::from_utf8_lossy(line).into_owned());
             if let Some(interrupt) = &self.stop_after_first {
                 interrupt.request_stop();
@@ -600,14 +566,13 @@ mod tests {
     ) -> Ended {
         let state = tempfile::tempdir().unwrap();
         let guard = Guard::open(state.path()).unwrap();
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = guard.spawn(&mut command).unwrap();
-        let instance = Instance::of_child(child, now_ns(), Ordinary).unwrap();
+        let words = ["-c".to_owned(), script.to_owned()];
+        let launch =
+            Launch::of_program(
+                "sh",
+                move |_| Ok(exec(Path::new("/bin/sh"), &words)?.into()),
+            );
+        let instance = Instance::start(launch, &guard).unwrap();
         instance.watch(limit, interrupt, heard).unwrap()
     }
 
@@ -676,30 +641,8 @@ mod tests {
     #[test]
     fn an_instance_that_never_stops_talking_ends_with_its_limit() {
         let limit = Duration::from_millis(300);
-        let ended = watch("exec yes", limit, &mut Counted(0), &nobody());
+        let mut nobody = |_: OutputEvent<'_>| {};
+        let ended = watch("exec yes", limit, &mut nobody, &super::tests::nobody());
         assert_eq!(ended.how, Ending::TimedOut { doing: None });
-    }
-
-    /// Counts lines without keeping them.
-    struct Counted(u64);
-
-    impl Watcher for Counted {
-        fn line(&mut self, _line: &[u8], _at_ns: u64) {
-            self.0 += 1;
-        }
-    }
-
-    #[test]
-    fn endless_output_without_newline_does_not_fill_the_memory() {
-        let mut heard = Output::default();
-        let script = "head -c 200000 /dev/zero";
-        watch(script, LONG, &mut heard, &nobody());
-        assert!(
-            heard
-                .lines
-                .iter()
-                .all(|line| line.len() <= MAX_LINE + 16 * 1024)
-        );
-        assert_eq!(heard.lines.iter().map(String::len).sum::<usize>(), 200_000);
     }
 }

@@ -6,10 +6,11 @@
 //!
 //! * [`spec`]: the table of the kinds that exist, and how a target is made from a text;
 //! * [`options`]: the options of targets, as data;
-//! * [`instance`]: one started instance, watched to its end;
+//! * [`launch`]: how instances of a target are started and judged, one by itself or many;
+//! * [`instance`]: one instance by itself, watched to its end;
+//! * [`output`]: what one instance writes;
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`start`]: how long targets take to start;
-//! * [`starter`]: many instances of a target, started as cheaply as it allows;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
 //! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
 //! * `qemu`: what targets that run in QEMU share.
@@ -23,10 +24,12 @@ pub mod engine;
 mod error;
 pub mod foreign;
 pub mod instance;
+pub mod launch;
 pub mod linux;
 pub mod measured;
 mod memory;
 pub mod options;
+pub mod output;
 pub mod process;
 mod programs;
 mod qemu;
@@ -34,7 +37,6 @@ mod remembered;
 pub mod spec;
 pub mod ssh;
 pub mod start;
-pub mod starter;
 #[cfg(test)]
 mod tests;
 pub mod unikernel;
@@ -52,10 +54,9 @@ use tare_results::work::Work;
 
 pub use error::TargetError;
 pub use instance::Instance;
-pub use starter::Starter;
+pub use launch::Launch;
 
 use crate::measured::MeasuredFile;
-use crate::starter::Order;
 
 /// A place where measured code can run.
 pub trait Target: fmt::Debug {
@@ -100,21 +101,20 @@ pub trait Target: fmt::Debug {
         true
     }
 
-    /// Start one instance.
+    /// Prepare to start one instance by itself, or many.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if something that they need is missing, or the target can't do the job.
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError>;
+
+    /// Start one instance by itself.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if nothing could be started.
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError>;
-
-    /// Prepare to start many instances.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError`] if something that they need is missing, or the target can't have them.
-    fn starter(&self, _order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
-        let why = format!("the target '{}' can't be started many times", self.spec());
-        Err(TargetError::Failed(why))
+    fn start(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+        Instance::start(self.launch(job, guard)?, guard)
     }
 
     /// Check that the target looks from inside as it was asked for.
@@ -130,21 +130,37 @@ pub trait Target: fmt::Debug {
 /// The facts that the measured code told of its target, by name.
 pub type Facts<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
-/// What one instance is to do.
+/// What instances are to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// What the measured code is asked to do.
     pub work: &'a Work,
+    /// A command line in place of the measured code.
+    pub command: Option<&'a [String]>,
     /// The load that is to run inside, as written on the command line; None if there is none or it
     /// runs beside.
     pub load: Option<&'a str>,
+    /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
+    /// at the least cost.
+    pub is_alone: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Make a job without a load.
+    /// Makes the job of one instance without a load.
     #[must_use]
     pub fn idle(work: &'a Work) -> Self {
-        Self { work, load: None }
+        Self {
+            work,
+            command: None,
+            load: None,
+            is_alone: true,
+        }
+    }
+
+    /// Returns the words of the agent's plan.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = self.work.to_string();
+        words.split_whitespace().map(str::to_owned).collect()
     }
 }
 

@@ -1,14 +1,11 @@
 //! `process`: the agent as a process on this machine.
 
-use std::process::{Command, Stdio};
-
 use tare_guard::Guard;
 use tare_results::target::{Group, TargetSpec};
 
 use crate::error::TargetError;
-use crate::instance::{Instance, Ordinary, now_ns};
+use crate::launch::{self, Launch, Ready};
 use crate::measured::MeasuredFile;
-use crate::starter::{self, Order, Ready, Starter};
 use crate::{Availability, Job, Program, Target};
 
 /// Return the target where none is named.
@@ -44,33 +41,19 @@ impl Target for Process {
         Program::native(&self.agent)
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let mut command = Command::new(self.agent.path()?);
-        command
-            .args(job.work.to_string().split_whitespace())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let started_ns = now_ns();
-        let child = guard.spawn(&mut command)?;
-        Instance::of_child(child, started_ns, Ordinary)
-    }
-
-    fn starter(&self, order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
-        let (path, words) = match order.command {
-            Some(words) => starter::command(words)?,
-            None => {
-                let words = order.work.to_string();
-                let words = words.split_whitespace().map(str::to_owned).collect();
-                (self.agent.path()?.to_owned(), words)
-            }
+    fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
+        let (path, words) = match job.command {
+            Some(words) => launch::command(words)?,
+            None => (self.agent.path()?.to_owned(), job.words()),
         };
-        let mut starter =
-            Starter::of_programs("process", move |_| Ok(starter::exec(&path, &words)?.into()));
-        if order.command.is_some() {
-            starter.ready = Ready::Output;
-        }
-        Ok(starter)
+        let start = move |_| Ok(launch::exec(&path, &words)?.into());
+        Ok(Launch {
+            ready: match job.command {
+                Some(_) => Ready::Output,
+                None => Ready::Record,
+            },
+            ..Launch::of_program("process", start)
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use tare_results::RunFolder;
 use tare_results::model::Fate;
 use tare_results::work::Work;
 use tare_targets::engine::Running;
-use tare_targets::instance::{Ending, Watcher};
+use tare_targets::instance::{Ending, OutputEvent};
 use tare_targets::{Engine, Job, spec};
 
 use crate::verdict::Verdicts;
@@ -134,12 +134,8 @@ fn runtime(name: &str, scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -
 
 /// Launches once by the target, which makes all that is needed.
 fn once(name: &str, target: &dyn tare_targets::Target, guard: &Guard) -> Result<()> {
-    struct Nobody;
-    impl Watcher for Nobody {
-        fn line(&mut self, _line: &[u8], _at_ns: u64) {}
-    }
-    let instance = target.launch(&Job::idle(&work()), guard)?;
-    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut Nobody)?;
+    let instance = target.start(&Job::idle(&work()), guard)?;
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut |_: OutputEvent<'_>| {})?;
     match ended.how {
         Ending::Done => Ok(()),
         other => Err(format!("the first container of {name}: {other:?}").into()),

@@ -14,7 +14,7 @@ use tare_guard::{Guard, Interrupt};
 use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
 use tare_results::CellState;
 use tare_results::work::Work;
-use tare_targets::instance::Watcher;
+use tare_targets::instance::OutputEvent;
 use tare_targets::{Job, spec};
 
 use crate::loads::{LOADS, show};
@@ -137,24 +137,17 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let started_ns = tare_targets::instance::now_ns();
     // Short: what counts here is over before it starts.
     let work = Work::new("prime", "limit=22 repetitions=1000");
-    let instance = target.launch(&Job::idle(&work), &guard)?;
-    let mut first = First(None);
-    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut first)?;
-    let at_ns = first
-        .0
-        .ok_or_else(|| format!("no record came: {:?}", ended.how))?;
-    Ok((at_ns - started_ns) as f64 / 1e6)
-}
-
-/// When the first record came.
-struct First(Option<u64>);
-
-impl Watcher for First {
-    fn line(&mut self, line: &[u8], at_ns: u64) {
-        if line.starts_with(b"tare2:") {
-            self.0.get_or_insert(at_ns);
+    let instance = target.start(&Job::idle(&work), &guard)?;
+    let mut first = None;
+    let mut watcher = |event: OutputEvent<'_>| match event {
+        OutputEvent::Line(line, at_ns) if line.starts_with(b"tare2:") => {
+            first.get_or_insert(at_ns);
         }
-    }
+        _ => {}
+    };
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut watcher)?;
+    let at_ns = first.ok_or_else(|| format!("no record came: {:?}", ended.how))?;
+    Ok((at_ns - started_ns) as f64 / 1e6)
 }
 
 /// Measures noise under a load inside of a guest, and prints what the load did.

@@ -13,11 +13,11 @@ use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use tare_lab::ExperimentError;
 use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::units::exact;
+use tare_lab::{Driven, ExperimentError, Stage};
 
 use job::Job;
 use pace::Pace;
@@ -55,6 +55,14 @@ impl Experiment for Start {
 
     fn only_starts(&self) -> bool {
         true
+    }
+
+    fn refuses(&self) -> &'static [(&'static str, &'static str)] {
+        &[("cpu", "its instances run on any CPU")]
+    }
+
+    fn drive(&self, stage: &mut Stage<'_>) -> Driven {
+        stage.arrivals()
     }
 
     fn combinations(

@@ -42,6 +42,17 @@ pub struct CgroupEntry {
     pub(crate) files: Vec<File>,
 }
 
+/// Makes a command start in the groups with these files.
+pub(crate) fn enter_when_spawned(command: &mut Command, files: Vec<File>) {
+    let enter = move || {
+        // "0" is the writing process itself.
+        files.iter().try_for_each(|mut file| file.write_all(b"0"))
+    };
+    // SAFETY: between fork and exec the closure makes system calls on descriptors that it owns
+    // and neither allocates nor locks.
+    unsafe { command.pre_exec(enter) };
+}
+
 impl OwnedCgroup {
     /// Announces a name, under which somebody else will make groups at the top of hierarchies.
     pub(crate) fn reserve(inner: &Arc<Inner>, prefix: &str) -> Result<OwnedCgroup, GuardError> {
@@ -169,14 +180,7 @@ impl OwnedCgroup {
     /// [`GuardError::Io`] if the group cannot be opened. That the kernel refuses to let the
     /// command in is reported when it is spawned.
     pub fn enter(&self, command: &mut Command) -> Result<(), GuardError> {
-        let CgroupEntry { files } = self.entry()?;
-        let enter = move || {
-            // "0" is the writing process itself.
-            files.iter().try_for_each(|mut file| file.write_all(b"0"))
-        };
-        // SAFETY: between fork and exec the closure makes system calls on descriptors that it owns
-        // and neither allocates nor locks.
-        unsafe { command.pre_exec(enter) };
+        enter_when_spawned(command, self.entry()?.files);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The listener: it reads what programs write, and reaps them.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::Ordering;
@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use tare_docker::Stream;
 use tare_guard::{ResourceUsage, Started};
 use tare_targets::instance::now_ns;
 
-use super::field::{Alive, Field, lock};
+use super::shared::{Alive, Shared, lock};
 
-/// How long it waits for news before it looks whether all is to end.
+/// How long it waits for news before it looks again, once all is to end.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The key by which epoll reports that all is to end: that of no instance.
+const ALARM: u64 = u64::MAX;
 
 /// How long those that were killed may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -63,8 +67,8 @@ impl Source {
 }
 
 /// Listens until all threads are to end and none is alive.
-pub(super) fn listen(field: &Field<'_>) {
-    field.hurry(1);
+pub(super) fn listen(shared: &Shared<'_>) {
+    shared.raise_priority(1);
     let look = Timespec::try_from(LOOK).ok();
     let none = Event {
         flags: EventFlags::empty(),
@@ -72,22 +76,36 @@ pub(super) fn listen(field: &Field<'_>) {
     };
     let mut events = [none; 64];
     let mut patience = None;
-    while !field.is_ended() || field.live() > 0 {
+    let alarm = EventData::new_u64(ALARM);
+    if let Err(error) = epoll::add(&shared.epoll, &shared.alarm, alarm, EventFlags::IN) {
+        return shared.remark(format!("instances can't be waited for: {error}"));
+    }
+    while !shared.is_ended() || shared.live() > 0 {
         let given_up = |since: &mut Instant| since.elapsed() > KILL_LIMIT;
         if patience.as_mut().is_some_and(given_up) {
-            return leave_all(field);
+            return leave_all(shared);
         }
-        let came = match epoll::wait(&field.epoll, &mut events, look.as_ref()) {
+        // Before that nothing but an event is waited for: a listener that looks now and then would
+        // disturb what is measured.
+        let is_over = shared.is_over.load(Ordering::Relaxed);
+        let most = look.as_ref().filter(|_| is_over);
+        let came = match epoll::wait(&shared.epoll, &mut events, most) {
             Ok(came) => came,
             Err(Errno::INTR) => 0,
-            Err(error) => return field.remark(format!("instances can't be waited for: {error}")),
+            Err(error) => return shared.remark(format!("instances can't be waited for: {error}")),
         };
         for event in &events[..came] {
-            let (slot, source) = Source::of_key(event.data.u64());
-            hear(field, slot, source);
+            match event.data.u64() {
+                // It would be readable forever.
+                ALARM => drop(epoll::delete(&shared.epoll, &shared.alarm)),
+                key => {
+                    let (slot, source) = Source::of_key(key);
+                    on_event(shared, slot, source);
+                }
+            }
         }
-        if field.is_over.load(Ordering::Relaxed) {
-            for slot in &field.slots {
+        if shared.is_over.load(Ordering::Relaxed) {
+            for slot in &shared.slots {
                 if let Some(alive) = &*lock(slot) {
                     alive.started.kill_group();
                     patience.get_or_insert_with(Instant::now);
@@ -98,26 +116,26 @@ pub(super) fn listen(field: &Field<'_>) {
 }
 
 /// Leaves those that can't be killed to the kernel.
-fn leave_all(field: &Field<'_>) {
-    field.remark("instances can't be killed, and were left to the kernel".to_owned());
-    for (number, place) in (0..).zip(&field.slots) {
+fn leave_all(shared: &Shared<'_>) {
+    shared.remark("instances can't be killed, and were left to the kernel".to_owned());
+    for (number, place) in (0..).zip(&shared.slots) {
         let alive = lock(place).take();
         if let Some(alive) = alive {
-            alive.leave(field);
+            alive.leave(shared);
             alive.started.leave();
-            field.ended(number, alive.instance, Err("it can't be killed".to_owned()));
+            shared.ended(number, alive.instance, Err("it can't be killed".to_owned()));
         }
     }
 }
 
 /// Takes news of one instance. Those of one that has just ended find nothing, or a later one that says so itself.
-fn hear(field: &Field<'_>, slot: u32, source: Source) {
-    let mut place = lock(&field.slots[slot as usize]);
+fn on_event(shared: &Shared<'_>, slot: u32, source: Source) {
+    let mut place = lock(&shared.slots[slot as usize]);
     let Some(alive) = &mut *place else {
         return;
     };
     if source != Source::End {
-        alive.read(field, source);
+        alive.read(shared, source);
         return;
     }
     let spent = match alive.started.try_reap() {
@@ -127,20 +145,20 @@ fn hear(field: &Field<'_>, slot: u32, source: Source) {
     };
     let at_ns = now_ns();
     // What it wrote before is there by now.
-    alive.read(field, Source::Output);
-    alive.read(field, Source::Error);
-    alive.leave(field);
+    alive.read(shared, Source::Output);
+    alive.read(shared, Source::Error);
+    alive.leave(shared);
     let alive = place.take();
     drop(place);
     if let Some(alive) = alive {
-        let (instance, how) = alive.ended(field, spent, at_ns);
-        field.ended(slot, instance, how);
+        let (instance, how) = alive.ended(shared, spent, at_ns);
+        shared.ended(slot, instance, how);
     }
 }
 
 impl Alive {
     /// Reads what there is. Who writes without pause can't keep others waiting.
-    fn read(&mut self, field: &Field<'_>, source: Source) {
+    fn read(&mut self, shared: &Shared<'_>, source: Source) {
         let mut bytes = [0; PIECE];
         for _ in 0..MOST_READS {
             let read = match source {
@@ -148,40 +166,43 @@ impl Alive {
                 _ => self.started.stderr.read(&mut bytes),
             };
             match read {
-                Ok(0) => return self.deaf(field, source.of(&self.started)),
-                Ok(n) if source == Source::Output => {
-                    let was_ready = self.ears.has_got_ready();
-                    self.ears
-                        .output(&bytes[..n], now_ns(), &field.starter.ready);
-                    let is_new = self.ears.has_got_ready() && !was_ready;
-                    if is_new && !field.starter.tells_memory() {
+                Ok(0) => return self.unregister(shared, source.of(&self.started)),
+                Ok(n) => {
+                    let stream = match source {
+                        Source::Output => Stream::Output,
+                        _ => Stream::Error,
+                    };
+                    let was_ready = self.records.is_ready();
+                    let ready = &shared.launch.ready;
+                    self.records.take(stream, &bytes[..n], now_ns(), ready);
+                    let is_new = self.records.is_ready() && !was_ready;
+                    if is_new && !shared.launch.tells_memory() {
                         self.peak_bytes = peak_bytes(self.started.pid());
                     }
                 }
-                Ok(n) => self.ears.error(&bytes[..n]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
         }
     }
 
-    /// Stops listening to what is closed: it would be news for ever.
-    fn deaf(&self, field: &Field<'_>, source: BorrowedFd<'_>) {
+    /// Removes a descriptor at end of file from epoll.
+    fn unregister(&self, shared: &Shared<'_>, source: BorrowedFd<'_>) {
         // It may have been done before.
-        let _ = epoll::delete(&field.epoll, source);
+        let _ = epoll::delete(&shared.epoll, source);
     }
 
     /// Stops listening to it altogether. To close what is listened to does not suffice: what is started at the same time has
     /// its own copy until it is executed, and waits for the CPU on which its news would be heard for ever.
-    pub(super) fn leave(&self, field: &Field<'_>) {
+    pub(super) fn leave(&self, shared: &Shared<'_>) {
         for source in Source::ALL {
-            self.deaf(field, source.of(&self.started));
+            self.unregister(shared, source.of(&self.started));
         }
     }
 
     fn ended(
         self,
-        field: &Field<'_>,
+        shared: &Shared<'_>,
         spent: Result<ResourceUsage, String>,
         at_ns: u64,
     ) -> (tare_results::model::Instance, Result<(), String>) {
@@ -194,18 +215,14 @@ impl Alive {
         instance.user_ns = spent.user_ns;
         instance.system_ns = spent.system_ns;
         instance.status = spent.status.into_raw().unsigned_abs();
-        if !field.starter.tells_memory() {
+        if !shared.launch.tells_memory() {
             instance.peak_bytes = self.peak_bytes.max(spent.peak_bytes.unwrap_or(0));
         }
-        let mut aside = String::new();
-        if let Some(mut stream) = self.aside {
-            // What came before the end is there; nothing more is waited for.
-            let _ = stream
-                .set_nonblocking(true)
-                .and_then(|()| read_all(&mut stream, &mut aside));
-        }
-        let how = self.ears.judge(&mut instance, spent.status, &aside, field);
-        (instance, how)
+        let reason = self.channels.reason();
+        let judged = self
+            .records
+            .judge(&mut instance, spent.status, reason.as_deref(), shared);
+        (instance, judged)
     }
 }
 
@@ -215,14 +232,4 @@ fn peak_bytes(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     kib.unwrap_or(0).saturating_mul(1024)
-}
-
-/// The most that is read of what a hypervisor said.
-const MOST_ASIDE: u64 = 64 * 1024;
-
-fn read_all(stream: &mut impl Read, text: &mut String) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    let read = stream.take(MOST_ASIDE).read_to_end(&mut bytes);
-    *text = String::from_utf8_lossy(&bytes).into_owned();
-    read.map(drop)
 }

@@ -13,26 +13,26 @@
 //! Arrivals don't wait for each other: latencies counted from the planned time hold what a target that falls behind makes
 //! those wait that come next (no coordinated omission). The rule by which a cell is saturated is in [`verdict`].
 
-mod ears;
-mod field;
 mod files;
 mod launch;
 mod listen;
 mod pace;
+mod records;
+mod shared;
 mod verdict;
 mod watch;
 
-use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, MountNamespace};
 use tare_results::model::{Arrivals, Arrived, Instance, MOST_INSTANCES, Value};
-use tare_targets::Starter;
-use tare_targets::starter::Start;
+use tare_targets::Launch;
+use tare_targets::launch::Start;
 
-use self::field::Field;
 use self::files::Files;
+use self::shared::Shared;
+use crate::stage::Unfinished;
 
 /// How many threads start programs. Each stands still until its program is executed, and so waits for a CPU with it.
 const LAUNCHERS: u32 = 64;
@@ -52,57 +52,60 @@ pub(crate) struct Ran {
     pub(crate) cut_short: Option<Duration>,
 }
 
-/// Starts instances as `arrivals` says, and waits for their end; None if the user asked to stop at once.
+/// Starts instances as `arrivals` says, and waits for their end.
 ///
 /// `hz` is the frequency of the TSC, by which a guest's times become this machine's.
 ///
 /// # Errors
 ///
-/// Returns why nothing could be started.
+/// Returns why nothing could be started, or that the user asked to stop at once.
 pub(crate) fn run(
     arrivals: &Arrivals,
-    starter: &Starter,
+    launch: &Launch,
     hz: Option<f64>,
     limit: Duration,
     guard: &Guard,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut() -> Option<Duration>,
-) -> Result<Option<Ran>, String> {
-    let children = guard.children(starter.name);
-    let children = children.map_err(|error| error.to_string())?;
-    let namespace = match &*starter.mounts {
+) -> Result<Ran, Unfinished> {
+    let children = guard.children(launch.name);
+    let children = children.map_err(|error| Unfinished::Failed(error.to_string()))?;
+    let namespace = match &*launch.mounts {
         [] => None,
         mounts => {
             let made = MountNamespace::new(mounts);
-            Some(made.map_err(|error| format!("mounts of its own can't be made: {error}"))?)
+            let unmade = |error| format!("mounts of its own can't be made: {error}");
+            Some(made.map_err(unmade).map_err(Unfinished::Failed)?)
         }
     };
-    let (launchers, most_live) = match starter.start {
+    let (launchers, most_live) = match launch.start {
         Start::Program(_) => (LAUNCHERS, arrivals.most_live),
         // Each is called as long as its instance lives.
         Start::Calls(_) => [arrivals.most_live.min(MOST_CALLERS); 2].into(),
     };
     let _files = Files::for_instances(most_live);
-    let field = Field::new(arrivals, most_live, starter, &children, hz)?;
+    let shared = Shared::new(arrivals, most_live, launch, &children, hz);
+    let shared = shared.map_err(Unfinished::Failed)?;
     let watched = thread::scope(|scope| {
-        let field = &field;
+        let shared = &shared;
         let namespace = namespace.as_ref();
         // Whatever happens here: the scope waits for all threads.
-        let _ending = Ending(field);
+        let _ending = Ending(shared);
         let started = (0..launchers)
-            .try_for_each(|_| begin(scope, move || launch::serve(field, namespace)))
-            .and_then(|()| begin(scope, || listen::listen(field)))
-            .and_then(|()| begin(scope, || pace::pace(field, MOST_INSTANCES)));
+            .try_for_each(|_| begin(scope, move || launch::serve(shared, namespace)))
+            .and_then(|()| begin(scope, || listen::listen(shared)))
+            .and_then(|()| begin(scope, || pace::pace(shared, MOST_INSTANCES)));
         if started.is_err() {
-            field.is_paced.store(true, Ordering::Release);
+            shared.all_have_arrived();
         }
-        started.map(|()| watch::watch(field, limit, interrupt, tick))
+        started.map(|()| watch::watch(shared, limit, interrupt, tick))
     });
-    Ok(watched?.map(|watched| field.ran(watched)))
+    let watched = watched.map_err(Unfinished::Failed)?;
+    Ok(shared.ran(watched.ok_or(Unfinished::Stopped)?))
 }
 
 /// Lets all threads end when it is dropped.
-struct Ending<'a>(&'a Field<'a>);
+struct Ending<'a>(&'a Shared<'a>);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {

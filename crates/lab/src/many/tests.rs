@@ -1,17 +1,17 @@
 //! Real processes, started in great numbers.
 
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant};
 
-use tare_guard::{Guard, Interrupt};
+use tare_guard::{Guard, Interrupt, OwnedChildren};
 use tare_results::model::{Arrivals, Fate, Instance};
 use tare_results::work::Work;
-use tare_targets::Target;
 use tare_targets::measured::MeasuredFile;
 use tare_targets::process::Process;
-use tare_targets::starter::Order;
+use tare_targets::{Job, Launch, Target};
 
 use super::Ran;
-use super::field::Field;
+use super::shared::Shared;
 use super::watch::Watched;
 
 const MS: u64 = 1_000_000;
@@ -31,7 +31,7 @@ fn arrivals(interval_ns: impl Into<Option<u64>>, measure_ms: u64) -> Arrivals {
 /// Starts shell scripts.
 fn ran(arrivals: &Arrivals, script: &str) -> Ran {
     let interrupt = Interrupt::detached().unwrap();
-    ran_until(arrivals, script, &interrupt, &mut || None).unwrap()
+    ran_until(arrivals, script, &interrupt, &mut || None)
 }
 
 fn ran_until(
@@ -39,23 +39,42 @@ fn ran_until(
     script: &str,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut() -> Option<Duration>,
-) -> Option<Ran> {
+) -> Ran {
+    let Launched { launch, guard, .. } = &launch(script);
+    let limit = Duration::from_secs(60);
+    super::run(arrivals, launch, None, limit, guard, interrupt, tick).unwrap()
+}
+
+/// What starts a shell script, with what it needs meanwhile.
+struct Launched {
+    // Before the guard, which would have to remove what it holds.
+    launch: Launch,
+    guard: Guard,
+    _state: tempfile::TempDir,
+}
+
+impl Launched {
+    fn children(&self) -> OwnedChildren {
+        self.guard.children(self.launch.name).unwrap()
+    }
+}
+
+fn launch(script: &str) -> Launched {
     let state = tempfile::tempdir().unwrap();
     let guard = Guard::open(state.path()).unwrap();
     let words = ["/bin/sh", "-c", script].map(str::to_owned);
-    let order = Order {
-        work: &Work::default(),
-        command: Some(&words),
-        most_live: arrivals.most_live,
-    };
     let process = Process::new(MeasuredFile::agent());
-    let starter = process.starter(&order, &guard).unwrap();
-    let limit = Duration::from_secs(60);
-    let ran = super::run(arrivals, &starter, None, limit, &guard, interrupt, tick).unwrap();
-    drop(starter);
-    let undone = guard.close();
-    assert!(undone.problems.is_empty(), "{undone:?}");
-    ran
+    let work = Work::default();
+    let job = Job {
+        command: Some(&words),
+        is_alone: false,
+        ..Job::idle(&work)
+    };
+    Launched {
+        launch: process.launch(&job, &guard).unwrap(),
+        guard,
+        _state: state,
+    }
 }
 
 fn counted(ran: &Ran, fate: Fate) -> Vec<&Instance> {
@@ -132,10 +151,7 @@ fn what_takes_too_much_memory_together_is_refused() {
 
 #[test]
 fn a_window_ends_with_the_last_instance_that_a_cell_may_have() {
-    let state = tempfile::tempdir().unwrap();
-    let guard = Guard::open(state.path()).unwrap();
-    let process = Process::new(MeasuredFile::agent());
-    let words = ["/bin/true".to_owned()];
+    let launched = launch("true");
     for interval_ns in [None, Some(MS)] {
         let endless = Arrivals {
             warmup_ns: 0,
@@ -143,16 +159,10 @@ fn a_window_ends_with_the_last_instance_that_a_cell_may_have() {
             most_live: 0,
             ..arrivals(interval_ns, 600_000)
         };
-        let order = Order {
-            work: &Work::default(),
-            command: Some(&words),
-            most_live: 1,
-        };
-        let starter = process.starter(&order, &guard).unwrap();
-        let children = guard.children(starter.name).unwrap();
-        let field = Field::new(&endless, 0, &starter, &children, None).unwrap();
-        super::pace::pace(&field, 10);
-        let ran = field.ran(Watched::default());
+        let children = launched.children();
+        let shared = Shared::new(&endless, 0, &launched.launch, &children, None).unwrap();
+        super::pace::pace(&shared, 10);
+        let ran = shared.ran(Watched::default());
         assert_eq!(ran.instances.len(), 10, "{ran:?}");
         let told = ran.notices.iter().any(|text| text.contains("at most 10"));
         assert!(told, "{:?}", ran.notices);
@@ -173,6 +183,72 @@ fn reasons_of_failures_are_told_once_with_their_number() {
     };
     assert_eq!(failure.reason, "it ended with status 3; it said: oops");
     assert_eq!(failure.count, failed.count() as u64);
+}
+
+#[test]
+fn reasons_beyond_the_most_that_are_kept_share_a_line() {
+    let endless = arrivals(None, 1);
+    let launched = launch("true");
+    let children = launched.children();
+    let shared = Shared::new(&endless, 64, &launched.launch, &children, None).unwrap();
+    for number in 0..25 {
+        let failed = Err(format!("reason {number}"));
+        shared.ended(number, Instance::default(), failed);
+    }
+    let failures = shared.ran(Watched::default()).arrived.failures;
+    assert_eq!(failures.len(), 21);
+    let told = failures.iter().map(|one| (one.reason.as_str(), one.count));
+    let last: Vec<(&str, u64)> = told.skip(19).collect();
+    assert_eq!(last, [("reason 19", 1), ("other reasons", 5)]);
+}
+
+#[test]
+fn an_instance_that_fails_does_not_tell_how_long_one_takes() {
+    let state = tempfile::tempdir().unwrap();
+    let there = state.path().join("there");
+    // The first one fails at once, all others take 0.3 s.
+    let script = format!(
+        "test -e {0} || {{ touch {0}; exit 1; }}; echo; sleep 0.3",
+        there.display()
+    );
+    let ran = ran(&arrivals(100 * MS, 300), &script);
+    let before = ran.arrived.from_ns - ran.instances[0].planned_ns;
+    assert!(before >= 600 * MS, "{before}");
+    assert_eq!(ran.arrived.saturated, None);
+}
+
+#[test]
+fn a_target_that_never_works_is_not_waited_for() {
+    let begun = Instant::now();
+    let ran = ran(&arrivals(10 * MS, 100), "exit 1");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(ran.arrived.saturated.unwrap().contains("failed"));
+}
+
+#[test]
+fn launchers_sleep_until_there_is_something_to_do() {
+    let endless = arrivals(None, 1);
+    let launched = launch("true");
+    let children = launched.children();
+    let shared = Shared::new(&endless, 1, &launched.launch, &children, None).unwrap();
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let shared = &shared;
+        scope.spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_pid()).unwrap();
+            assert!(shared.next().is_none());
+        });
+        let thread = told.recv().unwrap();
+        let switches = || {
+            std::thread::sleep(Duration::from_millis(350));
+            let status = fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+            let line = |line: &&str| line.starts_with("voluntary_ctxt_switches");
+            status.lines().find(line).unwrap().to_owned()
+        };
+        assert_eq!(switches(), switches());
+        shared.all_have_arrived();
+        shared.end();
+    });
 }
 
 #[test]
@@ -197,7 +273,7 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
         }
         None
     };
-    let ran = ran_until(&endless, &script, &interrupt, &mut tick).unwrap();
+    let ran = ran_until(&endless, &script, &interrupt, &mut tick);
     assert!(ran.cut_short.is_some());
     let [first, second] = &ran.instances[..] else {
         panic!("{ran:?}");
@@ -209,28 +285,18 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
 #[test]
 fn an_instance_that_hangs_ends_at_the_limit() {
     let interrupt = Interrupt::detached().unwrap();
-    let state = tempfile::tempdir().unwrap();
-    let guard = Guard::open(state.path()).unwrap();
-    let words = ["/bin/sleep", "1000"].map(str::to_owned);
-    let order = Order {
-        work: &Work::default(),
-        command: Some(&words),
-        most_live: 4,
-    };
-    let process = Process::new(MeasuredFile::agent());
-    let starter = process.starter(&order, &guard).unwrap();
+    let launched = launch("exec sleep 1000");
     let limit = Duration::from_secs(1);
-    let alone = arrivals(None, 100);
     let ran = super::run(
-        &alone,
-        &starter,
+        &arrivals(None, 100),
+        &launched.launch,
         None,
         limit,
-        &guard,
+        &launched.guard,
         &interrupt,
         &mut || None,
     );
-    let ran = ran.unwrap().unwrap();
+    let ran = ran.unwrap();
     assert_eq!(ran.instances.len(), 1, "{ran:?}");
     assert_eq!(ran.instances[0].fate(), Fate::Unfinished);
     assert!(ran.notices[0].contains("timed out"), "{:?}", ran.notices);
@@ -297,7 +363,7 @@ fn a_request_to_end_keeps_what_there_is() {
     };
     let long = arrivals(20 * MS, 600_000);
     let script = format!("echo hello; touch {}", there.display());
-    let ran = ran_until(&long, &script, &interrupt, &mut tick).unwrap();
+    let ran = ran_until(&long, &script, &interrupt, &mut tick);
     assert!(ran.cut_short.is_some());
     assert!(!counted(&ran, Fate::Done).is_empty());
     assert!(ran.arrived.until_ns - ran.arrived.from_ns < 60_000 * MS);

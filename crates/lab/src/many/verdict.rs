@@ -5,9 +5,10 @@
 //! * more than 1 % failed, were refused, or had not ended when the cell did;
 //! * or more than 1 % were started or refused later than one interval after their time;
 //! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least,
-//!   to more than 3 beyond one and a half times as many as are alive if each takes as long as the first: latency then
-//!   grows as long as arrivals go on (Little's law). The window begins when twice the time has passed that
-//!   the first instance took, so that a target that keeps up has its number of live instances by then.
+//!   to more than 3 beyond one and a half times as many as are alive if each takes as long as the
+//!   first that did its work: latency then grows as long as arrivals go on (Little's law). The window
+//!   begins when twice that time has passed, so that a target that keeps up has its number of live
+//!   instances by then.
 //!
 //! Where instances are started one by one, there is no rate to keep up: only if none ended as it should, the target is not
 //! tried at any.
@@ -29,7 +30,7 @@ pub(super) struct Loads<'a> {
     pub(super) arrivals: &'a Arrivals,
     /// Live instances at the beginning and at the end of the measured window.
     pub(super) live_at: [u32; 2],
-    /// How long the first one took.
+    /// How long the first one took that did its work.
     pub(super) first_ns: u64,
 }
 

@@ -9,10 +9,10 @@ use tare_results::model::{Labels, Value};
 use tare_targets::engine;
 use tare_targets::instance::now_ns;
 
-use super::field::Field;
+use super::shared::Shared;
 
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often it looks: rarely enough that a cell with few instances is left in peace.
+const LOOK: Duration = Duration::from_millis(40);
 
 /// The least and the longest time that live instances are given to end, after the last has arrived.
 const DRAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(120));
@@ -49,15 +49,15 @@ impl Cpu {
 
 /// Watches until all have ended, or the user or a limit ends it; None if the user wants nothing of it.
 pub(super) fn watch(
-    field: &Field<'_>,
+    shared: &Shared<'_>,
     limit: Duration,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut() -> Option<Duration>,
 ) -> Option<Watched> {
     let before = available_bytes();
-    if field.arrivals.most_bytes.is_none() {
+    if shared.arrivals.most_bytes.is_none() {
         let half = before.map_or(u64::MAX, |bytes| bytes / 2);
-        field.most_bytes.store(half, Ordering::Relaxed);
+        shared.most_bytes.store(half, Ordering::Relaxed);
     }
     let mut watched = Watched::default();
     interrupt.bound(Some(limit));
@@ -66,13 +66,13 @@ pub(super) fn watch(
         // A request is seen at once, news of instances are the listener's.
         let _ = interrupt.wait(&[], LOOK);
         tick();
-        watched.look(field, before);
+        watched.look(shared, before);
         if interrupt.kill_requested() {
             return None;
         }
-        let from_ns = field.from_ns.load(Ordering::Acquire);
+        let from_ns = shared.from_ns.load(Ordering::Acquire);
         if interrupt.finish_requested() && watched.cut_short.is_none() {
-            field.is_enough.store(true, Ordering::Relaxed);
+            shared.start_no_more();
             if from_ns == 0 {
                 return None;
             }
@@ -80,42 +80,41 @@ pub(super) fn watch(
             watched.cut_short = Some(Duration::from_nanos(measured));
         }
         if interrupt.left().is_some_and(|left| left.is_zero()) {
-            field.remark(format!(
+            shared.remark(format!(
                 "timed out after {:.0} s: what was still running was ended. `--cell-limit` changes the limit",
                 limit.as_secs_f64()
             ));
             break;
         }
-        if !field.is_paced.load(Ordering::Acquire) {
+        if !shared.is_paced.load(Ordering::Acquire) {
             continue;
         }
         let paced = *paced.get_or_insert_with(Instant::now);
-        if field.live() == 0 || paced.elapsed() >= drain(field) {
+        if shared.live() == 0 || paced.elapsed() >= drain(shared) {
             break;
         }
     }
     interrupt.bound(None);
-    watched.look(field, before);
-    field.is_enough.store(true, Ordering::Relaxed);
-    field.is_over.store(true, Ordering::Relaxed);
+    watched.look(shared, before);
+    shared.end_instances();
     Some(watched)
 }
 
 /// Returns how long live instances are given to end.
-fn drain(field: &Field<'_>) -> Duration {
-    let first = Duration::from_nanos(field.first_ns.load(Ordering::Relaxed));
+fn drain(shared: &Shared<'_>) -> Duration {
+    let first = Duration::from_nanos(shared.first_ns.load(Ordering::Relaxed));
     (first * DRAIN_FACTOR).clamp(DRAIN.0, DRAIN.1)
 }
 
 impl Watched {
-    fn look(&mut self, field: &Field<'_>, before: Option<u64>) {
+    fn look(&mut self, shared: &Shared<'_>, before: Option<u64>) {
         if let (Some(before), Some(now)) = (before, available_bytes()) {
             let used = before.saturating_sub(now);
             self.memory_bytes = self.memory_bytes.max(used);
-            let is_full = used > field.most_bytes.load(Ordering::Relaxed);
-            field.is_full.store(is_full, Ordering::Relaxed);
+            let is_full = used > shared.most_bytes.load(Ordering::Relaxed);
+            shared.is_full.store(is_full, Ordering::Relaxed);
         }
-        let window = [&field.from_ns, &field.until_ns].map(|time| time.load(Ordering::Acquire));
+        let window = [&shared.from_ns, &shared.until_ns].map(|time| time.load(Ordering::Acquire));
         let now = now_ns();
         for (cpu, at) in self.cpu.iter_mut().zip(window) {
             if cpu.is_none() && (1..=now).contains(&at) {
@@ -164,7 +163,7 @@ fn machine_cpu_ns() -> u64 {
     let fields = text.lines().next().unwrap_or_default().split_whitespace();
     let ticks: Vec<u64> = fields
         .skip(1)
-        .filter_map(|field| field.parse().ok())
+        .filter_map(|word| word.parse().ok())
         .collect();
     // proc(5): user, nice, system, idle, iowait, irq, softirq. What guests have is in the first two.
     let busy = [0, 1, 2, 5, 6].iter().filter_map(|place| ticks.get(*place));

@@ -134,6 +134,18 @@ fn everything_that_is_wrong_is_told_at_once_and_once() {
 }
 
 #[test]
+fn a_condition_that_no_experiment_of_the_study_takes_is_refused() {
+    let start = "[[experiment]]\nkind = \"start\"\n";
+    let error = error(&format!("cpu = 1\n{start}"));
+    assert!(
+        error.contains("start does not take 'cpu': its instances run on any CPU"),
+        "{error}"
+    );
+    let mixed = format!("{}{start}", study("cpu = 1"));
+    assert!(Study::parse("good.toml", &mixed, Variant::Full).is_ok());
+}
+
+#[test]
 fn a_variant_that_is_not_there_is_told() {
     let error = Study::parse("a.toml", &noise(""), Variant::Quick).unwrap_err();
     assert_eq!(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use tare_experiments::{experiments, find};
 use tare_figures::gates::Gate;
@@ -170,6 +171,12 @@ impl FromArgMatches for MeasureCommand {
             }
             values.give(parameter.name, given);
         }
+        for (name, why) in experiment.refuses() {
+            if matches.value_source(name) == Some(ValueSource::CommandLine) {
+                let why = format!("{} does not take --{name}: {why}", experiment.name());
+                return Err(Error::raw(ErrorKind::ArgumentConflict, why));
+            }
+        }
         let cpu = match own_cpu(experiment) {
             true => CpuArgument::default(),
             false => CpuArgument::from_arg_matches(matches)?,
@@ -224,7 +231,12 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         .chain(own.map(|parameter| parameter.name))
         .collect();
     let runs = experiment.default_runs(&Values::default());
-    MeasureArguments::augment_args(command)
+    let refused = experiment.refuses().iter();
+    let command = MeasureArguments::augment_args(command);
+    refused
+        .fold(command, |command, (name, _)| {
+            command.mut_arg(name, |option| option.hide(true))
+        })
         .long_about(format!("{about}\n\n{}", experiment.without_arguments()))
         .about(about)
         .mut_arg("resume", |resume| resume.conflicts_with_all(not_resumed))

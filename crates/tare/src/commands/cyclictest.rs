@@ -14,12 +14,11 @@ use tare_figures::analysis::other_work;
 use tare_figures::notices::Severity;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_host::{Machine, Source};
-use tare_lab::{Observer, execute};
+use tare_lab::{Event, Observer, execute};
 use tare_loads::cpus::mask;
 use tare_pages::analyse;
-use tare_results::model::{Cell, CellPlan, Samples};
+use tare_results::model::Cell;
 use tare_results::{CellState, MachineRecord, RunFolder};
-use tare_wire::record::Live;
 
 use super::claim::claim_cpus;
 use super::host::allowed_cpus;
@@ -64,7 +63,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> Result<u8, CommandErro
         screen: Screen::new(&settings),
         failed: None,
     };
-    execute(&folder, &guard, &interrupt, &mut watch)?;
+    execute(
+        &folder,
+        tare_experiments::drive,
+        &guard,
+        &interrupt,
+        &mut watch,
+    )?;
     let Watch { screen, failed, .. } = watch;
     let code = match (failed, folder.state(plan.cells[0].id)) {
         (Some(error), _) => Err(error),
@@ -169,21 +174,19 @@ impl Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
-    fn started(&mut self, _plan: &CellPlan, _number: usize, _of: usize) {}
-
-    fn ready(&mut self, _plan: &CellPlan, latency_held: bool) {
-        let head = self.screen.begin(latency_held);
-        self.draw(&head);
-    }
-
-    fn live(&mut self, _plan: &CellPlan, live: &Live) {
-        self.screen.update(live);
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ready { latency_held } => {
+                let head = self.screen.begin(latency_held);
+                self.draw(&head);
+            }
+            Event::Live(live) => self.screen.update(&live),
+            _ => {}
+        }
     }
 
     fn tick(&mut self) -> Option<Duration> {
         self.draw("");
         Some(TICK)
     }
-
-    fn finished(&mut self, _cell: &Cell, _samples: Option<&Samples>) {}
 }

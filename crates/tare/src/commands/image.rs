@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::units::counted;
-use tare_targets::instance::{Ending, Watcher};
+use tare_targets::instance::{Ending, OutputEvent, Watcher};
 use tare_targets::unikernel::Image;
 use tare_wire::line::{Line, MARKER, MAX_PAYLOAD, decode};
 use tare_wire::record::{List, Record};
@@ -70,7 +70,10 @@ struct Console<'a> {
 }
 
 impl Watcher for Console<'_> {
-    fn line(&mut self, line: &[u8], _at_ns: u64) {
+    fn on_event(&mut self, event: OutputEvent<'_>) {
+        let OutputEvent::Line(line, _) = event else {
+            return;
+        };
         let text = match readable(line).filter(|_| !self.raw) {
             Some(record) => record.into(),
             None => String::from_utf8_lossy(line),

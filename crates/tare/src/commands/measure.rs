@@ -146,7 +146,13 @@ fn run(
     let actions = Actions::new(request.actions, &guard);
     let mut progress = Progress::new(&folder, &host, actions, claim, terminal);
     interrupt.prepare(false);
-    let tally = execute(&folder, &guard, interrupt, &mut progress);
+    let tally = execute(
+        &folder,
+        tare_experiments::drive,
+        &guard,
+        interrupt,
+        &mut progress,
+    );
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));
     progress.close(interrupt);
     close(guard, terminal);

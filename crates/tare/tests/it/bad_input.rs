@@ -41,6 +41,10 @@ fn arguments_that_make_no_sense_are_usage_errors() {
             "threshold must be from 1 to 1048576",
         ),
         ("noise --cpu 9999", "9999"),
+        (
+            "start --cpu 0",
+            "start does not take --cpu: its instances run on any CPU",
+        ),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),
         ("noise --resume run --seed 3", "cannot be used with"),

@@ -287,7 +287,7 @@ fn a_guest_that_never_gets_ready_is_told_and_others_go_on() {
     if ran.code == Some(5) {
         return skip("qemu", &ran.err);
     }
-    ran.expect(0, &["no line of its console matched"]);
+    ran.expect(0, &["matched ready=^never$"]);
     let cells = cells(&bench);
     for (is, fate) in [
         ("ready=^hello", Fate::Done),

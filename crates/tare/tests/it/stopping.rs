@@ -366,16 +366,6 @@ fn the_first_interrupt_ends_wakeups_within_its_time_on_each_kind_of_target() {
     }
 }
 
-#[test]
-fn a_cell_whose_agent_somebody_else_ended_is_not_whole() {
-    let bench = Bench::new();
-    let started = bench.start(&format!("{MINUTE} --runs 1"));
-    started.wakes();
-    send(started.agent(), Signal::TERM);
-    let ran = started.end();
-    ran.expect(1, &["something other than tare asked it to end after "]);
-}
-
 /// Starts wake-ups under a load, and waits until they are measured. Returns the process ids of the load's driver and of the
 /// measured agent, too.
 fn under_a_load(bench: &Bench, words: &str) -> (Started, u32, u32) {

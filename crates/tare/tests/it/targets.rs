@@ -36,7 +36,7 @@ fn what_is_missing_on_this_machine_is_told_with_the_command_that_brings_it() {
             "{text}"
         );
     }
-    assert!(text.contains("written: ssh,host=[user@]HOST"), "{text}");
+    assert!(text.contains("written: ssh,host=[USER@]HOST"), "{text}");
 }
 
 #[test]

@@ -6,15 +6,12 @@
 //! removed afterwards is in none of its times.
 
 use std::cell::RefCell;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tare_docker::{Attached, Docker, DockerError, Exit, Stream};
 use tare_guard::{
@@ -24,15 +21,15 @@ use tare_host::realtime::RealTime;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::{container_judge, killed};
+use super::monitor::killed;
 use super::realtime;
 use super::settings::{CAPABILITIES, Image, Resources};
 use super::{Prepared, Settings, image};
 use crate::engine;
 use crate::error::TargetError;
-use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
+use crate::instance::Body;
+use crate::launch::{Calls, Exited, Launch, Start};
 use crate::measured::MeasuredFile;
-use crate::starter::{Calls, Heard, Order, Start, Starter};
 use crate::{Availability, Job, Program, Target};
 
 /// The target's name.
@@ -150,110 +147,85 @@ impl Target for DockerTarget {
         Some(self.settings.resources(work).to_string())
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        self.settings.must_have_agent()?;
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
+        self.settings.must_have_agent(job)?;
         let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
-        let docker = prepared.docker.clone();
-        let words = self.settings.words(job.work, None);
+        let words = self.settings.words(job);
         let mut full = config(&prepared.image, &words, resources, guard.owner());
         let mut group = None;
-        if let Some(real_time) = resources.real_time {
+        if let Some(real_time) = resources.real_time.filter(|_| job.is_alone) {
             let given = group.insert(realtime::group(real_time, NAME, guard)?);
             give_time(&mut full, real_time, given);
         }
-        let started_ns = now_ns();
-        let (mut container, mut notices) = match Container::start(&docker, &full) {
+        let less = with_less(full.clone());
+        let (config, less) = match self.settings.image {
+            None => (full, job.is_alone.then_some(less)),
+            Some(_) => (less, None),
+        };
+        let containers = Containers {
+            docker: prepared.docker.clone(),
+            config,
+            less,
+        };
+        Ok(Launch {
+            ready: self.settings.ready(),
+            judge: Box::new(judge),
+            engine_bytes: SHIM_BYTES,
+            ..Launch::new(NAME, Start::Calls(Box::new(containers)))
+        }
+        .keeping(group))
+    }
+}
+
+/// What a container takes in addition to its program, about: its shim.
+const SHIM_BYTES: u64 = 48 << 20;
+
+/// Judges a container that has ended.
+fn judge(ended: &Exited<'_>) -> Result<(), String> {
+    Err(match (ended.status.code(), ended.reason) {
+        (Some(0), _) => return Ok(()),
+        (_, Some(OUT_OF_MEMORY)) => {
+            "the kernel killed the agent: the container's memory is too little; give it more \
+             with mem="
+                .to_owned()
+        }
+        (Some(code @ 129..), _) => killed(code - 128),
+        _ => ended.described(),
+    })
+}
+
+/// The reason of a container's end that its status does not tell.
+const OUT_OF_MEMORY: &str = "OOMKilled";
+
+/// Containers that are made and started alike.
+struct Containers {
+    docker: Docker,
+    config: Value,
+    /// What is asked for if the engine refuses that.
+    less: Option<Value>,
+}
+
+impl Calls for Containers {
+    fn start(&self, notices: &mut Vec<String>) -> Result<Box<dyn Body>, TargetError> {
+        let (mut container, warnings) = match (
+            Container::start(&self.docker, &self.config),
+            &self.less,
+        ) {
             // The engine can do it, and may not: one that runs without root, for example.
-            Err(error @ DockerError::Refused { status: 400.., .. }) => {
-                let less = with_less(full);
-                let (container, mut notices) = Container::start(&docker, &less)?;
+            (Err(error @ DockerError::Refused { status: 400.., .. }), Some(less)) => {
+                let started = Container::start(&self.docker, less)?;
                 notices.push(format!(
                     "{error}: started without the capabilities {}, /dev/cpu_dma_latency and real-time time",
                     CAPABILITIES.join(", ")
                 ));
-                (container, notices)
+                started
             }
-            started => started?,
+            (started, _) => started?,
         };
-        notices.retain(|text| !text.is_empty());
-        container.exit = Some(docker.exit(&container.id)?);
-        let monitor = DockerMonitor {
-            docker,
-            id: container.id.clone(),
-            notices,
-            _group: group,
-        };
-        Ok(Instance::of_body(container, started_ns, monitor))
-    }
-
-    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
-        let resources = self.settings.resources(order.work);
-        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
-        let words = self.settings.words(order.work, order.command);
-        let full = config(&prepared.image, &words, resources, guard.owner());
-        let many = Many {
-            docker: prepared.docker.clone(),
-            config: match self.settings.image {
-                None => full,
-                Some(_) => with_less(full),
-            },
-        };
-        Ok(self.settings.heard(Starter {
-            start: Start::Calls(Box::new(many)),
-            judge: container_judge(NAME),
-            beside_bytes: SHIM_BYTES,
-            ..Starter::of_programs(NAME, |_| Err(io::ErrorKind::Unsupported.into()))
-        }))
-    }
-}
-
-/// What a container takes beside its program, about: its shim.
-const SHIM_BYTES: u64 = 48 << 20;
-
-/// How long it is waited for news before it is looked whether all is to end.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Containers that are made and started in great numbers.
-struct Many {
-    docker: Docker,
-    config: Value,
-}
-
-impl Calls for Many {
-    fn run(&self, hear: &mut dyn FnMut(Heard<'_>), stop: &AtomicBool) -> Result<(), String> {
-        let failed = |error: TargetError| error.to_string();
-        let refused = |error: DockerError| error.to_string();
-        let (mut container, _) = Container::start(&self.docker, &self.config).map_err(refused)?;
-        container.exit = Some(self.docker.exit(&container.id).map_err(refused)?);
-        let mut killed: Option<Patience> = None;
-        loop {
-            let status = container.try_wait().map_err(failed)?;
-            let read = container.read(&mut |stream, bytes| hear(Heard::Output(stream, bytes)));
-            read.map_err(failed)?;
-            if let Some(status) = status {
-                hear(Heard::Ended(status));
-                return Ok(());
-            }
-            if stop.load(Ordering::Relaxed) && killed.is_none() {
-                container.signal("KILL").map_err(failed)?;
-                killed = Some(Patience::new(KILL_LIMIT));
-            }
-            if killed
-                .as_ref()
-                .is_some_and(|killed| killed.left().is_zero())
-            {
-                return Err("it can't be killed".to_owned());
-            }
-            let news = container.news();
-            let mut news: Vec<PollFd<'_>> = news
-                .iter()
-                .map(|fd| PollFd::new(fd, PollFlags::IN))
-                .collect();
-            let look = Timespec::try_from(LOOK).ok();
-            // A signal to this thread only makes it look earlier.
-            let _ = poll(&mut news, look.as_ref());
-        }
+        notices.extend(warnings.into_iter().filter(|text| !text.is_empty()));
+        container.exit = Some(self.docker.exit(&container.id)?);
+        Ok(Box::new(container))
     }
 }
 
@@ -415,6 +387,19 @@ impl Body for Container {
     fn terminate(&mut self) -> Result<(), TargetError> {
         self.signal("TERM")
     }
+
+    fn reason(&mut self) -> Option<String> {
+        let has_failed = self
+            .status()
+            .ok()
+            .flatten()
+            .is_some_and(|status| status != 0);
+        let state = has_failed
+            .then(|| self.docker.inspect(&self.id).ok())
+            .flatten()?;
+        let is_killed = state["State"][OUT_OF_MEMORY].as_bool() == Some(true);
+        is_killed.then(|| OUT_OF_MEMORY.to_owned())
+    }
 }
 
 impl Drop for Container {
@@ -427,38 +412,4 @@ impl Drop for Container {
 /// Put the status of a container into the form that a child's has.
 fn as_exit_status(status: i32) -> ExitStatus {
     ExitStatus::from_raw((status & 0xff) << 8)
-}
-
-/// The monitor of a container.
-#[derive(Debug)]
-struct DockerMonitor {
-    docker: Docker,
-    id: String,
-    notices: Vec<String>,
-    /// What the container stands in, if the engine has not chosen that.
-    _group: Option<OwnedCgroup>,
-}
-
-impl Monitor for DockerMonitor {
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        if status.success() {
-            return Ok(());
-        }
-        let state = self.docker.inspect(&self.id).unwrap_or_default();
-        if state["State"]["OOMKilled"].as_bool() == Some(true) {
-            return Err(
-                "the kernel killed the agent: the container's memory is too little; give it more \
-                 with mem="
-                    .to_owned(),
-            );
-        }
-        Err(match status.code() {
-            Some(code @ 129..) => killed(code - 128),
-            _ => describe_exit(status, said),
-        })
-    }
-
-    fn notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notices)
-    }
 }

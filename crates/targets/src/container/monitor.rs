@@ -2,36 +2,14 @@
 
 use std::process::ExitStatus;
 
-use tare_guard::OwnedCgroup;
-
 use super::podman;
-use crate::instance::{Monitor, describe_exit};
-use crate::starter::Judge;
+use crate::instance::describe_exit;
+use crate::launch::Judge;
 
-/// The monitor of a container whose process stands for it on this machine: podman's, or a runtime's.
-/// They end with the status of the container's process, 128 more than the signal if one ended it.
-#[derive(Debug)]
-pub(super) struct ContainerMonitor {
-    /// The program that runs it: podman or a runtime.
-    pub(super) runner: &'static str,
-    pub(super) notices: Vec<String>,
-    /// What its processes are in; removed after it has ended.
-    pub(super) _groups: Vec<OwnedCgroup>,
-}
-
-impl Monitor for ContainerMonitor {
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        judged(self.runner, status, said)
-    }
-
-    fn notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notices)
-    }
-}
-
-/// Judge an instance among many.
+/// Judges a container whose process stands for it on this machine: podman's, or a runtime's. They end
+/// with the status of the container's process, 128 more than the signal if one ended it.
 pub(super) fn container_judge(runner: &'static str) -> Judge {
-    Box::new(move |ended| judged(runner, ended.status, ended.error.trim()))
+    Box::new(move |ended| judged(runner, ended.status, ended.error))
 }
 
 fn judged(runner: &str, status: ExitStatus, said: &str) -> Result<(), String> {
@@ -100,12 +78,7 @@ mod tests {
                 "the agent crashed or was ended in its container by signal 11",
             ),
         ] {
-            let mut monitor = ContainerMonitor {
-                runner,
-                notices: Vec::new(),
-                _groups: Vec::new(),
-            };
-            let judged = monitor.judge(ExitStatus::from_raw(status << 8), said);
+            let judged = judged(runner, ExitStatus::from_raw(status << 8), said);
             assert_eq!(judged, Err(why.to_owned()));
         }
     }

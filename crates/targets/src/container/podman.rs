@@ -17,13 +17,12 @@ use tare_guard::{Guard, OwnedCgroup, PrivateMount, ScratchDir, private_mounts};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::{ContainerMonitor, container_judge};
+use super::monitor::container_judge;
 use super::settings::{CAPABILITIES, Image, Resources};
 use super::{Prepared, Settings, hide, image, runner, without_hybrid_cgroups};
 use crate::error::TargetError;
-use crate::instance::{Instance, now_ns};
+use crate::launch::{self, Launch};
 use crate::measured::MeasuredFile;
-use crate::starter::{self, Order, Starter};
 use crate::{Availability, Job, Program, Target, programs};
 
 /// The target's name and the program's.
@@ -166,18 +165,29 @@ impl Target for Podman {
         Some(self.settings.resources(work).to_string())
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        self.settings.must_have_agent()?;
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
+        self.settings.must_have_agent(job)?;
+        let program = runner(NAME, &self.agent)?;
         let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let (folder, image) = &*prepared;
+        let folder = folder.path().to_owned();
         let containers = match resources.real_time {
             Some(real_time) => super::realtime::group(real_time, NAME, guard)?,
             None => guard.reserve_cgroup(NAME)?,
         };
-        let (mut command, own) = self.podman(folder.path(), guard)?;
-        command.args(self.run(image, &resources, containers.name()));
-        command.args(self.settings.words(job.work, None));
+        let own = guard.cgroup("podman-own", &[])?;
+        let run = self.run(image, &resources, containers.name());
+        let own_words = self.settings.words(job);
+        let mut words = places(&folder);
+        words.extend(run.into_iter().chain(own_words).map(OsString::from));
+        let (mounts, entry) = (mounts(&folder), own.entry()?);
+        let start = move |_| {
+            let mut exec = launch::exec(&program, &words)?;
+            exec.in_folder(&folder)?;
+            exec.enter(&entry)?;
+            Ok(exec.into())
+        };
         let mut notices = Vec::new();
         if !may_raise_limits() {
             notices.push(
@@ -186,45 +196,17 @@ impl Target for Podman {
                     .to_owned(),
             );
         }
-        let started_ns = now_ns();
-        let child = guard.spawn(&mut command)?;
-        let monitor = ContainerMonitor {
-            runner: NAME,
-            notices,
-            _groups: vec![containers, own],
-        };
-        Instance::of_child(child, started_ns, monitor)
-    }
-
-    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
-        let program = runner(NAME, &self.agent)?;
-        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
-        let (folder, image) = &*prepared;
-        let folder = folder.path().to_owned();
-        let containers = guard.reserve_cgroup(NAME)?;
-        let own = guard.cgroup("podman-own", &[])?;
-        let mut words = places(&folder);
-        let resources = self.settings.resources(order.work);
-        let run = self.run(image, &resources, containers.name());
-        let own_words = self.settings.words(order.work, order.command);
-        words.extend(run.into_iter().chain(own_words).map(OsString::from));
-        let mounts = mounts(&folder);
-        let entry = own.entry()?;
-        let start = move |_| {
-            let mut exec = starter::exec(&program, &words)?;
-            exec.in_folder(&folder)?;
-            exec.enter(&entry)?;
-            Ok(exec.into())
-        };
-        let starter = Starter {
+        Ok(Launch {
             mounts,
+            ready: self.settings.ready(),
             judge: container_judge(NAME),
-            beside_bytes: PODMAN_BYTES,
+            engine_bytes: PODMAN_BYTES,
             // Its monitor has them, and is nobody's child.
             waits_for_own: false,
-            ..Starter::of_programs(NAME, start)
-        };
-        Ok(self.settings.heard(starter).keeping([containers, own]))
+            notices,
+            ..Launch::of_program(NAME, start)
+        }
+        .keeping([containers, own]))
     }
 }
 

@@ -17,7 +17,7 @@ use super::docker::DockerTarget;
 use super::podman::Podman;
 use super::runtime::Runtime;
 use crate::engine::{Running, startable};
-use crate::instance::{Ended, Ending, Watcher};
+use crate::instance::{Ended, Ending, OutputEvent};
 use crate::measured::MeasuredFile;
 use crate::spec;
 use crate::tests::{
@@ -90,7 +90,7 @@ impl Place {
 
     fn launch(&self, words: &str) -> Instance {
         self.target
-            .launch(&Job::idle(&work(words)), &self.guard)
+            .start(&Job::idle(&work(words)), &self.guard)
             .unwrap()
     }
 
@@ -340,7 +340,7 @@ fn an_agent_that_is_no_program_is_told() {
         let Some(place) = Place::new(name, "cpus=all", Some(&wrong)) else {
             continue;
         };
-        let why = match place.target.launch(&Job::idle(&work(SHORT)), &place.guard) {
+        let why = match place.target.start(&Job::idle(&work(SHORT)), &place.guard) {
             Ok(instance) => watch(instance, LIMIT).why().to_owned(),
             Err(error) => error.to_string(),
         };
@@ -364,7 +364,7 @@ fn an_engine_that_ends_in_the_middle_is_told() {
         thread::sleep(Duration::from_millis(300));
         engine.stop()
     });
-    let mut nobody = Nobody;
+    let mut nobody = |_: OutputEvent<'_>| {};
     let interrupt = Interrupt::detached().unwrap();
     let why = match instance.watch(LIMIT, &interrupt, &mut nobody) {
         Ok(Ended {
@@ -380,12 +380,6 @@ fn an_engine_that_ends_in_the_middle_is_told() {
     );
     stopped.join().unwrap().unwrap();
     place.close();
-}
-
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn line(&mut self, _line: &[u8], _at_ns: u64) {}
 }
 
 #[test]

@@ -5,24 +5,21 @@
 //! The bundle's root holds the agent and nothing else. The runtime keeps its state in the same
 //! scratch folder, so that containers of others are neither seen nor touched.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tare_guard::{Guard, PrivateMount, ScratchDir, private_mounts};
+use tare_guard::{Guard, PrivateMount, ScratchDir};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use super::monitor::{ContainerMonitor, container_judge};
+use super::monitor::container_judge;
 use super::oci::Container;
 use super::{AGENT, Prepared, Settings, runner, unwritable, without_hybrid_cgroups};
 use crate::error::TargetError;
-use crate::instance::{Instance, now_ns};
+use crate::launch::{self, Launch};
 use crate::measured::MeasuredFile;
-use crate::starter::{self, Order, Starter};
 use crate::{Availability, Job, Program, Target};
 
 /// The agent in a container of a runtime.
@@ -33,7 +30,6 @@ pub(crate) struct Runtime {
     /// What it can't bear to see mounted.
     mounts: fn() -> Vec<PrivateMount>,
     prepared: Prepared<ScratchDir>,
-    launched: Cell<u32>,
 }
 
 impl Runtime {
@@ -56,7 +52,6 @@ impl Runtime {
             agent: MeasuredFile::agent(),
             mounts,
             prepared: Prepared::nothing(),
-            launched: Cell::new(0),
         }
     }
 
@@ -85,69 +80,21 @@ impl Target for Runtime {
         Some(self.settings.resources(work).to_string())
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let name = self.settings.name;
-        let mut command = Command::new(runner(name, &self.agent)?);
-        let resources = self.settings.resources(job.work);
-        let prepared = self.prepared.get(guard, || self.prepare(guard))?;
-        let folder = prepared.path();
-        let (group, below) = match resources.real_time {
-            Some(real_time) => (super::realtime::group(real_time, name, guard)?, "/agent"),
-            None => (guard.reserve_cgroup(name)?, ""),
-        };
-        let number = self.launched.get() + 1;
-        self.launched.set(number);
-        let container = Container {
-            rootfs: &folder.join("rootfs"),
-            work: job.work,
-            cgroup: &format!("{}{below}", group.name()),
-            resources,
-            owner: guard.owner(),
-        };
-        let bundle = folder.join(format!("bundle-{number}"));
-        let config = bundle.join("config.json");
-        fs::create_dir(&bundle)
-            .and_then(|()| fs::write(&config, container.config().to_string()))
-            .map_err(|error| unwritable(&config, &error))?;
-        command
-            .arg("--root")
-            .arg(folder.join("state"))
-            .args(["run", "--bundle"])
-            .arg(&bundle)
-            .arg(group.name())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mounts = (self.mounts)();
-        let mut notices = Vec::new();
-        if !mounts.is_empty() {
-            private_mounts(&mut command, &mounts);
-            notices.push(format!(
-                "{name} runs without the mount of control groups of version 2: it can't be used \
-                 beside version 1"
-            ));
-        }
-        let monitor = ContainerMonitor {
-            runner: name,
-            notices,
-            _groups: vec![group],
-        };
-        let started_ns = now_ns();
-        let child = guard.spawn(&mut command)?;
-        Instance::of_child(child, started_ns, monitor)
-    }
-
-    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         let name = self.settings.name;
         let program = runner(name, &self.agent)?;
-        let resources = self.settings.resources(order.work);
+        let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
         let folder = prepared.path().to_owned();
-        let group = guard.reserve_cgroup(name)?;
+        let group = match resources.real_time {
+            Some(real_time) => super::realtime::group(real_time, name, guard)?,
+            None => guard.reserve_cgroup(name)?,
+        };
+        let is_alone = job.is_alone && resources.real_time.is_none();
         let (id, owner, work) = (
             group.name().to_owned(),
             guard.owner().clone(),
-            order.work.clone(),
+            job.work.clone(),
         );
         let started = AtomicU32::new(0);
         let start = move |number: u32| {
@@ -156,7 +103,10 @@ impl Target for Runtime {
                 let config = Container {
                     rootfs: &folder.join("rootfs"),
                     work: &work,
-                    cgroup: &format!("{id}/{number}"),
+                    cgroup: &match is_alone {
+                        true => id.clone(),
+                        false => format!("{id}/{number}"),
+                    },
                     resources,
                     owner: &owner,
                 };
@@ -174,12 +124,20 @@ impl Target for Runtime {
                 bundle.as_os_str(),
                 OsStr::new(&container),
             ];
-            Ok(starter::exec(&program, words)?.into())
+            Ok(launch::exec(&program, words)?.into())
         };
-        Ok(Starter {
-            mounts: (self.mounts)(),
+        let mounts = (self.mounts)();
+        let notice = (!mounts.is_empty()).then(|| {
+            format!(
+                "{name} runs without the mount of control groups of version 2: it can't be used \
+                 beside version 1"
+            )
+        });
+        Ok(Launch {
+            mounts,
             judge: container_judge(name),
-            ..Starter::of_programs(name, start)
+            notices: notice.into_iter().collect(),
+            ..Launch::of_program(name, start)
         }
         .keeping(group))
     }

@@ -8,10 +8,11 @@ use tare_results::work::Work;
 use tare_wire::cpus::Cpus as CpuSet;
 
 use super::realtime;
+use crate::Job;
 use crate::error::TargetError;
+use crate::launch::Ready;
 use crate::memory;
 use crate::options::{Opt, Options, Size, Value, Word, non_empty, not_wanted};
-use crate::starter::{Ready, Starter};
 
 /// Engines refuse less than 6 MiB.
 const MEMORY: Opt = Opt::memory(Size::mib(8)).means("limit of the container's memory");
@@ -130,37 +131,30 @@ impl Settings {
         })
     }
 
-    /// Rejects work for the agent where there is none.
-    pub(super) fn must_have_agent(&self) -> Result<(), TargetError> {
+    /// Refuses a plan for an image that has no agent: its instances can only be started.
+    pub(super) fn must_have_agent(&self, job: &Job<'_>) -> Result<(), TargetError> {
         match self.image {
-            None => Ok(()),
-            Some(_) => Err(TargetError::RunsNoPlans {
+            Some(_) if job.is_alone => Err(TargetError::RunsNoPlans {
                 target: self.spec.text.clone(),
             }),
+            Some(_) | None => Ok(()),
         }
     }
 
-    /// Adapts a starter to an image that has no agent: it is ready with its first output.
-    pub(super) fn heard(&self, starter: Starter) -> Starter {
+    /// Returns by what an instance is ready: the first output where there is no agent.
+    pub(super) fn ready(&self) -> Ready {
         match self.image {
-            None => starter,
-            Some(_) => Starter {
-                ready: Ready::Output,
-                ..starter
-            },
+            None => Ready::Record,
+            Some(_) => Ready::Output,
         }
     }
 
     /// Returns the words that follow the image's name: a command in place of the image's own, or the
     /// agent's plan.
-    pub(super) fn words(&self, work: &Work, command: Option<&[String]>) -> Vec<String> {
-        match (&self.image, command) {
-            (Some(_), command) => command.unwrap_or_default().to_vec(),
-            (None, _) => work
-                .to_string()
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect(),
+    pub(super) fn words(&self, job: &Job<'_>) -> Vec<String> {
+        match self.image {
+            Some(_) => job.command.unwrap_or_default().to_vec(),
+            None => job.words(),
         }
     }
 

@@ -10,7 +10,7 @@ use tare_guard::Interrupt;
 use tare_testkit::skip;
 
 use super::*;
-use crate::instance::{Ended, Ending, Watcher};
+use crate::instance::{Ended, Ending, OutputEvent};
 use crate::measured::MeasuredFile;
 use crate::spec;
 use crate::tests::work;
@@ -28,19 +28,8 @@ struct Bench {
 #[derive(Debug)]
 struct Seen {
     started_ns: u64,
-    ready_ns: Vec<u64>,
     ended: Ended,
     lines: Vec<String>,
-}
-
-impl Watcher for Seen {
-    fn line(&mut self, line: &[u8], _at_ns: u64) {
-        self.lines.push(String::from_utf8_lossy(line).into_owned());
-    }
-
-    fn ready(&mut self, at_ns: u64) {
-        self.ready_ns.push(at_ns);
-    }
 }
 
 impl Seen {
@@ -76,26 +65,27 @@ impl Bench {
 
     fn boot(&self, target: &Foreign, limit: Duration) -> Seen {
         let instance = target
-            .launch(&Job::idle(&Work::default()), &self.guard)
+            .start(&Job::idle(&Work::default()), &self.guard)
             .unwrap();
         let pid = instance.pid().unwrap();
-        let mut seen = Seen {
-            started_ns: instance.started_ns,
-            ready_ns: Vec::new(),
-            ended: Ended {
-                exited_ns: 0,
-                how: Ending::Stopped,
-                notices: Vec::new(),
-            },
-            lines: Vec::new(),
+        let started_ns = instance.started_ns;
+        let mut lines = Vec::new();
+        let mut take = |event: OutputEvent<'_>| {
+            if let OutputEvent::Line(line, _) = event {
+                lines.push(String::from_utf8_lossy(line).into_owned());
+            }
         };
         let interrupt = Interrupt::detached().unwrap();
-        seen.ended = instance.watch(limit, &interrupt, &mut seen).unwrap();
+        let ended = instance.watch(limit, &interrupt, &mut take).unwrap();
         assert!(
             !Path::new(&format!("/proc/{pid}/exe")).exists(),
             "QEMU {pid} is left"
         );
-        seen
+        Seen {
+            started_ns,
+            ended,
+            lines,
+        }
     }
 
     /// Writes a disk whose boot sector says hello and then does `last`.
@@ -156,7 +146,7 @@ fn an_elf_kernel_is_ready_by_its_line_and_done_by_its_status() {
         assert_eq!(target.availability(), Availability::Usable);
         let seen = bench.boot(&target, LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{seen:?}");
-        let [ready_ns] = seen.ready_ns[..] else {
+        let ready_ns @ 1.. = seen.ended.ready_ns else {
             panic!("{seen:?}");
         };
         assert!(
@@ -175,17 +165,17 @@ fn a_line_that_never_comes_and_another_status_are_told() {
         return;
     };
     let seen = bench.boot(&never, LIMIT);
-    assert!(seen.ready_ns.is_empty());
+    assert_eq!(seen.ended.ready_ns, 0);
     let why = seen.why();
     assert!(
         why.starts_with(
-            "QEMU ended with status 33, as wanted, but no line of its console matched ready=goodbye; \
+            "it ended with status 33, but no line of its console matched ready=goodbye; \
              the last on its console: "
         ),
         "{why}"
     );
     let seen = bench.boot(&target("ready=hello,success=35").unwrap(), LIMIT);
-    assert_eq!(seen.ready_ns.len(), 1);
+    assert!(seen.ended.ready_ns > 0);
     assert!(
         seen.why()
             .starts_with("the guest ended QEMU with status 33, and success=35 is wanted"),
@@ -225,7 +215,7 @@ fn a_raw_disk_boots_and_is_not_changed() {
         };
         let seen = bench.boot(&target, LIMIT);
         assert_eq!(seen.ended.how, Ending::Done, "{seen:?}");
-        assert_eq!(seen.ready_ns.len(), 1, "{seen:?}");
+        assert!(seen.ended.ready_ns > 0, "{seen:?}");
         assert!(seen.lines.contains(&"hello, disk\r".to_owned()), "{seen:?}");
         let after = (
             fs::read(&disk).unwrap(),
@@ -275,7 +265,7 @@ fn images_that_can_not_be_booted_are_told() {
     fs::write(&garbage, b"\x7fELF and no more").unwrap();
     let target = bench.target(&garbage, "ready=x,success=33").unwrap();
     let error = target
-        .launch(&Job::idle(&Work::default()), &bench.guard)
+        .start(&Job::idle(&Work::default()), &bench.guard)
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("QEMU did not start a guest ("), "{error}");
@@ -289,7 +279,7 @@ fn a_plan_is_refused() {
         return;
     };
     assert!(!target.spec().capabilities().runs_plans);
-    let error = target.launch(&Job::idle(&work("workload=nap")), &bench.guard);
+    let error = target.start(&Job::idle(&work("workload=nap")), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("runs no plans"), "{error}");
     let sha256 = target.program().unwrap().sha256;

@@ -16,20 +16,18 @@ mod settings;
 use std::cell::OnceCell;
 use std::path::Path;
 
-use tare_guard::{Guard, ScratchDir};
+use tare_guard::Guard;
 use tare_results::target::{Clock, TargetSpec};
 use tare_results::work::Work;
 
 use self::image::Kind;
-use self::monitor::ForeignMonitor;
 use self::settings::Interface;
 use crate::error::TargetError;
-use crate::instance::Instance;
+use crate::launch::{Launch, Ready};
 use crate::options::Word;
 use crate::qemu::accelerator::Choice;
 use crate::qemu::host::LazyHost;
 use crate::qemu::{Boot, Control, Guest, Machine, Qemu};
-use crate::starter::{Order, Ready, Starter};
 use crate::{Availability, Job, Program, Target, once};
 
 pub(crate) use self::settings::{OPTIONS, Settings};
@@ -120,36 +118,21 @@ impl Target for Foreign {
         self.host.expected().map_or("", Word::word).to_owned()
     }
 
-    /// Boot the image. The job must be empty.
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+    /// Prepare to boot the image. A plan is refused.
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         if *job.work != Work::default() {
             return Err(TargetError::RunsNoPlans {
                 target: self.spec().text,
             });
         }
         let (settings, host) = (&self.settings, self.host.get()?);
-        let kind = self.kind()?;
-        let changes = match kind {
-            Kind::Kernel => None,
-            Kind::Cd | Kind::Qcow2 | Kind::Raw => Some(guard.scratch("changes")?),
-        };
-        let folder = changes.as_ref().map_or(Path::new(""), ScratchDir::path);
-        let boot = self.booted(kind, folder);
-        let guest = Guest {
-            cpus: settings.cpus,
-            ..Guest::new(settings.machine, host.accelerator, settings.memory, boot)
-        };
-        let mut started = host.qemu.start(&guest, guard)?;
-        started.go()?;
-        started.monitored(|qmp, _| ForeignMonitor::new(qmp, settings, changes))
-    }
-
-    fn starter(&self, _order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
-        let (settings, host) = (&self.settings, self.host.get()?);
         let changes = guard.scratch("changes")?;
         let guest = Guest {
             cpus: settings.cpus,
-            control: Control::Events,
+            control: match job.is_alone {
+                true => Control::Dialogue,
+                false => Control::Events,
+            },
             ..Guest::new(
                 settings.machine,
                 host.accelerator,
@@ -157,20 +140,11 @@ impl Target for Foreign {
                 self.booted(self.kind()?, changes.path()),
             )
         };
-        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
-        let folder = changes.path().to_owned();
-        let start = move |_| {
-            let mut program = qemu.program_of(&arguments, Control::Events)?;
-            program.exec.variable("TMPDIR", folder.as_os_str())?;
-            Ok(program)
-        };
         let success = settings.success;
-        Ok(Starter {
-            memory_bytes: settings.memory.mib << 20,
+        Ok(Launch {
             ready: Ready::Line(settings.ready.clone()),
-            shares_clock: false,
-            judge: Box::new(move |ended| monitor::judge_one(success, ended)),
-            ..Starter::of_programs(settings::NAME, start)
+            judge: Box::new(move |ended| monitor::judge(success, ended)),
+            ..host.qemu.launch(settings::NAME, &guest, &[])
         }
         .keeping(changes))
     }

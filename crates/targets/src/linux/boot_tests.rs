@@ -60,7 +60,7 @@ impl Bench {
     fn launch_with_limit(&self, words: &str, limit: Duration) -> Seen {
         let instance = self
             .target
-            .launch(&Job::idle(&work(words)), &self.guard)
+            .start(&Job::idle(&work(words)), &self.guard)
             .unwrap();
         watch(instance, limit)
     }
@@ -178,7 +178,7 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
     let host_cpu = rustix::thread::sched_getcpu();
     let instance = bench
         .target
-        .launch(
+        .start(
             &Job::idle(&work(&format!("{SHORT} cpu={host_cpu}"))),
             &bench.guard,
         )
@@ -228,13 +228,14 @@ fn counted_instructions_give_the_same_timers_twice_under_loads_in_phases() {
     if let Err(error @ TargetError::Unusable { .. }) = tools::programs(LOAD) {
         return skip(LOAD, &error.to_string());
     }
+    let plan = work(&format!("{TIMERS} {WORDS}"));
     let job = Job {
-        work: &work(&format!("{TIMERS} {WORDS}")),
         load: Some(LOAD),
+        ..Job::idle(&plan)
     };
     // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
     let run = || {
-        let instance = bench.target.launch(&job, &bench.guard).unwrap();
+        let instance = bench.target.start(&job, &bench.guard).unwrap();
         watch(instance, Duration::from_secs(600))
     };
     let first = run();
@@ -278,11 +279,12 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
             skip(load, &error.to_string());
             continue;
         }
+        let plan = work(SHORT);
         let job = Job {
-            work: &work(SHORT),
             load: Some(load),
+            ..Job::idle(&plan)
         };
-        let instance = bench.target.launch(&job, &bench.guard).unwrap();
+        let instance = bench.target.start(&job, &bench.guard).unwrap();
         let seen = watch(instance, Duration::from_secs(120));
         assert_eq!(seen.ended.how, Ending::Done, "{load}: {}", seen.text);
         let mut kinds = Vec::new();
@@ -438,7 +440,7 @@ fn what_a_guest_tells_waits_for_who_reads_late() {
     let words = &format!("{BATCH} repetitions=100000 bins=1000 window=20000");
     let instance = bench
         .target
-        .launch(&Job::idle(&work(words)), &bench.guard)
+        .start(&Job::idle(&work(words)), &bench.guard)
         .unwrap();
     std::thread::sleep(Duration::from_secs(15));
     let seen = watch(instance, 3 * LIMIT);

@@ -29,18 +29,16 @@ use tare_results::work::Work;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
 
 use self::initramfs::Needs;
-use self::monitor::LinuxMonitor;
 use self::scratch::Scratch;
 use self::settings::{Preempt, Root};
 use crate::container::unwritable;
 use crate::error::TargetError;
-use crate::instance::Instance;
+use crate::launch::Launch;
 use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
-use crate::qemu::{self, Boot, Control, Disk, Guest, Machine, Pin, Qemu};
-use crate::starter::{Order, Starter};
+use crate::qemu::{self, Boot, Control, Disk, Guest, Machine, Qemu};
 use crate::{Availability, Facts, Job, Program, Target, once};
 
 pub(crate) use self::settings::{OPTIONS, Settings};
@@ -165,44 +163,6 @@ impl Linux {
             },
         })
     }
-
-    fn boot(
-        &self,
-        command_line: &str,
-        memory: Size,
-        load: Option<&str>,
-        pins: &[Pin],
-        guard: &Guard,
-    ) -> Result<Instance, TargetError> {
-        let (settings, host) = (&self.settings, self.host.get()?);
-        let files = guard.scratch("guest")?;
-        let needs = self.needs(load)?;
-        let initrd = self.write_initramfs(&needs, files.path())?;
-        let scratch = self.scratch(load);
-        let disks = self.disks(scratch.and_then(Scratch::disk), &files, guard)?;
-        // What the RAM disk takes comes on top of what a plan needs.
-        let memory = memory.and(scratch.map_or(Size::mib(0), Scratch::memory));
-        let memory = settings.memory.unwrap_or(memory);
-        let boot = Boot::Kernel {
-            path: &self.kernel()?.vmlinuz,
-            command_line,
-        };
-        let guest = Guest {
-            cpus: settings.cpus,
-            clock: settings.clock,
-            locks_memory: host.locks_memory,
-            linux: Some(qemu::Linux {
-                initrd: Some(&initrd),
-                port: Some(PORT),
-                disks: &disks,
-            }),
-            ..Guest::new(Machine::Q35, host.accelerator, memory, boot)
-        };
-        let mut started = host.qemu.start(&guest, guard)?;
-        started.pin(pins)?;
-        started.go()?;
-        started.monitored(|qmp, port| LinuxMonitor::new(qmp, port, Some(files)))
-    }
 }
 
 impl Target for Linux {
@@ -247,26 +207,25 @@ impl Target for Linux {
         self.host.get().is_ok_and(|host| host.locks_memory)
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
-        let load = job.load.filter(|load| *load != IDLE);
-        let line = command_line::command_line(&self.settings, job.work, load, self.scratch(load))?;
-        let memory = memory::needed(job.work.buffer_bytes);
-        let pins = threads::measured(job.work, &self.settings).pins(job.work);
-        self.boot(&line, memory, load, &pins, guard)
-    }
-
-    fn starter(&self, order: &Order<'_>, guard: &Guard) -> Result<Starter, TargetError> {
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         let (settings, host) = (&self.settings, self.host.get()?);
-        let files = guard.scratch("guests")?;
+        let is_alone = job.is_alone;
+        let load = job.load.filter(|load| *load != IDLE);
+        let scratch = self.scratch(load).filter(|_| is_alone);
+        let files = guard.scratch("guest")?;
         let needs = Needs {
-            port: false,
-            ..self.needs(None)?
+            port: is_alone,
+            ..self.needs(load)?
         };
         let initrd = self.write_initramfs(&needs, files.path())?;
-        let disks = self.disks(None, &files, guard)?;
-        let needed = memory::needed(order.work.buffer_bytes);
-        let memory = settings.memory.unwrap_or(needed);
-        let line = command_line::direct(settings, order.work)?;
+        let disks = self.disks(scratch.and_then(Scratch::disk), &files, guard)?;
+        let line = match is_alone {
+            true => command_line::command_line(settings, job.work, load, scratch)?,
+            false => command_line::direct(settings, job.work)?,
+        };
+        // What the RAM disk takes comes on top of what a plan needs.
+        let needed = memory::needed(job.work.buffer_bytes)
+            .and(scratch.map_or(Size::mib(0), Scratch::memory));
         let boot = Boot::Kernel {
             path: &self.kernel()?.vmlinuz,
             command_line: &line,
@@ -274,27 +233,25 @@ impl Target for Linux {
         let guest = Guest {
             cpus: settings.cpus,
             clock: settings.clock,
-            control: Control::None,
+            locks_memory: host.locks_memory && is_alone,
+            control: Control::of(job),
             linux: Some(qemu::Linux {
                 initrd: Some(&initrd),
-                port: None,
+                port: is_alone.then_some(PORT),
                 disks: &disks,
+                changes: (!is_alone).then_some(files.path()),
             }),
-            ..Guest::new(Machine::Q35, host.accelerator, memory, boot)
+            ..Guest::new(
+                Machine::Q35,
+                host.accelerator,
+                settings.memory.unwrap_or(needed),
+                boot,
+            )
         };
-        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
-        let folder = files.path().to_owned();
-        let start = move |_| {
-            let mut program = qemu.program_of(&arguments, Control::None)?;
-            // Where QEMU keeps what a guest writes to its disk, in files without a name.
-            program.exec.variable("TMPDIR", folder.as_os_str())?;
-            Ok(program)
-        };
-        Ok(Starter {
-            memory_bytes: memory.mib << 20,
-            shares_clock: false,
-            judge: Box::new(monitor::judge_one),
-            ..Starter::of_programs("linux", start)
+        let pins = threads::measured(job.work, settings).pins(job.work);
+        Ok(Launch {
+            judge: Box::new(monitor::judge),
+            ..host.qemu.launch("linux", &guest, &pins)
         }
         .keeping(files))
     }

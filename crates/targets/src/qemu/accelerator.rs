@@ -8,16 +8,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tare_guard::{Guard, Interrupt, OwnedChild};
+use tare_guard::{Guard, Interrupt};
 
-use super::qmp::Qmp;
-use super::{Boot, Guest, Machine, Qemu, end_early};
+use super::{Boot, Guest, Machine, Qemu};
 use crate::error::TargetError;
-use crate::instance::{Ending, Monitor, Watcher, describe_exit};
+use crate::instance::{Ending, Instance, OutputEvent};
+use crate::launch::Launch;
 use crate::measured::MeasuredFile;
 use crate::options::{Size, Word};
 use crate::remembered;
@@ -153,18 +152,20 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
         command_line: "",
     };
     let guest = Guest::new(Machine::Microvm, Accelerator::Kvm, Size::mib(16), boot);
-    let started = qemu.start(&guest, guard);
-    let started = started.and_then(|mut started| started.go().map(|()| started));
-    let started = match started {
-        Ok(started) => started,
+    let launch = Launch {
+        judge: Box::new(|ended| match ended.status.code() {
+            Some(33) => Ok(()),
+            _ => Err(ended.described()),
+        }),
+        ..qemu.launch("QEMU", &guest, &[])
+    };
+    let instance = match Instance::start(launch, guard) {
+        Ok(instance) => instance,
         Err(TargetError::Failed(why)) => return Ok(Some(why)),
         Err(error) => return Err(error),
     };
-    let ended = started.monitored(|qmp, _| Hello(qmp))?.watch(
-        LIMIT,
-        &Interrupt::detached()?,
-        &mut Nobody,
-    )?;
+    let mut nobody = |_: OutputEvent<'_>| {};
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut nobody)?;
     Ok(why_not(ended.how))
 }
 
@@ -181,29 +182,6 @@ fn why_not(ending: Ending) -> Option<String> {
         }
         Ending::Stopped => Some("the trial was stopped".to_owned()),
     }
-}
-
-/// The monitor of the guest that is booted as a trial.
-#[derive(Debug)]
-struct Hello(Qmp);
-
-impl Monitor for Hello {
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        match status.code() {
-            Some(33) => Ok(()),
-            _ => Err(describe_exit(status, said)),
-        }
-    }
-
-    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
-        Some(end_early(&mut self.0, child))
-    }
-}
-
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn line(&mut self, _line: &[u8], _at_ns: u64) {}
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! first instruction executes. QEMU is spoken to over [`qmp`], its standard input being one end of
 //! a socket pair: there is no path that could be too long, be left behind, or be opened by others,
 //! and QEMU need not be waited for to make one. What the guest writes to its serial port comes out
-//! of QEMU's standard output. A Linux guest's port goes over a socket pair as standard output, since bytes go both ways.
+//! of QEMU's standard output. A Linux guest's port goes over a socket pair as standard output, since
+//! bytes go both ways. Of many guests, none is spoken with; they start at once.
 //!
 //! The detour by `-S`, the dialogue and `cont` lies between the stamps `started` and `ready` of an
 //! instance: whoever compares starting times must know of it. From the call to the first line of
@@ -13,7 +14,6 @@
 //! one.
 
 pub(crate) mod accelerator;
-pub(crate) mod console;
 mod guest_cpus;
 pub(crate) mod host;
 pub(crate) mod pin;
@@ -22,27 +22,29 @@ pub(crate) mod qmp;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tare_guard::{Guard, OwnedChild};
 use tare_results::target::Clock;
+use tare_wire::guest::Message;
 
 use self::accelerator::{Accelerator, Choice};
 pub(crate) use self::guest_cpus::GuestCpus;
 use self::pin::PinnedThread;
 use self::qmp::Qmp;
+use crate::Job;
 use crate::error::TargetError;
-use crate::instance::{Instance, Monitor, describe_exit, now_ns};
+use crate::instance::describe_exit;
+use crate::launch::{self, Channels, Dialogue, Launch, Program};
 use crate::options::{Opt, Size, Word};
 use crate::programs;
-use crate::starter::{self, Program};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -60,6 +62,9 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long QEMU may take for an answer later.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether threads that can't see it themselves are on their CPUs.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The QEMU of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,71 +108,54 @@ impl Qemu {
         })
     }
 
-    /// Start a guest, in a process that is left stopped until [`Started::go`].
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError`] if QEMU can't be executed, ends at once, or does not answer.
-    pub(crate) fn start(&self, guest: &Guest<'_>, guard: &Guard) -> Result<Started, TargetError> {
-        let pair =
-            || UnixStream::pair().map_err(|error| broken(format!("can't be spoken to: {error}")));
-        let (ours, theirs) = pair()?;
-        let (port, output) = match guest.linux {
-            Some(_) => {
-                let (port, output) = pair()?;
-                (Some(port), Stdio::from(OwnedFd::from(output)))
+    /// Prepares to start guests of one kind. One that is started for a dialogue waits until its
+    /// threads are pinned; `pins` is for these.
+    pub(crate) fn launch(&self, name: &'static str, guest: &Guest<'_>, pins: &[Pin]) -> Launch {
+        let (path, arguments) = (self.path.clone(), guest.arguments());
+        let (control, has_port) = (guest.control, guest.has_dialogue_by_port());
+        let changes = guest.changes().map(Path::to_owned);
+        let start = move |_| {
+            let mut exec = launch::exec(&path, &arguments)?;
+            if let Some(changes) = &changes {
+                // QEMU keeps what the guest writes in files without a name, which have one for a moment.
+                exec.variable("TMPDIR", changes.as_os_str())?;
             }
-            None => (None, Stdio::piped()),
+            let mut channels = Channels::default();
+            if control != Control::None {
+                let (mut ours, theirs) = UnixStream::pair()?;
+                if control == Control::Events {
+                    // QEMU sends events to whoever has answered its greeting, also before it comes.
+                    ours.write_all(b"{\"execute\": \"qmp_capabilities\"}\n")?;
+                }
+                exec.stdin(OwnedFd::from(theirs));
+                channels.input = Some(ours);
+            }
+            if has_port {
+                let (ours, theirs) = UnixStream::pair()?;
+                exec.stdout(OwnedFd::from(theirs));
+                channels.output = Some(ours);
+            }
+            Ok(Program { exec, channels })
         };
-        let mut command = Command::new(&self.path);
-        command
-            .args(guest.arguments())
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(output)
-            .stderr(Stdio::piped());
-        if let Boot::Drive { changes, .. } = guest.boot {
-            // QEMU keeps what the guest writes in a file without a name, which has one for a moment.
-            command.env("TMPDIR", changes);
+        let mut launch = Launch {
+            memory_bytes: guest.memory.mib << 20,
+            shares_clock: false,
+            ..Launch::of_program(name, start)
+        };
+        if control == Control::Dialogue {
+            let (pins, limit) = (pins.to_vec(), self.start_limit);
+            // With a port, gdb lets the guest run.
+            let goes = guest.gdb_port.is_none();
+            launch.dialogue = Some(Box::new(move |child, channels| {
+                let mut dialogue = QemuDialogue::begin(child, channels, limit)?;
+                dialogue.pin(child.pid(), &pins)?;
+                if goes {
+                    dialogue.go()?;
+                }
+                Ok(Box::new(dialogue))
+            }));
         }
-        let started_ns = now_ns();
-        let mut child = guard.spawn(&mut command)?;
-        // The command holds QEMU's ends of the sockets open: their end could not be seen.
-        drop(command);
-        match Qmp::greet(ours, self.start_limit) {
-            Ok(qmp) => Ok(Started {
-                started_ns,
-                child,
-                qmp,
-                port,
-                pinned: Vec::new(),
-            }),
-            Err(error) => Err(broken(format!(
-                "did not start a guest ({error}): {}",
-                end(&mut child)?
-            ))),
-        }
-    }
-}
-
-impl Qemu {
-    /// Prepare a QEMU that starts a guest at once, and nobody speaks with.
-    ///
-    /// # Errors
-    ///
-    /// Returns why it can't be prepared.
-    pub(crate) fn program_of(&self, arguments: &[OsString], guest: Control) -> io::Result<Program> {
-        let mut exec = starter::exec(&self.path, arguments)?;
-        if guest != Control::Events {
-            return Ok(exec.into());
-        }
-        let (mut ours, theirs) = UnixStream::pair()?;
-        // QEMU sends events to whoever has answered its greeting; it does not mind to have the answer first.
-        ours.write_all(b"{\"execute\": \"qmp_capabilities\"}\n")?;
-        exec.stdin(OwnedFd::from(theirs));
-        Ok(Program {
-            exec,
-            aside: Some(ours),
-        })
+        launch
     }
 }
 
@@ -187,26 +175,39 @@ pub(crate) struct Pin {
     pub(crate) cpu: u32,
 }
 
-/// A QEMU whose guest waits for [`Started::go`].
+/// The dialogue with a QEMU that was started for it.
 #[derive(Debug)]
-pub(crate) struct Started {
-    /// CLOCK_MONOTONIC just before the call that started QEMU.
-    pub(crate) started_ns: u64,
-    pub(crate) child: OwnedChild,
-    pub(crate) qmp: Qmp,
-    /// Our end of the port of a guest with a Linux kernel.
+struct QemuDialogue {
+    qmp: Qmp,
+    /// Our end of the port of a guest with a Linux kernel, whose init reads there.
     port: Option<UnixStream>,
     pinned: Vec<PinnedThread>,
 }
 
-impl Started {
-    /// Pin the threads of CPUs of the guest to CPUs of the host, and keep QEMU's other threads off
+impl QemuDialogue {
+    fn begin(
+        child: &mut OwnedChild,
+        channels: Channels,
+        limit: Duration,
+    ) -> Result<Self, TargetError> {
+        let Channels { input, output } = channels;
+        let stream = input.ok_or_else(|| broken("can't be spoken to"))?;
+        match Qmp::greet(stream, limit) {
+            Ok(qmp) => Ok(Self {
+                qmp,
+                port: output,
+                pinned: Vec::new(),
+            }),
+            Err(error) => Err(broken(format!(
+                "did not start a guest ({error}): {}",
+                end(child)?
+            ))),
+        }
+    }
+
+    /// Pins the threads of CPUs of the guest to CPUs of the host, and keeps QEMU's other threads off
     /// these.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError::Failed`] if that is not possible.
-    pub(crate) fn pin(&mut self, pins: &[Pin]) -> Result<(), TargetError> {
+    fn pin(&mut self, process: u32, pins: &[Pin]) -> Result<(), TargetError> {
         for Pin { guest_cpu, cpu } in pins {
             let threads = self
                 .qmp
@@ -217,7 +218,7 @@ impl Started {
                     "tells of no thread for the guest's CPU {guest_cpu}"
                 ))
             })?;
-            pin::pin(self.child.pid(), thread, *cpu).map_err(|error| {
+            pin::pin(process, thread, *cpu).map_err(|error| {
                 broken(format!(
                     "runs, but its guest can't be pinned to CPU {cpu}: {error}; is that CPU in the \
                      cpuset of this process?"
@@ -225,62 +226,84 @@ impl Started {
             })?;
             // One thread may execute several of the guest's CPUs.
             self.pinned.retain(|pinned| pinned.thread != thread);
-            let pinned = PinnedThread::new(self.child.pid(), thread, *cpu);
-            self.pinned.push(pinned);
+            self.pinned.push(PinnedThread::new(process, thread, *cpu));
         }
         Ok(())
     }
 
-    /// Let the guest run.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError::Failed`] if QEMU does not do it.
-    pub(crate) fn go(&mut self) -> Result<(), TargetError> {
+    /// Lets the guest run.
+    fn go(&mut self) -> Result<(), TargetError> {
         match self.qmp.ask("cont", START_LIMIT) {
-            // A guest may be done before the answer is read. How it ended is told by its status.
+            // A guest may be done before the answer is read. Its status tells how it ended.
             Ok(_) | Err(qmp::QmpError::Closed { .. }) => Ok(()),
             Err(error) => Err(broken(error)),
         }
     }
+}
 
-    /// Hand the guest to its monitor, which gets what can be written to the guest's port, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TargetError::Output`] if its output can't be read.
-    pub(crate) fn monitored<M: Monitor + 'static>(
-        mut self,
-        monitor: impl FnOnce(Qmp, Option<UnixStream>) -> M,
-    ) -> Result<Instance, TargetError> {
-        let reading = self.port.as_ref().map(UnixStream::try_clone).transpose();
-        let reading = reading.map_err(|source| TargetError::Output { source })?;
-        let output = match reading {
-            Some(port) => Some(ChildStdout::from(OwnedFd::from(port))),
-            None => self.child.take_stdout(),
+impl Dialogue for QemuDialogue {
+    /// Ends a guest with a Linux kernel whose init says that it is done.
+    fn on_line(&mut self, line: &[u8]) {
+        if self.port.is_some() && Message::parse(&String::from_utf8_lossy(line)).is_some() {
+            // If QEMU does not listen, the guest powers itself off after a while.
+            let _ = self.qmp.ask("quit", ANSWER_LIMIT);
+        }
+    }
+
+    fn check_every(&self) -> Option<Duration> {
+        (!self.pinned.is_empty()).then_some(LOOK)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        self.pinned.iter_mut().try_for_each(PinnedThread::stayed)
+    }
+
+    fn ask_to_end(&mut self) -> Result<(), TargetError> {
+        match &mut self.port {
+            Some(port) => {
+                let asked = port.write_all(b"\n");
+                asked.map_err(|source| TargetError::Output { source })
+            }
+            None => {
+                let asked = self.qmp.ask("inject-nmi", ANSWER_LIMIT);
+                asked.map(drop).map_err(broken)
+            }
+        }
+    }
+
+    fn end(&mut self, child: &mut OwnedChild) -> String {
+        let doing = match self.qmp.ask("query-status", ANSWER_LIMIT) {
+            Err(error) => format!("QEMU itself does not answer ({error})"),
+            Ok(status) => match status["status"].as_str().unwrap_or("unknown") {
+                "running" => "the guest was still running".to_owned(),
+                "internal-error" => "the guest stood still after an error inside of KVM".to_owned(),
+                other => format!("the guest stood still ({other})"),
+            },
         };
-        let monitor = monitor(self.qmp, self.port);
-        let mut instance = Instance::of_child_with(output, self.child, self.started_ns, monitor)?;
-        instance.pinned = self.pinned;
-        Ok(instance)
+        if self.qmp.ask("quit", ANSWER_LIMIT).is_ok() {
+            // A QEMU that does not end now is killed.
+            let _ = child.wait_with_deadline(Instant::now() + ANSWER_LIMIT);
+        }
+        doing
+    }
+
+    fn reason(&mut self) -> Option<String> {
+        self.qmp.shutdown_reason().map(str::to_owned)
     }
 }
 
-/// Let QEMU end, as far as it still listens, and say what the guest was doing.
-pub(crate) fn end_early(qmp: &mut Qmp, child: &mut OwnedChild) -> String {
-    let doing = match qmp.ask("query-status", ANSWER_LIMIT) {
-        Err(error) => format!("QEMU itself does not answer ({error})"),
-        Ok(status) => match status["status"].as_str().unwrap_or("unknown") {
-            "running" => "the guest was still running".to_owned(),
-            "internal-error" => "the guest stood still after an error inside of KVM".to_owned(),
-            other => format!("the guest stood still ({other})"),
-        },
-    };
-    if qmp.ask("quit", ANSWER_LIMIT).is_ok() {
-        // Who does not end now is killed.
-        let _ = child.wait_with_deadline(Instant::now() + ANSWER_LIMIT);
+/// Returns why a QEMU ended with status 0, by the reason of its last event. What a reset and a
+/// power-off mean depends on the guest; many guests are asked for no events.
+pub(crate) fn why_ended(reason: Option<&str>, reset: &str, power_off: &str) -> String {
+    match reason {
+        Some("guest-reset") => reset.to_owned(),
+        Some("guest-shutdown") => power_off.to_owned(),
+        Some("host-signal") => "QEMU was ended by a signal from somebody".to_owned(),
+        Some(other) => format!("QEMU ended for the reason '{other}'"),
+        None => {
+            "the guest reset itself or powered itself off without saying that it is done".to_owned()
+        }
     }
-    doing
 }
 
 /// A type of machine that QEMU emulates.
@@ -367,6 +390,16 @@ pub(crate) enum Control {
     None,
 }
 
+impl Control {
+    /// Returns how guests of a job are watched over whose status tells why they ended.
+    pub(crate) fn of(job: &Job<'_>) -> Self {
+        match job.is_alone {
+            true => Self::Dialogue,
+            false => Self::None,
+        }
+    }
+}
+
 /// What a guest boots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Boot<'a> {
@@ -396,6 +429,8 @@ pub(crate) struct Linux<'a> {
     /// serial port then comes out of QEMU's standard error.
     pub(crate) port: Option<&'a str>,
     pub(crate) disks: &'a [Disk],
+    /// The folder where QEMU keeps what guests write to disks that are kept as they are.
+    pub(crate) changes: Option<&'a Path>,
 }
 
 /// A disk of a guest: a raw image.
@@ -427,6 +462,20 @@ impl<'a> Guest<'a> {
             control: Control::Dialogue,
             gdb_port: None,
             linux: None,
+        }
+    }
+
+    /// Returns whether it has a port by which bytes go both ways.
+    fn has_dialogue_by_port(&self) -> bool {
+        self.control == Control::Dialogue && self.linux.is_some()
+    }
+
+    /// Returns the folder where QEMU keeps what the guest writes to its disks.
+    fn changes(&self) -> Option<&'a Path> {
+        match (self.boot, self.linux) {
+            (Boot::Drive { changes, .. }, _) => Some(changes),
+            (Boot::Kernel { .. }, Some(linux)) => linux.changes,
+            (Boot::Kernel { .. }, None) => None,
         }
     }
 
@@ -595,6 +644,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Instance;
 
     fn line(guest: &Guest<'_>) -> String {
         let words: Vec<String> = guest
@@ -659,6 +709,7 @@ mod tests {
                 initrd: Some(Path::new("/tmp/initramfs")),
                 port: Some("tare"),
                 disks: &disks,
+                changes: None,
             }),
             ..guest()
         });
@@ -730,7 +781,8 @@ mod tests {
                 ..Qemu::find_in(folder.path().as_os_str(), &guard).unwrap()
             };
             assert_eq!(qemu.version, "1.2.3");
-            let error = qemu.start(&guest(), &guard).unwrap_err();
+            let launch = qemu.launch("guest", &guest(), &[]);
+            let error = Instance::start(launch, &guard).unwrap_err();
             assert_eq!(error.to_string(), message);
         }
         let undone = guard.close();

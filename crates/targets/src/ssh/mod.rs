@@ -18,9 +18,11 @@ mod session;
 mod settings;
 
 use std::cell::{OnceCell, RefCell, RefMut};
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::PathBuf;
-use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, OwnedChild, default_state_dir};
@@ -30,7 +32,7 @@ use tare_wire::cpus::Cpus;
 
 use self::session::{Machine, Session};
 use crate::error::TargetError;
-use crate::instance::{Body, Instance, Monitor, describe_exit, now_ns};
+use crate::launch::{self, Channels, Dialogue, Exited, Launch};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target, once, programs};
 
@@ -137,7 +139,7 @@ impl Target for Ssh {
         })
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         if let Some(load) = job.load {
             let why = "loads are not started on other machines; start it there by hand";
             let what = format!("the load {load}");
@@ -148,19 +150,34 @@ impl Target for Ssh {
         let plan = self.plan(job.work, &session.machine)?;
         let agent = session.bring(&self.agent, sha256, guard)?;
         let remote = format!("exec /bin/sh {}/run {agent} {plan}", session.folder);
-        let mut command = session.through(&remote);
-        command
-            // The end of this pipe ends the agent there.
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let started_ns = now_ns();
-        let mut child = guard.spawn(&mut command)?;
-        let monitor = RemoteMonitor {
-            host: self.settings.host.clone(),
-            input: child.take_stdin(),
+        let client = programs::require(client::PROGRAM, client::PACKAGE)?;
+        let command = session.through(&remote);
+        let words: Vec<OsString> = command.get_args().map(OsStr::to_owned).collect();
+        let folder = command.get_current_dir().map(Path::to_owned);
+        let start = move |_| {
+            let mut exec = launch::exec(&client, &words)?;
+            folder
+                .iter()
+                .try_for_each(|folder| exec.in_folder(folder))?;
+            // The end of this stream ends the agent there.
+            let (ours, theirs) = UnixStream::pair()?;
+            exec.stdin(OwnedFd::from(theirs));
+            let channels = Channels {
+                input: Some(ours),
+                output: None,
+            };
+            Ok(launch::Program { exec, channels })
         };
-        Instance::of_child(child, started_ns, monitor)
+        let [host, same] = [(); 2].map(|()| self.settings.host.clone());
+        let mut launch = Launch {
+            judge: Box::new(move |ended| judge(&host, ended)),
+            ..Launch::of_program(settings::NAME, start)
+        };
+        launch.dialogue = Some(Box::new(move |_, channels| {
+            let input = channels.input;
+            Ok(Box::new(RemoteDialogue { host: same, input }))
+        }));
+        Ok(launch)
     }
 }
 
@@ -170,7 +187,7 @@ pub(crate) fn here() -> Availability {
     Availability::of(MeasuredFile::agent().path().and_then(|_| client()))
 }
 
-/// The monitor of an agent on another machine.
+/// Judges an agent on another machine.
 ///
 /// | status of the client | what it means |
 /// |---|---|
@@ -179,57 +196,57 @@ pub(crate) fn here() -> Availability {
 /// | 125 | the folder there is gone |
 /// | 128 + n | signal n ended the agent |
 /// | other | the agent's own |
-#[derive(Debug)]
-struct RemoteMonitor {
-    host: String,
-    /// What the shell there reads: a line asks the agent to end, the end ends it.
-    input: Option<ChildStdin>,
+fn judge(host: &str, ended: &Exited<'_>) -> Result<(), String> {
+    Err(match ended.status.code() {
+        Some(0) => return Ok(()),
+        Some(255) => format!(
+            "the connection to {host} broke; the next cell makes a new one. ssh said: {}",
+            refusal::one_line(ended.error)
+        ),
+        Some(125) => {
+            format!("its folder on {host} is gone: somebody removed it while the run went on")
+        }
+        Some(137) => format!(
+            "it was killed (SIGKILL) on {host}: by somebody, or by the kernel for want of \
+             memory (see dmesg there)"
+        ),
+        Some(code @ 129..=192) => {
+            let signal = code - 128;
+            format!("it crashed or was ended by signal {signal} on {host}")
+        }
+        _ => ended.described(),
+    })
 }
 
-impl Monitor for RemoteMonitor {
-    fn judge(&mut self, status: ExitStatus, said: &str) -> Result<(), String> {
-        let host = &self.host;
-        Err(match status.code() {
-            Some(0) => return Ok(()),
-            Some(255) => format!(
-                "the connection to {host} broke; the next cell makes a new one. ssh said: {}",
-                refusal::one_line(said)
-            ),
-            Some(125) => {
-                format!("its folder on {host} is gone: somebody removed it while the run went on")
-            }
-            Some(137) => format!(
-                "it was killed (SIGKILL) on {host}: by somebody, or by the kernel for want of \
-                 memory (see dmesg there)"
-            ),
-            Some(code @ 129..=192) => {
-                let signal = code - 128;
-                format!("it crashed or was ended by signal {signal} on {host}")
-            }
-            _ => describe_exit(status, said),
-        })
-    }
+/// The dialogue with an agent on another machine.
+#[derive(Debug)]
+struct RemoteDialogue {
+    host: String,
+    /// What the shell there reads: a line asks the agent to end, the end ends it.
+    input: Option<UnixStream>,
+}
 
-    fn cut_short(&mut self, _body: &mut dyn Body) -> Result<(), TargetError> {
+impl Dialogue for RemoteDialogue {
+    fn ask_to_end(&mut self) -> Result<(), TargetError> {
         let asked = self.input.as_mut().map(|input| input.write_all(b"end\n"));
         asked
             .unwrap_or(Ok(()))
             .map_err(|source| TargetError::Output { source })
     }
 
-    /// Close the agent's standard input, and give the other machine time to end it: the next cell
+    /// Closes the agent's standard input, and gives the other machine time to end it: the next cell
     /// should not meet it there.
-    fn end_early(&mut self, child: &mut OwnedChild) -> Option<String> {
+    fn end(&mut self, child: &mut OwnedChild) -> String {
         drop(self.input.take());
         let ended = child.wait_with_deadline(Instant::now() + END_LIMIT);
         let host = &self.host;
-        Some(match ended {
+        match ended {
             Ok(Some(status)) if status.code() != Some(255) => {
                 format!("the agent still ran on {host}, and was ended there")
             }
             Ok(Some(_)) => format!("the connection to {host} broke when it was ended"),
             Ok(None) | Err(_) => format!("{host} does not answer any more"),
-        })
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tare_guard::Guard;
 use tare_testkit::sshd::Sshd;
 
 use super::*;
+use crate::Instance;
 use crate::instance::Ending;
 use crate::spec;
 use crate::tests::{LONG, SHORT, Seen, cut_short, record, result, watch, work};
@@ -50,9 +51,7 @@ impl Bench {
     }
 
     fn launch(&self, target: &Ssh, words: &str) -> Instance {
-        target
-            .launch(&Job::idle(&work(words)), &self.guard)
-            .unwrap()
+        target.start(&Job::idle(&work(words)), &self.guard).unwrap()
     }
 
     /// Returns the one folder that is there.
@@ -141,7 +140,7 @@ fn the_cpu_is_one_of_the_other_machine() {
         .unwrap()
         .to_owned();
     drop(session);
-    let error = target.launch(&Job::idle(&work(&format!("{SHORT} cpu=999"))), &bench.guard);
+    let error = target.start(&Job::idle(&work(&format!("{SHORT} cpu=999"))), &bench.guard);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("CPU 999 is not among its CPUs"), "{error}");
     let target = bench.target(&format!("{},cpu={first}", bench.sshd.options()));
@@ -270,7 +269,7 @@ fn a_folder_that_can_not_be_made_or_filled_is_told() {
     let name = format!("agent-{}", &target.sha256().unwrap()[..16]);
     std::os::unix::fs::symlink("/dev/full", Path::new(&folder).join(name)).unwrap();
     let error = target
-        .launch(&Job::idle(&work(SHORT)), &bench.guard)
+        .start(&Job::idle(&work(SHORT)), &bench.guard)
         .unwrap_err();
     let error = error.to_string();
     assert!(error.contains("No space left on device"), "{error}");
@@ -285,7 +284,7 @@ fn a_server_that_allows_one_session_only_is_told() {
     };
     let target = bench.working();
     let error = target
-        .launch(&Job::idle(&work(SHORT)), &bench.guard)
+        .start(&Job::idle(&work(SHORT)), &bench.guard)
         .unwrap_err();
     assert!(error.to_string().contains("MaxSessions"), "{error}");
     drop(target);

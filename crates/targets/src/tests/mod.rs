@@ -12,7 +12,7 @@ use tare_results::receive::{Incomplete, Received, Receiver, Seen as Line};
 
 use tare_wire::phases::LEAD_NS;
 
-use crate::instance::{Ended, Ending, Finish, Instance, Watcher};
+use crate::instance::{Ended, Ending, Finish, Instance, OutputEvent, Watcher};
 use crate::{Job, Target};
 
 pub(crate) use work::work;
@@ -58,11 +58,14 @@ struct Records {
     text: String,
 }
 
-impl Watcher for Records {
-    fn line(&mut self, line: &[u8], _at_ns: u64) {
-        self.receiver.line(line);
+impl Records {
+    fn take(&mut self, event: OutputEvent<'_>) -> Line {
+        let OutputEvent::Line(line, _) = event else {
+            return Line::Other;
+        };
         self.text.push_str(&String::from_utf8_lossy(line));
         self.text.push('\n');
+        self.receiver.line(line)
     }
 }
 
@@ -71,7 +74,10 @@ pub(crate) fn watch(instance: Instance, limit: Duration) -> Seen {
     let pid = instance.pid();
     let mut records = Records::default();
     let interrupt = Interrupt::detached().unwrap();
-    let ended = instance.watch(limit, &interrupt, &mut records).unwrap();
+    let mut take = |event: OutputEvent<'_>| {
+        records.take(event);
+    };
+    let ended = instance.watch(limit, &interrupt, &mut take).unwrap();
     // One that has ended already has none.
     if let Some(pid) = pid {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -92,10 +98,8 @@ struct Impatient {
 }
 
 impl Watcher for Impatient {
-    fn line(&mut self, line: &[u8], _at_ns: u64) {
-        self.records.text.push_str(&String::from_utf8_lossy(line));
-        self.records.text.push('\n');
-        if let Line::Begins { .. } = self.records.receiver.line(line) {
+    fn on_event(&mut self, event: OutputEvent<'_>) {
+        if let Line::Begins { .. } = self.records.take(event) {
             self.begun = Some(Instant::now());
         }
     }
@@ -129,7 +133,7 @@ pub(crate) fn cut_short_of(
     guard: &Guard,
 ) {
     let work = work(&format!("{TIMERS} policy=other {words}"));
-    let instance = target.launch(&Job::idle(&work), guard).unwrap();
+    let instance = target.start(&Job::idle(&work), guard).unwrap();
     let interrupt = Interrupt::detached().unwrap();
     let mut watcher = Impatient {
         records: Records::default(),

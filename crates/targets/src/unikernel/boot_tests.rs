@@ -13,6 +13,7 @@ use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 
 use super::*;
+use crate::Instance;
 use crate::instance::Ending;
 use crate::qemu::accelerator::{Accelerator, try_kvm};
 use crate::spec;
@@ -54,7 +55,7 @@ impl Bench {
     fn launch(&self, words: &str) -> Seen {
         watch(
             self.target
-                .launch(&Job::idle(&work(words)), &self.guard)
+                .start(&Job::idle(&work(words)), &self.guard)
                 .unwrap(),
             LIMIT,
         )
@@ -62,10 +63,30 @@ impl Bench {
 
     /// Boots with a command line that is no plan.
     fn boot(&self, line: &str, limit: Duration) -> Seen {
-        let instance = self
+        watch(self.try_boot(line).unwrap(), limit)
+    }
+
+    fn try_boot(&self, line: &str) -> Result<Instance, TargetError> {
+        let memory = Size::mib(64);
+        let launch = self
             .target
-            .boot(line, Size::mib(64), &[], None, &self.guard);
-        watch(instance.unwrap(), limit)
+            .prepare(line, memory, &[], Control::Dialogue, None)?;
+        Instance::start(launch, &self.guard)
+    }
+
+    /// Boots an image that is no one of ours; with a port for gdb it never runs.
+    fn boot_file(&self, path: &Path, gdb_port: Option<u16>) -> Result<Instance, TargetError> {
+        let guest = Guest {
+            gdb_port,
+            ..guest(self, path)
+        };
+        let image = self.target.image.clone();
+        let host = self.target.host.get().unwrap();
+        let launch = Launch {
+            judge: Box::new(move |ended| monitor::judge(&image, ended)),
+            ..host.qemu.launch("guest", &guest, &[])
+        };
+        Instance::start(launch, &self.guard)
     }
 }
 
@@ -132,7 +153,7 @@ fn the_measured_cpu_is_the_last_one_and_its_thread_is_pinned() {
     let words = format!("{SHORT} cpu={host_cpu}");
     let instance = bench
         .target
-        .launch(&Job::idle(&work(&words)), &bench.guard)
+        .start(&Job::idle(&work(&words)), &bench.guard)
         .unwrap();
     let alone = format!("{host_cpu}");
     let pinned = cpus_of_threads(instance.pid().unwrap())
@@ -163,7 +184,7 @@ fn a_guest_whose_thread_was_moved_on_the_host_fails_with_the_reason() {
     };
     let words = format!("{TIMERS} interval=2ms duration=600s policy=other cpu={here}");
     let job = work(&words);
-    let instance = bench.target.launch(&Job::idle(&job), &bench.guard).unwrap();
+    let instance = bench.target.start(&Job::idle(&job), &bench.guard).unwrap();
     let pid = instance.pid().unwrap();
     let seen = thread::scope(|scope| {
         scope.spawn(|| {
@@ -207,7 +228,7 @@ fn a_cpu_that_is_not_there_is_told() {
     let words = format!("{SHORT} cpu=1000");
     let error = bench
         .target
-        .launch(&Job::idle(&work(&words)), &bench.guard)
+        .start(&Job::idle(&work(&words)), &bench.guard)
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("can't be pinned to CPU 1000"), "{text}");
@@ -267,7 +288,8 @@ fn a_guest_that_hangs_ends_with_its_limit() {
     let begin = Instant::now();
     let seen = bench.boot("then=idle", Duration::from_secs(5));
     assert!(begin.elapsed() < Duration::from_secs(120));
-    let doing = Some("the guest was still running".to_owned());
+    let doing = "the guest was still running; the last on its console: hello from tare: then=idle";
+    let doing = Some(doing.to_owned());
     assert_eq!(seen.ended.how, Ending::TimedOut { doing });
     assert_eq!(seen.text, "hello from tare: then=idle\n");
 }
@@ -277,19 +299,9 @@ fn a_guest_that_never_runs_ends_with_its_limit() {
     let Some(bench) = Bench::new("hello", "accel=tcg") else {
         return;
     };
-    let host = bench.target.host.get().unwrap();
-    let started = host
-        .qemu
-        .start(
-            &guest(&bench, bench.target.image.path().unwrap()),
-            &bench.guard,
-        )
-        .unwrap();
-    let image = bench.target.image.clone();
-    let instance = started
-        .monitored(|qmp, _| UnikernelMonitor::new(qmp, image))
-        .unwrap();
-    let seen = watch(instance, Duration::from_millis(500));
+    // Port 0 is any that is free.
+    let instance = bench.boot_file(bench.target.image.path().unwrap(), Some(0));
+    let seen = watch(instance.unwrap(), Duration::from_millis(500));
     let doing = Some("the guest stood still (prelaunch)".to_owned());
     assert_eq!(seen.ended.how, Ending::TimedOut { doing });
     assert_eq!(seen.text, "");
@@ -320,12 +332,7 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
     ] {
         let path = folder.path().join(name);
         fs::write(&path, pvh(code)).unwrap();
-        let host = bench.target.host.get().unwrap();
-        let mut started = host.qemu.start(&guest(&bench, &path), &bench.guard).unwrap();
-        started.go().unwrap();
-        let image = bench.target.image.clone();
-        let instance = started.monitored(|qmp, _| UnikernelMonitor::new(qmp, image)).unwrap();
-        let seen = watch(instance, LIMIT);
+        let seen = watch(bench.boot_file(&path, None).unwrap(), LIMIT);
         if why.is_empty() {
             assert_eq!(seen.ended.how, Ending::Done);
             assert_eq!(
@@ -390,10 +397,7 @@ fn a_qemu_that_does_not_start_is_told() {
     let Some(bench) = Bench::new("hello", "accel=tcg,mem=1024G") else {
         return;
     };
-    let line = bench
-        .target
-        .boot("", Size::mib(64), &[], None, &bench.guard);
-    if let Err(error) = line {
+    if let Err(error) = bench.try_boot("") {
         let text = error.to_string();
         assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
         assert!(text.contains("it ended with status 1; it said: "), "{text}");
@@ -401,8 +405,7 @@ fn a_qemu_that_does_not_start_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nothing");
     fs::write(&path, "this is no image").unwrap();
-    let host = bench.target.host.get().unwrap();
-    let error = host.qemu.start(&guest(&bench, &path), &bench.guard);
+    let error = bench.boot_file(&path, None);
     let text = error.unwrap_err().to_string();
     assert!(text.starts_with("QEMU did not start a guest ("), "{text}");
     assert!(text.contains("it ended with status 1; it said: "), "{text}");

@@ -16,6 +16,7 @@ use crate::instance::Instance;
 use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Options, Size};
+use crate::qemu::Control;
 
 /// The memory of an image of whose buffers nothing is known.
 const MEMORY: Size = Size::mib(64);
@@ -77,8 +78,11 @@ impl Image {
     ) -> Result<Instance, TargetError> {
         let line = format!("{} {words}", self.machine.settings.for_image(None));
         let memory = buffer_bytes.map_or(MEMORY, memory::needed);
-        self.machine
-            .boot(line.trim_end(), memory, &[], gdb_port, guard)
+        let line = line.trim_end();
+        let launch = self
+            .machine
+            .prepare(line, memory, &[], Control::Dialogue, gdb_port)?;
+        Instance::start(launch, guard)
     }
 }
 

@@ -17,15 +17,13 @@ use tare_guard::Guard;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
-use self::monitor::UnikernelMonitor;
 use crate::error::TargetError;
-use crate::instance::Instance;
+use crate::launch::Launch;
 use crate::measured::MeasuredFile;
 use crate::memory;
 use crate::options::{Size, Word};
 use crate::qemu::host::LazyHost;
 use crate::qemu::{Boot, Control, Guest, Pin, Qemu};
-use crate::starter::{Order, Starter};
 use crate::{Availability, Job, Program, Target};
 
 pub use self::image::Image;
@@ -69,16 +67,16 @@ impl Unikernel {
         Qemu::program().map(drop)
     }
 
-    /// Boot the image, with the threads of its measured CPUs where they belong. With a port for gdb it
-    /// is left to gdb to let it run.
-    fn boot(
+    /// Prepares to boot the image, with the threads of its measured CPUs where they belong. With a port
+    /// for gdb it is left to gdb to let it run.
+    fn prepare(
         &self,
         command_line: &str,
         memory: Size,
         pins: &[Pin],
+        control: Control,
         gdb_port: Option<u16>,
-        guard: &Guard,
-    ) -> Result<Instance, TargetError> {
+    ) -> Result<Launch, TargetError> {
         let (settings, host) = (&self.settings, self.host.get()?);
         let memory = settings.memory.unwrap_or(memory);
         let boot = Boot::Kernel {
@@ -88,16 +86,16 @@ impl Unikernel {
         let guest = Guest {
             cpus: settings.cpus,
             clock: settings.clock,
-            locks_memory: host.locks_memory,
+            locks_memory: host.locks_memory && control == Control::Dialogue,
+            control,
             gdb_port,
             ..Guest::new(settings.machine, host.accelerator, memory, boot)
         };
-        let mut started = host.qemu.start(&guest, guard)?;
-        started.pin(pins)?;
-        if gdb_port.is_none() {
-            started.go()?;
-        }
-        started.monitored(|qmp, _| UnikernelMonitor::new(qmp, self.image.clone()))
+        let image = self.image.clone();
+        Ok(Launch {
+            judge: Box::new(move |ended| monitor::judge(&image, ended)),
+            ..host.qemu.launch("unikernel", &guest, pins)
+        })
     }
 }
 
@@ -131,37 +129,11 @@ impl Target for Unikernel {
         self.host.expected().map_or("", Word::word).to_owned()
     }
 
-    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Instance, TargetError> {
+    fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
         let line = command_line(&self.settings, job.work);
         let memory = memory::needed(job.work.buffer_bytes);
         let pins = threads::measured(job.work, self.settings.cpus).pins(job.work);
-        self.boot(&line, memory, &pins, None, guard)
-    }
-
-    fn starter(&self, order: &Order<'_>, _guard: &Guard) -> Result<Starter, TargetError> {
-        let (settings, host) = (&self.settings, self.host.get()?);
-        let needed = memory::needed(order.work.buffer_bytes);
-        let memory = settings.memory.unwrap_or(needed);
-        let boot = Boot::Kernel {
-            path: self.image.path()?,
-            command_line: &command_line(settings, order.work),
-        };
-        let guest = Guest {
-            cpus: settings.cpus,
-            clock: settings.clock,
-            control: Control::None,
-            ..Guest::new(settings.machine, host.accelerator, memory, boot)
-        };
-        let (qemu, arguments) = (host.qemu.clone(), guest.arguments());
-        let image = self.image.clone();
-        Ok(Starter {
-            memory_bytes: memory.mib << 20,
-            shares_clock: false,
-            judge: Box::new(move |ended| monitor::judge_one(&image, ended)),
-            ..Starter::of_programs("unikernel", move |_| {
-                qemu.program_of(&arguments, Control::None)
-            })
-        })
+        self.prepare(&line, memory, &pins, Control::of(job), None)
     }
 }
 

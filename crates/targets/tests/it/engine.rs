@@ -91,7 +91,7 @@ fn part_owner() {
     assert!(daemons().contains(&"dockerd".to_owned()));
     let target = spec::parse("docker").unwrap();
     target.use_engine(Some(engine.socket()));
-    let _instance = target.launch(&Job::idle(&long()), &guard).unwrap();
+    let _instance = target.start(&Job::idle(&long()), &guard).unwrap();
     thread::sleep(Duration::from_secs(60));
 }
 
@@ -148,7 +148,7 @@ fn part_guest() {
     };
     let guard = guard(&stage);
     let target = spec::parse("docker").unwrap();
-    let _instance = target.launch(&Job::idle(&long()), &guard).unwrap();
+    let _instance = target.start(&Job::idle(&long()), &guard).unwrap();
     println!("owns: {}", guard.owner());
     thread::sleep(Duration::from_secs(60));
 }

@@ -6,23 +6,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::event::epoll;
-use tare_guard::{OwnedChildren, Started, come_first};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use tare_guard::{OwnedChildren, Started, raise_priority};
 use tare_results::model::{Arrivals, Arrived, Failure, Fate, Instance};
-use tare_targets::Starter;
+use tare_targets::Launch;
 use tare_targets::instance::now_ns;
+use tare_targets::launch::Channels;
 
-use super::ears::Ears;
+use super::records::InstanceRecords;
 use super::watch::Watched;
 use super::{Ran, verdict};
 
-/// The most different reasons that are kept; what fails for others is counted with the last.
+/// The most different reasons that are kept. Failures for other reasons share one line.
 const MOST_REASONS: usize = 20;
 
+/// The line of those failures.
+const OTHER_REASONS: &str = "other reasons";
+
 /// What the threads of a cell share.
-pub(super) struct Field<'a> {
+pub(super) struct Shared<'a> {
     pub(super) arrivals: &'a Arrivals,
-    pub(super) starter: &'a Starter,
+    pub(super) launch: &'a Launch,
     pub(super) children: &'a OwnedChildren,
     pub(super) hz: Option<f64>,
     /// By which the listener learns of news.
@@ -40,8 +44,10 @@ pub(super) struct Field<'a> {
     /// Signalled when none is alive any more.
     quiet: Condvar,
     rows: Mutex<Rows>,
-    /// How long the first instance took until its end, in ns; 0 as long as none has ended.
+    /// How long the first instance that did its work took until its end, in ns; 0 until then.
     pub(super) first_ns: AtomicU64,
+    /// How many have failed.
+    pub(super) failed: AtomicU32,
     /// The most memory that one has taken, in bytes; 0 as long as none was seen.
     peak_bytes: AtomicU64,
     /// How much memory all may take.
@@ -59,6 +65,8 @@ pub(super) struct Field<'a> {
     pub(super) is_paced: AtomicBool,
     /// Set when those that are alive are to be ended.
     pub(super) is_over: AtomicBool,
+    /// Readable from then on.
+    pub(super) alarm: OwnedFd,
     /// Set when the threads are to end.
     is_ended: AtomicBool,
     notices: Mutex<Vec<String>>,
@@ -76,8 +84,8 @@ pub(super) struct Arrival {
 pub(super) struct Alive {
     pub(super) instance: Instance,
     pub(super) started: Started,
-    pub(super) aside: Option<std::os::unix::net::UnixStream>,
-    pub(super) ears: Ears,
+    pub(super) channels: Channels,
+    pub(super) records: InstanceRecords,
     /// The most memory that it had taken when it got ready, in bytes; 0 if it tells that itself.
     pub(super) peak_bytes: u64,
 }
@@ -88,22 +96,24 @@ struct Rows {
     failures: Vec<Failure>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> Shared<'a> {
     pub(super) fn new(
         arrivals: &'a Arrivals,
         most_live: u32,
-        starter: &'a Starter,
+        launch: &'a Launch,
         children: &'a OwnedChildren,
         hz: Option<f64>,
     ) -> Result<Self, String> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let waiting = |error| format!("instances can't be waited for: {error}");
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(waiting)?;
+        let alarm = eventfd(0, EventfdFlags::CLOEXEC).map_err(waiting)?;
         let slots = 0..most_live;
         Ok(Self {
             arrivals,
-            starter,
+            launch,
             children,
             hz,
-            epoll: epoll.map_err(|error| format!("instances can't be waited for: {error}"))?,
+            epoll,
             slots: slots.clone().map(|_| Mutex::default()).collect(),
             free: Mutex::new(slots.rev().collect()),
             live: AtomicU32::new(0),
@@ -114,6 +124,7 @@ impl<'a> Field<'a> {
             quiet: Condvar::new(),
             rows: Mutex::default(),
             first_ns: AtomicU64::new(0),
+            failed: AtomicU32::new(0),
             peak_bytes: AtomicU64::new(0),
             most_bytes: AtomicU64::new(arrivals.most_bytes.unwrap_or(u64::MAX)),
             is_full: AtomicBool::new(false),
@@ -123,6 +134,7 @@ impl<'a> Field<'a> {
             is_enough: AtomicBool::new(false),
             is_paced: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            alarm,
             is_ended: AtomicBool::new(false),
             notices: Mutex::default(),
         })
@@ -135,10 +147,10 @@ impl<'a> Field<'a> {
     /// Takes an arrival, at its time: it is handed to a launcher, or refused.
     pub(super) fn arrive(&self, planned_ns: u64, counts: bool) {
         let expected = match self.peak_bytes.load(Ordering::Relaxed) {
-            0 => self.starter.memory_bytes,
+            0 => self.launch.memory_bytes,
             seen => seen,
         };
-        let expected = expected.saturating_add(self.starter.beside_bytes);
+        let expected = expected.saturating_add(self.launch.engine_bytes);
         let together = expected.saturating_mul(u64::from(self.live()) + 1);
         let is_too_much = self.is_full.load(Ordering::Relaxed)
             || together > self.most_bytes.load(Ordering::Relaxed);
@@ -169,29 +181,65 @@ impl<'a> Field<'a> {
         self.news.notify_one();
     }
 
-    /// Waits for the next arrival; None when there will be no more.
+    /// Waits for the next arrival. Returns None when there will be no more.
     pub(super) fn next(&self) -> Option<Arrival> {
         let mut queue = lock(&self.queue);
         loop {
             if let Some(arrival) = queue.pop_front() {
                 return Some(arrival);
             }
-            // What arrives last must find somebody.
+            // The last arrival must find a launcher.
             if self.is_ended() && self.is_paced.load(Ordering::Acquire) {
                 return None;
             }
-            let waited = self.news.wait_timeout(queue, LOOK);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.news.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Waits until none is alive any more, or no more are to be started.
+    /// Waits until no instance is alive, or no more are to be started.
     pub(super) fn wait_for_none(&self) {
         let mut queue = lock(&self.queue);
         while self.live() > 0 && !self.is_enough.load(Ordering::Relaxed) {
-            let waited = self.quiet.wait_timeout(queue, LOOK);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.quiet.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits until a moment, unless no more instances are to be started before.
+    pub(super) fn wait_long(&self, time: Duration) {
+        let queue = lock(&self.queue);
+        if !self.is_enough.load(Ordering::Relaxed) {
+            drop(self.quiet.wait_timeout(queue, time));
+        }
+    }
+
+    /// Sets a flag and wakes those who wait for it. They look at it under the same lock, so that
+    /// none can miss it, and nobody has to wake up now and then to look.
+    fn raise(&self, flag: &AtomicBool) {
+        let queue = lock(&self.queue);
+        flag.store(true, Ordering::Release);
+        drop(queue);
+        self.news.notify_all();
+        self.quiet.notify_all();
+    }
+
+    /// Lets no more instances start.
+    pub(super) fn start_no_more(&self) {
+        self.raise(&self.is_enough);
+    }
+
+    /// Ends those that are alive, and lets no more start.
+    pub(super) fn end_instances(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.start_no_more();
+        // It can't overflow, nor fail otherwise.
+        let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes note that all have arrived.
+    pub(super) fn all_have_arrived(&self) {
+        self.raise(&self.is_paced);
     }
 
     /// Takes note of the end of an instance.
@@ -200,19 +248,21 @@ impl<'a> Field<'a> {
         {
             let mut rows = lock(&self.rows);
             match how {
-                Ok(()) => instance.fate = Fate::Done.number(),
+                Ok(()) => {
+                    instance.fate = Fate::Done.number();
+                    if self.first_ns.load(Ordering::Relaxed) == 0 {
+                        let took = instance.exited_ns.saturating_sub(instance.planned_ns);
+                        self.first_ns.store(took.max(1), Ordering::Relaxed);
+                    }
+                }
                 Err(_) if is_over => instance.fate = Fate::Unfinished.number(),
                 Err(reason) => {
                     instance.fate = Fate::Failed.number();
                     instance.failure = rows.failed(reason);
+                    self.failed.fetch_add(1, Ordering::Relaxed);
                 }
             }
             rows.instances.push(instance);
-        }
-        let took = instance.exited_ns.saturating_sub(instance.planned_ns);
-        let first = self.first_ns.load(Ordering::Relaxed);
-        if first == 0 && !is_over {
-            self.first_ns.store(took.max(1), Ordering::Relaxed);
         }
         self.peak_bytes
             .fetch_max(instance.peak_bytes, Ordering::Relaxed);
@@ -225,9 +275,9 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Lets the calling thread come before others, as far as the kernel allows it.
-    pub(super) fn hurry(&self, priority: i32) {
-        if let Err(error) = come_first(priority) {
+    /// Raises the calling thread to SCHED_FIFO, if permitted.
+    pub(super) fn raise_priority(&self, priority: i32) {
+        if let Err(error) = raise_priority(priority) {
             self.remark(format!(
                 "the threads that start instances are ordinary ones ({error}): arrivals may be late. SCHED_FIFO takes \
                  CAP_SYS_NICE, and real-time time in the control group (cpu.rt_runtime_us)"
@@ -249,10 +299,8 @@ impl<'a> Field<'a> {
 
     /// Lets all threads end.
     pub(super) fn end(&self) {
-        self.is_enough.store(true, Ordering::Relaxed);
-        self.is_over.store(true, Ordering::Relaxed);
-        self.is_ended.store(true, Ordering::Relaxed);
-        self.news.notify_all();
+        self.end_instances();
+        self.raise(&self.is_ended);
     }
 
     /// Puts together what came of all.
@@ -287,21 +335,19 @@ impl<'a> Field<'a> {
     }
 }
 
-/// How often those who wait look whether all is to end.
-const LOOK: Duration = Duration::from_millis(100);
-
 impl Rows {
     /// Counts a failure, and returns the place of its reason.
-    fn failed(&mut self, reason: String) -> u32 {
-        let known = self.failures.iter().position(|one| one.reason == reason);
-        let place = match known {
-            Some(place) => place,
-            None if self.failures.len() == MOST_REASONS => MOST_REASONS - 1,
-            None => {
-                self.failures.push(Failure { reason, count: 0 });
-                self.failures.len() - 1
-            }
-        };
+    fn failed(&mut self, mut reason: String) -> u32 {
+        let place_of = |reason: &str| self.failures.iter().position(|one| one.reason == reason);
+        let mut known = place_of(&reason);
+        if known.is_none() && self.failures.len() >= MOST_REASONS {
+            reason = OTHER_REASONS.to_owned();
+            known = place_of(&reason);
+        }
+        let place = known.unwrap_or_else(|| {
+            self.failures.push(Failure { reason, count: 0 });
+            self.failures.len() - 1
+        });
         self.failures[place].count += 1;
         place as u32
     }

@@ -1,0 +1,215 @@
+//! What one instance writes: cut into lines, with the time when it got ready and the last that it
+//! said.
+
+use std::collections::VecDeque;
+
+use tare_docker::Stream;
+use tare_wire::line::Stream as Records;
+
+use crate::launch::{Ready, with_last};
+
+/// The longest line that is passed on; what is longer is passed on in pieces.
+const MAX_LINE: usize = 64 * 1024;
+
+/// How much is kept of each stream, from its end: enough for what a kernel writes when it panics.
+const KEPT: usize = 16 * 1024;
+
+/// What has come from an instance.
+#[derive(Debug, Default)]
+pub struct InstanceOutput {
+    ready_ns: u64,
+    output: Lines,
+    error: Lines,
+}
+
+impl InstanceOutput {
+    /// Takes bytes of a stream that were read at a time. Passes on each whole line, and whether it is
+    /// a record.
+    pub fn take(
+        &mut self,
+        stream: Stream,
+        bytes: &[u8],
+        at_ns: u64,
+        ready: &Ready,
+        mut line: impl FnMut(&[u8], bool),
+    ) {
+        let mut is_ready = false;
+        match (stream, ready) {
+            (Stream::Error, _) => self.error.take(bytes, line),
+            (Stream::Output, Ready::Output) => {
+                is_ready = true;
+                self.output.tail.take(bytes);
+            }
+            (Stream::Output, Ready::Record) => self.output.take(bytes, |text, is_record| {
+                is_ready |= is_record;
+                line(text, is_record);
+            }),
+            (Stream::Output, Ready::Line(wanted)) => {
+                let matches = |text: &[u8]| {
+                    let text = String::from_utf8_lossy(text);
+                    wanted.is_match(text.trim_end_matches('\r'))
+                };
+                self.output.take(bytes, |text, is_record| {
+                    is_ready |= matches(text);
+                    line(text, is_record);
+                });
+                // A prompt is no whole line.
+                is_ready |= matches(&self.output.begun);
+            }
+        }
+        if is_ready && self.ready_ns == 0 {
+            self.ready_ns = at_ns;
+        }
+    }
+
+    /// Passes on the lines that have begun, when nothing more can come.
+    pub fn finish(&mut self, mut line: impl FnMut(&[u8], bool)) {
+        for lines in [&mut self.error, &mut self.output] {
+            let begun = std::mem::take(&mut lines.begun);
+            if !begun.is_empty() {
+                lines.pass_on(&begun, &mut line);
+            }
+        }
+    }
+
+    /// Returns when it got ready; 0 if it did not.
+    #[must_use]
+    pub fn ready_ns(&self) -> u64 {
+        self.ready_ns
+    }
+
+    /// Adds the last lines of the console to what the instance was doing, if it has written some.
+    pub(crate) fn with_last(&mut self, doing: &str) -> String {
+        let [output, error] = self.tails();
+        match [output, error].into_iter().find(|text| !text.is_empty()) {
+            Some(text) => with_last(doing, text.lines()),
+            None => doing.to_owned(),
+        }
+    }
+
+    /// Returns the last of standard output and standard error, without records and without white space
+    /// around.
+    pub(crate) fn tails(&mut self) -> [String; 2] {
+        [&mut self.output, &mut self.error].map(|lines| {
+            let begun = std::mem::take(&mut lines.begun);
+            lines.tail.take(&begun);
+            lines.tail.text()
+        })
+    }
+}
+
+/// Returns whether a line is a record of the measured code or of a load.
+fn is_record(line: &[u8]) -> bool {
+    let has = |marker: &str| {
+        let mut places = line.windows(marker.len());
+        places.any(|place| place == marker.as_bytes())
+    };
+    has(Records::Measured.marker()) || has(Records::Load.marker())
+}
+
+/// A stream cut into lines.
+#[derive(Debug, Default)]
+struct Lines {
+    begun: Vec<u8>,
+    tail: Tail,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8], bool)) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.begun.extend_from_slice(piece);
+            let is_whole = self.begun.ends_with(b"\n");
+            if is_whole || self.begun.len() >= MAX_LINE {
+                let mut begun = std::mem::take(&mut self.begun);
+                let end = begun.len() - usize::from(is_whole);
+                self.pass_on(&begun[..end], &mut line);
+                begun.clear();
+                self.begun = begun;
+            }
+        }
+    }
+
+    fn pass_on(&mut self, text: &[u8], line: &mut impl FnMut(&[u8], bool)) {
+        let is_record = is_record(text);
+        if !is_record {
+            self.tail.take(text);
+            self.tail.take(b"\n");
+        }
+        line(text, is_record);
+    }
+}
+
+/// The end of a text.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: VecDeque<u8>,
+}
+
+impl Tail {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let surplus = self.bytes.len().saturating_sub(KEPT);
+        self.bytes.drain(..surplus);
+    }
+
+    fn text(&mut self) -> String {
+        let text = String::from_utf8_lossy(self.bytes.make_contiguous());
+        text.trim().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_passed_on_whole_and_records_are_in_no_tail() {
+        let mut output = InstanceOutput::default();
+        let mut lines = Vec::new();
+        let pieces: [&[u8]; 3] = [b"one\ntw", b"o\n[ 1.0] tare2: 0 hello\n", b"three"];
+        for (at_ns, piece) in (1..).zip(pieces) {
+            output.take(Stream::Output, piece, at_ns, &Ready::Record, |line, is| {
+                lines.push((String::from_utf8_lossy(line).into_owned(), is));
+            });
+        }
+        let told = [
+            ("one", false),
+            ("two", false),
+            ("[ 1.0] tare2: 0 hello", true),
+        ];
+        assert_eq!(lines, told.map(|(line, is)| (line.to_owned(), is)));
+        assert_eq!(output.ready_ns(), 2);
+        assert_eq!(output.tails()[0], "one\ntwo\nthree");
+    }
+
+    #[test]
+    fn a_prompt_gets_an_instance_ready() {
+        let mut output = InstanceOutput::default();
+        let ready = Ready::Line(regex_lite::Regex::new("login:").unwrap());
+        for (at_ns, piece) in [(1, "boot\nlog"), (2, "in: ")] {
+            output.take(Stream::Output, piece.as_bytes(), at_ns, &ready, |_, _| {});
+        }
+        assert_eq!(output.ready_ns(), 2);
+    }
+
+    #[test]
+    fn endless_output_without_newline_does_not_fill_the_memory() {
+        let mut output = InstanceOutput::default();
+        let mut sum = 0;
+        for _ in 0..20 {
+            output.take(
+                Stream::Output,
+                &[0; 10_000],
+                1,
+                &Ready::Record,
+                |line, _| {
+                    assert!(line.len() <= MAX_LINE + 10_000);
+                    sum += line.len();
+                },
+            );
+        }
+        output.finish(|line, _| sum += line.len());
+        assert_eq!(sum, 200_000);
+        assert_eq!(output.output.tail.bytes.len(), KEPT);
+    }
+}
