@@ -98,26 +98,35 @@ fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Told {
 }
 
 #[test]
-fn the_way_of_a_wake_up_is_told() {
-    let Some((flight, snapshots)) = prepared(20) else {
-        return;
-    };
-    let told = measure(flight, snapshots, 300);
-    assert_eq!(told.worst.len(), 20);
-    assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
-    for events in &told.events {
-        assert!(events.is_sorted_by_key(|event| event.0), "{events:?}");
-        assert_eq!(events[0].1, Kind::Running);
-    }
-    // On a busy machine some of the worst have another way: who was not yet asleep is not woken up.
+fn the_way_of_a_wake_up_is_recorded() {
     let tid = gettid().as_raw_nonzero().get() as u32;
-    let mut ways = told.worst.iter().zip(&told.events);
-    let vector = ways.find_map(|(worst, events)| usual_way(tid, worst.2, worst.3, events));
-    let vector = vector.unwrap_or_else(|| panic!("{:?}", told.events));
-    assert_eq!(told.name("vector", vector), Some("local timer"));
-    assert_eq!(told.name("softirq", 1), Some("TIMER"));
-    let name = told.name("thread", tid.into());
-    assert_eq!(name, thread::current().name().map(|name| &name[..15]));
+    // On a busy machine some of the worst took another way: a thread that is not yet asleep is not woken. In some
+    // virtual machines the kernel records nothing on an idle CPU for a second or so, so there are several recordings.
+    for _ in 0..20 {
+        let Some((flight, snapshots)) = prepared(20) else {
+            return;
+        };
+        let told = measure(flight, snapshots, 300);
+        assert_eq!(told.worst.len(), 20);
+        assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
+        for events in &told.events {
+            assert!(events.is_sorted_by_key(|event| event.0), "{events:?}");
+            assert_eq!(events[0].1, Kind::Running);
+        }
+        let mut ways = told.worst.iter().zip(&told.events);
+        let Some(vector) =
+            ways.find_map(|(worst, events)| usual_way(tid, worst.2, worst.3, events))
+        else {
+            eprintln!("the usual way is not among {:?}", told.events);
+            continue;
+        };
+        assert_eq!(told.name("vector", vector), Some("local timer"));
+        assert_eq!(told.name("softirq", 1), Some("TIMER"));
+        let name = told.name("thread", tid.into());
+        assert_eq!(name, thread::current().name().map(|name| &name[..15]));
+        return;
+    }
+    panic!("no recording has the usual way of a wake-up");
 }
 
 /// Looks for the timer's interrupt, the timer, the thread made runnable, the CPU going on to it. Returns the
