@@ -136,7 +136,7 @@ fn what_is_no_archive_and_no_file_system_is_told() {
         for (arguments, told) in [
             (
                 format!("-initrd {path}"),
-                "http: the initrd is no tar archive: ",
+                "http: the initrd is not a tar archive: ",
             ),
             (
                 format!(
@@ -270,7 +270,7 @@ fn random_numbers_come_from_a_device_where_the_cpu_has_none() {
         let Some(ended) = without.boot() else {
             return;
         };
-        let told = "ping: nothing gives random numbers";
+        let told = "ping: there is no source of random numbers";
         assert!(ended.text.contains(told), "{}", ended.text);
         assert_eq!(ended.status, FAILED);
         let device = format!("{card} -device virtio-rng-{bus}");

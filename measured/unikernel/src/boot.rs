@@ -6,7 +6,7 @@
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
-use crate::boot_info::{BootInfo, BootInfoError};
+use crate::boot_info::BootInfo;
 use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
 use crate::{console, cpu, interrupts, local, memory, smp};
 
@@ -62,10 +62,8 @@ extern "C" fn start(info: u32) -> ! {
         local::install(FIRST.address(), 0);
         interrupts::start();
     }
-    let info = match BootInfo::read(&bytes, info.into()) {
-        Ok(info) => info,
-        Err(BootInfoError::NotThere) => panic!("the loader left no PVH start information"),
-        Err(BootInfoError::NoMemoryMap) => panic!("the loader left no memory map"),
+    let Some(info) = BootInfo::read(&bytes, info.into()) else {
+        panic!("the loader left no PVH start information with a memory map");
     };
     // SAFETY: runs once, and nobody else has access yet.
     let (room, boot) = unsafe { (&mut *ROOM.0.get(), &mut *BOOT.0.get()) };

@@ -37,39 +37,19 @@ pub struct BootInfo<'a> {
     map: &'a [u8],
 }
 
-/// Says what is wrong with what the loader told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BootInfoError {
-    /// It can't be read, or does not start with the magic number.
-    NotThere,
-    /// It is of version 0, which has no memory map.
-    NoMemoryMap,
-}
-
 impl<'a> BootInfo<'a> {
-    /// Reads the structure at `address`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BootInfoError`] if there is none, or one without memory map.
-    pub fn read(physical: &impl Physical<'a>, address: u64) -> Result<Self, BootInfoError> {
-        let info = physical
-            .bytes(address, LENGTH)
-            .and_then(|bytes| bytes.first_chunk())
-            .ok_or(BootInfoError::NotThere)?;
-        if number32(info, 0) != MAGIC {
-            return Err(BootInfoError::NotThere);
+    /// Reads the structure at `address`. Returns None if there is none, or one of version 0, which
+    /// has no memory map.
+    pub fn read(physical: &impl Physical<'a>, address: u64) -> Option<Self> {
+        let info = physical.bytes(address, LENGTH)?.first_chunk()?;
+        let (map, entries) = (number64(info, 40), number32(info, 48));
+        if number32(info, 0) != MAGIC || number32(info, 4) < 1 || map == 0 {
+            return None;
         }
-        let (version, map, entries) = (number32(info, 4), number64(info, 40), number32(info, 48));
-        if version < 1 || map == 0 {
-            return Err(BootInfoError::NoMemoryMap);
-        }
-        Ok(Self {
+        Some(Self {
             address,
             info,
-            map: physical
-                .bytes(map, entries.min(ENTRIES) as usize * ENTRY)
-                .ok_or(BootInfoError::NoMemoryMap)?,
+            map: physical.bytes(map, entries.min(ENTRIES) as usize * ENTRY)?,
         })
     }
 
@@ -270,20 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_start_info_is_refused() {
-        let good = memory(1, b"\0");
-        assert_eq!(
-            BootInfo::read(&physical(&good), INFO + 4).err(),
-            Some(BootInfoError::NotThere)
-        );
-        assert_eq!(
-            BootInfo::read(&physical(&good), 0xff0).err(),
-            Some(BootInfoError::NotThere)
-        );
-        let old = memory(0, b"\0");
-        assert_eq!(
-            BootInfo::read(&physical(&old), INFO).err(),
-            Some(BootInfoError::NoMemoryMap)
-        );
+    fn other_structures_are_rejected() {
+        let (good, old) = (memory(1, b"\0"), memory(0, b"\0"));
+        assert!(BootInfo::read(&physical(&good), INFO + 4).is_none());
+        assert!(BootInfo::read(&physical(&good), 0xff0).is_none());
+        assert!(BootInfo::read(&physical(&old), INFO).is_none());
     }
 }
