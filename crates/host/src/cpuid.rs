@@ -115,7 +115,7 @@ fn signature(registers: [u32; 3]) -> String {
         .replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?")
 }
 
-/// Translate a signature of leaf 0x4000_0000 into the product's name.
+/// Translates a signature of leaf 0x4000_0000 into the product's name.
 pub fn hypervisor_name(signature: &str) -> String {
     let name = match signature {
         "KVMKVMKVM" => "KVM",

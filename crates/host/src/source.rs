@@ -171,7 +171,7 @@ impl Source {
         }
     }
 
-    /// Translate a path of the system into the file to open.
+    /// Translates a path of the system into the file to open.
     fn real(&self, path: &str) -> PathBuf {
         self.root.join(Path::new(path.trim_start_matches('/')))
     }

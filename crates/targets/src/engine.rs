@@ -1,8 +1,7 @@
 //! The daemon that containers of Docker need: found where one runs, or started for a while.
 //!
-//! A running daemon listens and watches, and so disturbs every other target. That is why
-//! one that was started here is stopped after the cells that need it, and why each cell says which
-//! daemons ran meanwhile.
+//! A running daemon disturbs every other target. So a daemon that was started here is stopped
+//! after the cells that need it, and each cell records which daemons were running.
 //!
 //! A private engine has its images in a scratch folder, its sockets and states in file systems in
 //! memory that only its mount namespace has, and its processes and their containers in control
@@ -25,7 +24,7 @@ use crate::container::{hide, unwritable};
 use crate::error::TargetError;
 use crate::{Availability, Engine, programs};
 
-/// Where Docker's engine listens unless DOCKER_HOST says otherwise.
+/// The default socket of Docker's engine, without DOCKER_HOST.
 const SOCKET: &str = "/var/run/docker.sock";
 
 /// How long an engine may take to start. Most take less than a second.
@@ -34,7 +33,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// The daemons that disturb what is measured beside them.
+/// The daemons that disturb measurements on the same machine.
 const DAEMONS: &[&str] = &[
     "containerd",
     "cri-dockerd",
@@ -48,7 +47,7 @@ const DAEMONS: &[&str] = &[
     "virtqemud",
 ];
 
-/// Find Docker's engine. Whether it answers is another question.
+/// Finds Docker's engine. Whether it answers is another question.
 pub(crate) fn find() -> Result<Docker, TargetError> {
     let socket = socket(env::var_os("DOCKER_HOST"))?;
     if socket.exists() {
@@ -64,40 +63,40 @@ pub(crate) fn find() -> Result<Docker, TargetError> {
     Err(TargetError::unusable(why, start_remedy()))
 }
 
-/// Return the command that makes a failing engine usable.
+/// Returns the command that makes a failing engine usable.
 pub(crate) fn remedy(error: &DockerError) -> String {
     match error {
         DockerError::Unreachable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             "sudo usermod -aG docker $USER && newgrp docker".to_owned()
         }
-        // Somebody else's socket that nobody listens at.
+        // The socket exists and nothing listens on it.
         _ => start_remedy(),
     }
 }
 
-/// Tell whether a private engine can be started, and what would have to be done.
+/// Returns whether a private engine can be started, and if not, the remedy.
 #[must_use]
 pub fn startable(engine: Engine) -> Availability {
     Availability::of(program(engine))
 }
 
-/// Return the program of an engine, if one can be started.
+/// Returns the program of an engine, if one can be started.
 fn program(engine: Engine) -> Result<PathBuf, TargetError> {
     let Engine::Docker = engine;
     let program = programs::require("dockerd", "docker.io")?;
     programs::require("containerd", "containerd")?;
-    programs::require_root("starting an engine takes root")?;
+    programs::require_root("starting an engine requires root")?;
     Ok(program)
 }
 
-/// Tell whether an engine that targets find by themselves runs and answers.
+/// Returns whether an engine that targets find by themselves runs and answers.
 #[must_use]
 pub fn runs(engine: Engine) -> bool {
     let Engine::Docker = engine;
     find().is_ok_and(|docker| docker.version().is_ok())
 }
 
-/// List the daemons that run on this machine now and may disturb, each once, by name.
+/// Lists the daemons that run on this machine now and may disturb, each once, by name.
 #[must_use]
 pub fn daemons() -> Vec<String> {
     let mut found: Vec<String> = processes().filter_map(daemon).collect();
@@ -111,8 +110,8 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Return the CPU time in ns that daemons have had so far, with that of the processes that they waited for. What
-/// containers' shims and the runtimes that these execute had is missing: they are no daemon's children.
+/// Returns the CPU time in ns that daemons have used so far, including the children that they waited for. The
+/// shims of containers and the runtimes that these execute are not included: they are no daemon's children.
 #[must_use]
 pub fn daemons_cpu_ns() -> u64 {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
@@ -127,7 +126,7 @@ pub fn daemons_cpu_ns() -> u64 {
     processes().filter_map(ticks).sum::<u64>() * tick_ns
 }
 
-/// An engine that runs for a while. Dropping it stops it.
+/// A private engine. Dropping it stops it.
 #[derive(Debug)]
 pub struct Running {
     child: OwnedChild,
@@ -138,7 +137,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Start a private engine and waits until it answers.
+    /// Starts a private engine and waits until it answers.
     ///
     /// # Errors
     ///
@@ -183,19 +182,19 @@ impl Running {
         Ok(running)
     }
 
-    /// Return the socket at which it listens.
+    /// Returns the socket at which it listens.
     #[must_use]
     pub fn socket(&self) -> &Path {
         self.docker.socket()
     }
 
-    /// Return the id of its process.
+    /// Returns the id of its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Tell whether it still runs, as far as the kernel knows.
+    /// Returns whether its process still runs.
     ///
     /// # Errors
     ///
@@ -204,7 +203,7 @@ impl Running {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Stop it, and remove all that it has.
+    /// Stops it, and removes all that it has.
     ///
     /// # Errors
     ///
@@ -252,7 +251,7 @@ impl Running {
     }
 }
 
-/// Return the path of a socket from the value of DOCKER_HOST.
+/// Returns the path of a socket from the value of DOCKER_HOST.
 fn socket(docker_host: Option<OsString>) -> Result<PathBuf, TargetError> {
     let Some(host) = docker_host.filter(|host| !host.is_empty()) else {
         return Ok(SOCKET.into());
@@ -267,7 +266,7 @@ fn socket(docker_host: Option<OsString>) -> Result<PathBuf, TargetError> {
     }
 }
 
-/// Refuse a path that the kernel can't take as a socket's.
+/// Refuses a path that the kernel can't take as a socket's.
 fn check_length(socket: &Path) -> Result<(), TargetError> {
     const MOST: usize = 107;
     if socket.as_os_str().len() <= MOST {
@@ -279,14 +278,14 @@ fn check_length(socket: &Path) -> Result<(), TargetError> {
     )))
 }
 
-/// Return PATH with the folders in which Debian has containerd's and Docker's helpers.
+/// Returns PATH with the folders in which Debian has containerd's and Docker's helpers.
 fn path_with_daemons() -> OsString {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/bin"].map(PathBuf::from));
     env::join_paths(folders).unwrap_or(path)
 }
 
-/// Say how an engine comes to run, after installing one if there is none: first for a run's own cells, which disturbs no
+/// Says how an engine comes to run, after installing one if there is none: first for a run's own cells, which disturbs no
 /// other.
 fn start_remedy() -> String {
     // Where systemd runs, it has this folder (sd_booted(3)).
@@ -304,7 +303,7 @@ fn start_remedy() -> String {
     }
 }
 
-/// Return the name under which a process is a daemon that disturbs.
+/// Returns the name under which a process is a daemon that disturbs.
 fn daemon(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let name = name.trim();

@@ -14,9 +14,9 @@ use crate::engine;
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// No target has this name.
-    #[error("there is no target '{name}'; known: {known}. `tare targets` tells which are usable")]
+    #[error("there is no target '{name}'; known: {known}. `tare targets` shows which are usable")]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
         /// The names that exist.
         known: String,
@@ -38,7 +38,7 @@ pub enum TargetError {
     Unusable {
         /// What, and why not.
         why: String,
-        /// What to do, as a rule a command.
+        /// What to do, usually a command.
         remedy: String,
     },
     /// Another machine can't be used.
@@ -72,12 +72,12 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// Make an error of options that contradict each other.
+    /// Makes an error of options that contradict each other.
     pub(crate) fn contradiction(target: &str, what: impl Display, why: &str) -> Self {
         Self::Usage(format!("the target '{target}' can't have {what}: {why}"))
     }
 
-    /// Make an error of something that is missing.
+    /// Makes an error of something that is missing.
     pub(crate) fn unusable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Unusable {
             why: why.into(),
@@ -85,7 +85,7 @@ impl TargetError {
         }
     }
 
-    /// Return what makes the target usable.
+    /// Returns what makes the target usable.
     pub(crate) fn remedy(&self) -> String {
         match self {
             Self::Unusable { remedy, .. } | Self::Ssh { remedy, .. } => remedy.clone(),

@@ -1,8 +1,8 @@
 //! One instance by itself, watched to its end.
 //!
-//! Whoever watches sleeps in `poll` until the instance says something, ends, takes too long, or
-//! the user asks to stop: no thread of `tare` runs while the workload does, and its timers only
-//! redraw the progress when somebody looks at it, and look at what else runs.
+//! The watching thread sleeps in `poll` until the instance writes, ends or takes too long, or the
+//! user asks to stop. No thread of `tare` runs while the workload does, except for timers that
+//! redraw the progress on a terminal and that sample other work.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -73,7 +73,7 @@ pub enum Ending {
     },
     /// It took longer than allowed and was ended.
     TimedOut {
-        /// What it was doing, if the target knows.
+        /// The state it was in, if the target knows.
         doing: Option<String>,
     },
     /// The user asked to stop, and it was ended.
@@ -85,8 +85,8 @@ pub trait Body: fmt::Debug {
     /// Returns the id of the process, or of the one that stands for it on this machine, if it is known.
     fn pid(&self) -> Option<u32>;
 
-    /// Returns the exit status if it has ended, without waiting. What it wrote before can then be
-    /// read.
+    /// Returns the exit status if it has ended, without waiting. Its output can then be read to the
+    /// end.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ pub fn attend(
     }
 }
 
-/// What a request to finish means for an instance at a moment.
+/// The effect of a request to finish on an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// It goes on to its end.
@@ -518,7 +518,7 @@ fn drain(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8])) -> Result<()
 pub(crate) fn describe_exit(status: ExitStatus, error: &str) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(9), _) => {
-            "it was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
+            "it was killed (SIGKILL): by another process, or by the kernel because memory ran out (see dmesg)"
                 .to_owned()
         }
         (Some(signal), _) => format!("it crashed or was ended by signal {signal}"),

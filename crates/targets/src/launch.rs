@@ -25,7 +25,7 @@ use crate::instance::{Body, describe_exit};
 use crate::output::InstanceOutput;
 use crate::qemu::qmp;
 
-/// What starts instances. What they share is removed when it is dropped.
+/// The way to start instances. Dropping it removes the files that they share.
 pub struct Launch {
     /// The name in messages and in the journal: `crun`.
     pub name: &'static str,
@@ -35,7 +35,7 @@ pub struct Launch {
     pub memory_bytes: u64,
     /// What its engine takes in addition, which is never seen.
     pub engine_bytes: u64,
-    /// Whether the CPU time of what is started holds that of its own code.
+    /// Whether the CPU time of the started process includes that of its own code.
     pub waits_for_own: bool,
     /// By what an instance is ready.
     pub ready: Ready,
@@ -43,13 +43,13 @@ pub struct Launch {
     pub start: Start,
     /// Decides whether one did its work, and if not, returns what happened.
     pub judge: Judge,
-    /// Whether the times of its own code are by this machine's clock.
+    /// Whether its own code reads this machine's clock.
     pub shares_clock: bool,
-    /// What the reader of its figures should know, for example which resources were refused.
+    /// Notices about its figures, for example which resources were rejected.
     pub notices: Vec<String>,
     /// How the dialogue with an instance by itself begins, if there is one.
     pub(crate) dialogue: Option<Begin>,
-    /// What all share.
+    /// Values that live as long as its instances.
     pub(crate) shared: Vec<Box<dyn Any + Send + Sync>>,
 }
 
@@ -256,7 +256,7 @@ impl Channels {
         let stream = self.input?;
         stream.set_nonblocking(true).ok()?;
         let mut said = Vec::new();
-        // What came before the end is there; nothing more is waited for.
+        // Everything before the end has arrived; there is nothing more to wait for.
         let _ = stream.take(MOST_SAID).read_to_end(&mut said);
         qmp::shutdown_reason_in(&String::from_utf8_lossy(&said))
     }

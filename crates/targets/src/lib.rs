@@ -1,8 +1,8 @@
 //! The targets: how to reach each place where measured code can run.
 //!
-//! A target is written as on a QEMU command line, a name and options: `unikernel,irq=off`. Whatever
-//! it is, it is launched the same way, prints the same records and yields the same four time stamps, so
-//! that whoever runs an experiment need not know its kind.
+//! A target is written as on a QEMU command line, a name and options: `unikernel,irq=off`. Every
+//! target is launched the same way, prints the same records and yields the same four time stamps,
+//! so experiments do not depend on its kind.
 //!
 //! * [`spec`]: the table of the kinds that exist, and how a target is made from a text;
 //! * [`options`]: the options of targets, as data;
@@ -12,11 +12,11 @@
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`start`]: how long targets take to start;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
-//! * `container`: those in control groups and namespaces; [`engine`]: the daemon that one needs;
+//! * `container`: targets in control groups and namespaces; [`engine`]: the daemon that Docker needs;
 //! * `qemu`: what targets that run in QEMU share.
 //!
 //! A new target is a file that implements [`Target`], and an entry in [`spec::KINDS`], or in the table
-//! that a program of its own installs ([`spec::install`]; see `docs/adding-a-target.md`).
+//! that another program installs ([`spec::install`]; see `docs/adding-a-target.md`).
 #![forbid(unsafe_code)]
 
 mod container;
@@ -60,55 +60,55 @@ use crate::measured::MeasuredFile;
 
 /// A place where measured code can run.
 pub trait Target: fmt::Debug {
-    /// Return what it is, options in canonical order.
+    /// Returns what it is, options in canonical order.
     fn spec(&self) -> TargetSpec;
 
-    /// Tell whether what it needs is here, and what would have to be done, as far as that can be found out without
-    /// starting a program or speaking to one.
+    /// Returns whether its requirements are installed, and if not, the remedy. Starts no program and
+    /// talks to none.
     fn present(&self) -> Availability;
 
-    /// Tell whether instances can be launched here and now, and what would have to be done.
+    /// Returns whether instances can be launched now, and if not, the remedy.
     fn availability(&self) -> Availability {
         self.present()
     }
 
-    /// Return what executes the measured code.
+    /// Returns the program that executes the measured code.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
 
-    /// Use the engine behind this socket, or again the one that it finds by itself. What
-    /// it made at the engine before is removed.
+    /// Uses the engine behind this socket, or by default the engine that it finds by itself. Removes
+    /// what it made at the previous engine.
     fn use_engine(&self, _socket: Option<&Path>) {}
 
-    /// Say in a few words what an instance gets for a plan, if it gets less than a process:
+    /// Returns the resources of an instance in a few words, if they are fewer than those of a process:
     /// `CPU 3 alone, 517 MiB of memory, no network`.
     fn resources(&self, _work: &Work) -> Option<String> {
         None
     }
 
-    /// Return what its time to start depends on beside its options: its kernel, what executes it. Nothing is started
-    /// to find that out.
+    /// Returns what its start time depends on besides its options: its kernel, its accelerator. Starts
+    /// nothing to find out.
     fn circumstances(&self) -> String {
         String::new()
     }
 
-    /// Tell whether memory that the measured code locks can't be paged out by this machine either. A
-    /// guest's can, unless QEMU locks it.
+    /// Returns whether this machine cannot page out memory that the measured code locks. It can page
+    /// out a guest's, unless QEMU locks it.
     fn keeps_memory(&self) -> bool {
         true
     }
 
-    /// Prepare to start one instance by itself, or many.
+    /// Prepares to start one instance by itself, or many.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if something that they need is missing, or the target can't do the job.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError>;
 
-    /// Start one instance by itself.
+    /// Starts one instance by itself.
     ///
     /// # Errors
     ///
@@ -117,28 +117,28 @@ pub trait Target: fmt::Debug {
         Instance::start(self.launch(job, guard)?, guard)
     }
 
-    /// Check that the target looks from inside as it was asked for.
+    /// Checks the requested properties of the target from inside.
     ///
     /// # Errors
     ///
-    /// Returns what is otherwise, and what to do. The figures are then those of another target.
+    /// Returns the property that differs, and what to do. The figures are then those of another target.
     fn verify(&self, _facts: Facts<'_>) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// The facts that the measured code told of its target, by name.
+/// The facts that the measured code reported about its target, by name.
 pub type Facts<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
-/// What instances are to do.
+/// The job of instances.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// What the measured code is asked to do.
+    /// The work of the measured code.
     pub work: &'a Work,
     /// A command line in place of the measured code.
     pub command: Option<&'a [String]>,
-    /// The load that is to run inside, as written on the command line; None if there is none or it
-    /// runs beside.
+    /// The load inside of the target, as written on the command line; None if there is none or it
+    /// runs outside.
     pub load: Option<&'a str>,
     /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
     /// at the least cost.
@@ -164,7 +164,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Whether a target can be used, and what would have to be done.
+/// Whether a target can be used, and if not, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Availability {
@@ -180,7 +180,7 @@ pub enum Availability {
 }
 
 impl Availability {
-    /// Tell by what was found, or was not.
+    /// Returns the availability that a search found.
     pub(crate) fn of<T>(found: Result<T, TargetError>) -> Self {
         match found {
             Ok(_) => Self::Usable,
@@ -193,7 +193,7 @@ impl Availability {
     }
 }
 
-/// Return what a cell holds, and find it the first time.
+/// Returns the value of a cell, finding it the first time.
 pub(crate) fn once<T>(
     cell: &OnceCell<T>,
     find: impl FnOnce() -> Result<T, TargetError>,
@@ -212,9 +212,9 @@ pub struct Program {
     pub sha256: String,
     /// Whether an emulator executes it.
     pub emulated: bool,
-    /// What executes it if it runs in a guest: `TCG of QEMU 7.2.22`.
+    /// The accelerator that executes it in a guest: `TCG of QEMU 7.2.22`.
     pub accelerator: Option<String>,
-    /// What the reader of its figures should know, for example why KVM is not used.
+    /// A notice about its figures, for example why KVM is not used.
     pub notice: Option<String>,
     /// The kernel beneath it that the target brings along: `6.1.0-56-amd64
     /// (linux-image-6.1.0-56-amd64 6.1.192-2), sha256 …`.
@@ -222,7 +222,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Return what the laboratory knows of who runs; the rest the program tells itself.
+    /// Returns the facts about the program that the laboratory knows; the program reports the rest.
     #[must_use]
     pub fn agent(&self) -> Agent {
         Agent {
@@ -234,7 +234,7 @@ impl Program {
         }
     }
 
-    /// Describe a program that this machine's CPU executes under this machine's kernel.
+    /// Describes a program that this machine's CPU executes under this machine's kernel.
     pub(crate) fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
         Ok(Self {
             sha256: agent.sha256()?,

@@ -1,11 +1,11 @@
 //! Where the programs and images of the measured code are found.
 //!
-//! They are files of their own, not part of `tare`: they are built with other flags, copied into
+//! They are separate files, not part of `tare`: they are built with other flags, copied into
 //! containers and guests, and their hashes belong to every result. One is looked for in this order:
 //!
 //! 1. where an environment variable says: `TARE_AGENT` is the path of the agent, `TARE_IMAGES` the
 //!    folder of the images;
-//! 2. beside the program `tare`: `tare-agent`, `images/bench`;
+//! 2. next to the program `tare`: `tare-agent`, `images/bench`;
 //! 3. in `../lib/tare` from there: an installed package;
 //! 4. in `measured/target/x86_64-unknown-linux-gnu/release` of the source tree in whose `target`
 //!    folder `tare` lies.
@@ -30,7 +30,7 @@ pub struct MeasuredFile {
 }
 
 impl MeasuredFile {
-    /// Look for the agent.
+    /// Looks for the agent.
     #[must_use]
     pub fn agent() -> Self {
         const VARIABLE: &str = "TARE_AGENT";
@@ -44,7 +44,7 @@ impl MeasuredFile {
         )
     }
 
-    /// Look for an image by its name: `bench`, `hello`.
+    /// Looks for an image by its name: `bench`, `hello`.
     #[must_use]
     pub fn image(name: &str) -> Self {
         const VARIABLE: &str = "TARE_IMAGES";
@@ -54,13 +54,13 @@ impl MeasuredFile {
         Self::look(what, VARIABLE, given, &format!("images/{name}"), name)
     }
 
-    /// Take the file at a path.
+    /// Takes the file at a path.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self::first("the image".to_owned(), None, vec![path.to_owned()])
     }
 
-    /// Take a file for the agent, whatever it is.
+    /// Takes a file for the agent, whatever it is.
     #[cfg(test)]
     pub(crate) fn agent_at(path: &Path) -> Self {
         let agent = "the agent".to_owned();
@@ -91,7 +91,7 @@ impl MeasuredFile {
         }
     }
 
-    /// Return the path of the file.
+    /// Returns the path of the file.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl MeasuredFile {
         })
     }
 
-    /// Read the file.
+    /// Reads the file.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl MeasuredFile {
         fs::read(self.path()?).map_err(|error| self.unreadable(&error))
     }
 
-    /// Return the SHA-256 of the file, in hexadecimal.
+    /// Returns the SHA-256 of the file, in hexadecimal.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl MeasuredFile {
         tare_kernels::file_sha256(self.path()?).map_err(|error| self.unreadable(&error))
     }
 
-    /// Make the error of a file that is there and can't be read.
+    /// Makes the error of a file that is there and can't be read.
     pub(crate) fn unreadable(&self, error: &io::Error) -> TargetError {
         let path = self.found.as_deref().unwrap_or(Path::new("")).display();
         let what = &self.what;

@@ -1,5 +1,4 @@
-//! How much memory an instance is given for a plan, the same in every place, and whether the host
-//! keeps it.
+//! The memory of an instance for a plan, the same on every target, and whether the host locks it.
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -8,12 +7,12 @@ use tare_results::work::Work;
 use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
 
-/// What is added for everything but the plan's buffers: a kernel, an initramfs and what a load needs; the
-/// unikernel and a container need a twentieth of it. Memory that is not touched costs the host nothing,
-/// and so every place gets the same.
+/// Memory for everything but the plan's buffers: a kernel, an initramfs and a load; the unikernel and
+/// a container need a twentieth of it. Untouched memory costs the host nothing, so every target gets
+/// the same.
 const REST: Size = Size::mib(512);
 
-/// Returns how much memory an instance is given whose measured code takes so much for its buffers.
+/// Returns the memory of an instance whose measured code has buffers of this size.
 pub(crate) fn needed(buffer_bytes: u64) -> Size {
     Size::mib(buffer_bytes.div_ceil(1 << 20)).and(REST)
 }

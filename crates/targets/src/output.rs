@@ -14,7 +14,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// How much is kept of each stream, from its end: enough for what a kernel writes when it panics.
 const KEPT: usize = 16 * 1024;
 
-/// What has come from an instance.
+/// The output of an instance.
 #[derive(Debug, Default)]
 pub struct InstanceOutput {
     ready_ns: u64,

@@ -8,7 +8,7 @@ use crate::launch::{self, Launch, Ready};
 use crate::measured::MeasuredFile;
 use crate::{Availability, Job, Program, Target};
 
-/// Return the target where none is named.
+/// Returns the target where none is named.
 #[must_use]
 pub fn spec() -> TargetSpec {
     TargetSpec::new("process", Vec::new(), Group::Process)
@@ -21,7 +21,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Make the target from the agent's program.
+    /// Makes the target from the agent's program.
     #[must_use]
     pub fn new(agent: MeasuredFile) -> Self {
         Self { agent }

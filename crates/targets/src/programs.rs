@@ -12,7 +12,7 @@ use tare_guard::{Guard, GuardError, OwnedChild};
 use crate::error::TargetError;
 use crate::instance::set_nonblocking;
 
-/// Find a program by its path or its name, also where daemons are that an ordinary user's PATH lacks.
+/// Finds a program by its path or its name, also where daemons are that an ordinary user's PATH lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
@@ -22,11 +22,11 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let found = folders
         .map(|folder| folder.join(program))
         .filter(|path| path.is_file());
-    // What a package installed is what its name says; a file put into /usr/local may be anything.
+    // A package installs the program of that name; a file in /usr/local may be anything.
     found.min_by_key(|path| path.starts_with("/usr/local"))
 }
 
-/// Find a program that a package brings.
+/// Finds a program that a package brings.
 ///
 /// # Errors
 ///
@@ -35,18 +35,18 @@ pub(crate) fn require(program: &str, package: &str) -> Result<PathBuf, TargetErr
     find(program).ok_or_else(|| missing(program, package))
 }
 
-/// Make the error of a program that is not here.
+/// Makes the error of a program that is not here.
 pub(crate) fn missing(program: &str, package: &str) -> TargetError {
     let why = format!("{program} is in no folder of PATH");
     TargetError::unusable(why, install(package))
 }
 
-/// Return the command that installs a package.
+/// Returns the command that installs a package.
 pub(crate) fn install(package: &str) -> String {
     format!("apt-get update && apt-get install -y --no-install-recommends {package}")
 }
 
-/// Refuse to go on unless this process is root, with all that this brings except what a container may lack.
+/// Refuses to go on unless this process is root, with all that this brings except what a container may lack.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(crate) fn require_root(why: &str) -> Result<(), TargetError> {
     Err(TargetError::unusable(why, remedy))
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// How it ended; None if it took too long.
@@ -68,7 +68,7 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// Run a command that writes a few lines. One that takes too long is killed.
+/// Runs a command that writes a few lines. One that takes too long is killed.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ pub(crate) fn run(
     finish(&mut child, limit)
 }
 
-/// Wait for a child that writes a few lines. One that takes too long is killed.
+/// Waits for a child that writes a few lines. One that takes too long is killed.
 ///
 /// # Errors
 ///
@@ -99,12 +99,12 @@ pub(crate) fn finish(child: &mut OwnedChild, limit: Duration) -> Result<Output, 
     })
 }
 
-/// Read what a process that has ended left in a pipe, without waiting for others that may hold it open.
+/// Reads what a process that has ended left in a pipe, without waiting for others that may hold it open.
 fn what_is_in(pipe: Option<impl Read + AsFd>) -> String {
     const MOST: u64 = 4_000;
     let mut bytes = Vec::new();
     let _ = pipe.as_ref().map(|pipe| set_nonblocking(pipe.as_fd()));
-    // What was read before an error is better than nothing.
+    // Output from before an error is still useful.
     let _ = pipe.map(|pipe| pipe.take(MOST).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }

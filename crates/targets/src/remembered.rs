@@ -10,12 +10,12 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Read a file; None if there is none that makes sense.
+/// Reads a file; None if there is none that makes sense.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Write a file, under another name first, so that nobody reads half of it.
+/// Writes a file, under another name first, so that nobody reads half of it.
 pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let text = serde_json::to_vec_pretty(value)?;
     let begun = path.with_extension(format!("json.{}", std::process::id()));

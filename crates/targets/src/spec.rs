@@ -131,7 +131,7 @@ pub const KINDS: &[Kind] = &[
 
 static INSTALLED: OnceLock<&'static [Kind]> = OnceLock::new();
 
-/// Replaces the table by that of a program of its own; `docs/adding-a-target.md` shows one. Must be
+/// Replaces the table by that of another program; `docs/adding-a-target.md` shows one. Must be
 /// called before anything asks for a target; afterwards it has no effect.
 pub fn install(kinds: &'static [Kind]) {
     let _ = INSTALLED.set(kinds);
@@ -239,11 +239,11 @@ mod tests {
         for (text, message) in [
             (
                 "dokcer",
-                "there is no target 'dokcer'; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` tells which are usable",
+                "there is no target 'dokcer'; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` shows which are usable",
             ),
             (
                 "",
-                "there is no target ''; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` tells which are usable",
+                "there is no target ''; known: process, docker, podman, runc, crun, linux, ssh, guest, unikernel. `tare targets` shows which are usable",
             ),
             (
                 "process,cpus=2",

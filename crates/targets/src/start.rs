@@ -1,4 +1,4 @@
-//! How long targets take to start: to boot, as a rule.
+//! Expected start times of targets, most of which are boot times.
 //!
 //! That differs by a factor of a hundred between a guest under KVM and a whole Debian under an emulator. So what
 //! a run met is remembered in the state folder for the next plan, for each target with its kernel and what
@@ -23,13 +23,13 @@ const MOST_TARGETS: usize = 1_000;
 /// Seconds by target and circumstances.
 type Starts = BTreeMap<String, f64>;
 
-/// Return how many seconds a target takes to start as a rule, between a fast machine and an emulator.
+/// Returns a typical start time in seconds, between a fast machine and an emulator.
 #[must_use]
 pub fn guessed(target: &dyn Target) -> f64 {
     target.spec().capabilities().start_seconds
 }
 
-/// Return how many seconds a target took to start when it last did here; a guess if it never did.
+/// Returns the last start time of a target on this machine, in seconds; a guess if it never started.
 #[must_use]
 pub fn expected(target: &dyn Target) -> f64 {
     let folder = default_state_dir().ok();
@@ -38,7 +38,7 @@ pub fn expected(target: &dyn Target) -> f64 {
         .unwrap_or_else(|| guessed(target))
 }
 
-/// Keep how many seconds targets took to start. What can't be kept is met again.
+/// Stores start times of targets, in seconds. Errors are ignored: they are measured again.
 pub fn remember<'a>(met: impl Iterator<Item = (&'a dyn Target, f64)>) {
     if let Ok(folder) = default_state_dir() {
         remember_in(&folder, met);

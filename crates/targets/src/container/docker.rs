@@ -58,7 +58,7 @@ struct AtEngine {
 }
 
 impl DockerTarget {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -75,7 +75,7 @@ impl DockerTarget {
         }
     }
 
-    /// Import the image into the engine.
+    /// Imports the image into the engine.
     fn prepare(&self, guard: &Guard) -> Result<AtEngine, TargetError> {
         let docker = self.docker()?;
         let owned = guard.at_engine(docker.socket())?;
@@ -138,7 +138,7 @@ impl Target for DockerTarget {
     }
 
     fn use_engine(&self, socket: Option<&Path>) {
-        // What was made at the one before is removed while that still runs.
+        // Removes the image from the previous engine while that engine still runs.
         self.prepared.0.replace(None);
         self.private.replace(socket.map(Docker::at));
     }
@@ -178,7 +178,7 @@ impl Target for DockerTarget {
     }
 }
 
-/// What a container takes in addition to its program, about: its shim.
+/// The memory of a container's shim, about, in addition to that of its program.
 const SHIM_BYTES: u64 = 48 << 20;
 
 /// Judges a container that has ended.
@@ -195,14 +195,14 @@ fn judge(ended: &Exited<'_>) -> Result<(), String> {
     })
 }
 
-/// The reason of a container's end that its status does not tell.
+/// The reason for a container's end that its status does not show.
 const OUT_OF_MEMORY: &str = "OOMKilled";
 
-/// Containers that are made and started alike.
+/// Containers with the same configuration.
 struct Containers {
     docker: Docker,
     config: Value,
-    /// What is asked for if the engine refuses that.
+    /// The configuration to fall back to if the engine rejects that.
     less: Option<Value>,
 }
 
@@ -229,7 +229,7 @@ impl Calls for Containers {
     }
 }
 
-/// Describe a container in the words of the engine's interface.
+/// Describes a container in the words of the engine's interface.
 fn config(image: &str, words: &[String], resources: Resources, owner: &OwnerId) -> Value {
     let devices: Vec<Value> = resources
         .dma_device
@@ -258,7 +258,7 @@ fn config(image: &str, words: &[String], resources: Resources, owner: &OwnerId) 
     })
 }
 
-/// Put the container into a group that has real-time time: the engine's own groups have none.
+/// Puts the container into a group that has real-time time: the engine's own groups have none.
 fn give_time(config: &mut Value, real_time: RealTime, group: &OwnedCgroup) {
     let host = &mut config["HostConfig"];
     host["CgroupParent"] = json!(format!("/{}", group.name()));
@@ -266,7 +266,7 @@ fn give_time(config: &mut Value, real_time: RealTime, group: &OwnedCgroup) {
     host["CpuRealtimeRuntime"] = json!(real_time.runtime_us);
 }
 
-/// Take away what an engine may not be allowed to give.
+/// Removes the rights and limits that an engine may not be allowed to grant.
 fn with_less(mut config: Value) -> Value {
     config["HostConfig"]["CapAdd"] = json!([]);
     config["HostConfig"]["Devices"] = json!([]);
@@ -282,13 +282,13 @@ struct Container {
     docker: Docker,
     id: String,
     attached: Attached,
-    /// What has come and was not yet handed out.
+    /// Output that was received and not yet passed on.
     came: Vec<(Stream, Vec<u8>)>,
     exit: Option<Exit>,
 }
 
 impl Container {
-    /// Make, attach and start a container; return what the engine warns of, too.
+    /// Creates, attaches and starts a container. Also returns the engine's warnings.
     fn start(docker: &Docker, config: &Value) -> Result<(Self, Vec<String>), DockerError> {
         let created = docker.create(config)?;
         let started = docker.attach(&created.id).and_then(|attached| {
@@ -333,10 +333,13 @@ impl Container {
     }
 
     fn status(&mut self) -> Result<Option<i32>, TargetError> {
-        let exit = self.exit.as_mut().expect("it is asked for after the start");
+        let exit = self
+            .exit
+            .as_mut()
+            .expect("set when the container is started");
         exit.status().map_err(|error| {
             TargetError::Failed(format!(
-                "what became of the container is unknown ({error}): the engine has ended or was \
+                "the fate of the container is unknown ({error}): the engine has ended or was \
                  restarted; see its log"
             ))
         })
@@ -355,7 +358,7 @@ impl Body for Container {
         let Some(status) = self.status()? else {
             return Ok(None);
         };
-        // The engine tells the end on one connection and passes on the output on another one.
+        // The engine reports the end on one connection and sends the output on another.
         self.receive()?;
         Ok(self.attached.ended().then(|| as_exit_status(status)))
     }
@@ -369,7 +372,7 @@ impl Body for Container {
     }
 
     fn news(&self) -> Vec<BorrowedFd<'_>> {
-        // One that has ended would be readable for ever.
+        // A descriptor at end of file is always readable.
         let attached = (!self.attached.ended()).then(|| self.attached.as_fd());
         let exit = self.exit.as_ref().filter(|exit| !exit.is_known());
         attached.into_iter().chain(exit.map(AsFd::as_fd)).collect()
@@ -409,7 +412,7 @@ impl Drop for Container {
     }
 }
 
-/// Put the status of a container into the form that a child's has.
+/// Converts a container's status to a process's exit status.
 fn as_exit_status(status: i32) -> ExitStatus {
     ExitStatus::from_raw((status & 0xff) << 8)
 }

@@ -1,12 +1,12 @@
 //! Containers: the agent under this machine's kernel, in namespaces and control groups.
 //!
-//! Four ways to the same end. [`docker`] asks an engine, which asks a runtime; [`podman`] does the
+//! There are three ways to start one. [`docker`] asks an engine, which asks a runtime; [`podman`] does the
 //! same without a daemon; [`runtime`] is the runtimes runc and crun alone. All run the same static
 //! agent from an image that holds nothing else, without network, on the measured CPU alone and with
-//! as much memory as the plan needs, which is what a guest gets, too. What an engine refuses is
-//! asked for less, and said.
+//! as much memory as the plan needs, which is what a guest gets, too. If an engine rejects a
+//! resource, the container is started without it, with a notice.
 //!
-//! Each has what belongs to it in a scratch folder: images, bundles, states of runtimes. Its
+//! Each keeps its files in a scratch folder: images, bundles, states of runtimes. Its
 //! processes are in control groups that carry the owner's id, because the mark in the environment
 //! does not reach through an engine.
 
@@ -38,7 +38,7 @@ pub(crate) use settings::{OPTIONS, Settings, WITH_IMAGE};
 /// The agent's path in every container.
 const AGENT: &str = "/tare-agent";
 
-/// What is made once for all containers of one guard.
+/// A value that is made once for all containers of one guard.
 #[derive(Debug)]
 struct Prepared<T>(RefCell<Option<(OwnerId, T)>>);
 
@@ -47,7 +47,7 @@ impl<T> Prepared<T> {
         Self(RefCell::new(None))
     }
 
-    /// Return what was made for a guard, and make it the first time.
+    /// Returns the value for a guard, making it the first time.
     fn get(
         &self,
         guard: &Guard,
@@ -68,7 +68,7 @@ impl<T> Prepared<T> {
     }
 }
 
-/// Return the program that runs containers of the agent, if there is an agent and the program can.
+/// Returns the program that runs containers of the agent, if there is an agent and the program can.
 fn runner(name: &str, agent: &MeasuredFile) -> Result<PathBuf, TargetError> {
     agent.path()?;
     let program = programs::require(name, name)?;
@@ -77,8 +77,7 @@ fn runner(name: &str, agent: &MeasuredFile) -> Result<PathBuf, TargetError> {
     Ok(program)
 }
 
-/// Take away what keeps crun from running where control groups are of both versions: version 2
-/// beside the controllers of version 1.
+/// Hides the control groups of version 2 where version 1 is mounted too: crun does not run there.
 fn without_hybrid_cgroups() -> Vec<PrivateMount> {
     let mounts = CgroupMount::all().unwrap_or_default();
     let of = |version| mounts.iter().find(|mount| mount.version == version);
@@ -88,7 +87,7 @@ fn without_hybrid_cgroups() -> Vec<PrivateMount> {
     }
 }
 
-/// Hide shared folders into which a program writes, those that exist and do not hold `kept`.
+/// Hides shared folders into which a program writes, those that exist and do not hold `kept`.
 pub(crate) fn hide(folders: &[&str], kept: &Path) -> Vec<PrivateMount> {
     let folders = folders
         .iter()
@@ -100,7 +99,7 @@ pub(crate) fn hide(folders: &[&str], kept: &Path) -> Vec<PrivateMount> {
         .collect()
 }
 
-/// Make the error of a file that can't be written.
+/// Makes the error of a file that can't be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> TargetError {
     TargetError::Failed(format!("{} can't be written: {error}", path.display()))
 }

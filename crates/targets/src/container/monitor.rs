@@ -28,7 +28,7 @@ fn judged(runner: &str, status: ExitStatus, said: &str) -> Result<(), String> {
     })
 }
 
-/// Say that a signal ended the agent in its container.
+/// Says that a signal ended the agent in its container.
 pub(super) fn killed(signal: i32) -> String {
     match signal {
         9 => "the agent was killed in its container (SIGKILL): by somebody, or by the kernel \

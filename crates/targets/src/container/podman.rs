@@ -1,8 +1,7 @@
 //! `podman`: the agent in a container of an engine without a daemon, by its command line.
 //!
-//! podman keeps images and state where it is told to, and here that is a scratch folder; what it
-//! writes elsewhere (`/run`, `/dev/shm`, `/var/lib`, `/var/cache`) goes into mounts that only it
-//! sees. So the user's own containers are neither seen nor touched, and nothing has to be undone.
+//! podman keeps images and state in a scratch folder. Its other files (in `/run`, `/dev/shm`,
+//! `/var/lib`, `/var/cache`) go into mounts that only it sees. So the user's own containers are neither seen nor touched, and nothing has to be undone.
 //! Its monitor, conmon, loses the mark in the environment; it is in a control group.
 
 use std::ffi::OsString;
@@ -40,7 +39,7 @@ pub struct Podman {
 }
 
 impl Podman {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -49,7 +48,7 @@ impl Podman {
         }
     }
 
-    /// Import the agent's image into a storage of its own. Return the storage's folder and the image's id.
+    /// Imports the agent's image into a new storage. Returns the storage's folder and the image's id.
     fn prepare(&self, guard: &Guard) -> Result<(ScratchDir, String), TargetError> {
         let failed =
             |why: String| TargetError::Failed(format!("podman can't import the image: {why}"));
@@ -79,7 +78,7 @@ impl Podman {
         }
     }
 
-    /// Prepare a command of podman that keeps all it has in `folder`, in a control group of its own.
+    /// Prepares a podman command that keeps its files in `folder` and runs in a new control group.
     fn podman(&self, folder: &Path, guard: &Guard) -> Result<(Command, OwnedCgroup), TargetError> {
         let mut command = Command::new(runner(NAME, &self.agent)?);
         command
@@ -95,7 +94,7 @@ impl Podman {
         Ok((command, group))
     }
 
-    /// Return the words of `podman run` for one container whose group is below `containers`, up to those that it executes.
+    /// Returns the words of `podman run` for one container whose group is below `containers`, up to those that it executes.
     fn run(&self, image: &str, resources: &Resources, containers: &str) -> Vec<String> {
         let words = "run --rm --network none --log-driver none";
         let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
@@ -122,7 +121,7 @@ impl Podman {
     }
 }
 
-/// Return the words by which podman keeps all it has in `folder`, and for as long as its mounts last.
+/// Returns the options by which podman keeps its files in `folder`, for as long as its mounts last.
 fn places(folder: &Path) -> Vec<OsString> {
     let root = folder.join("root");
     let mut words = vec!["--root".into(), root.into_os_string()];
@@ -134,7 +133,7 @@ fn places(folder: &Path) -> Vec<OsString> {
     words
 }
 
-/// Return what podman must not see, or not write to.
+/// Returns what podman must not see, or not write to.
 fn mounts(folder: &Path) -> Vec<PrivateMount> {
     let shared = ["/run", "/dev/shm", "/var/lib", "/var/cache", "/etc/cni"];
     let mut mounts = hide(&shared, folder);
@@ -217,7 +216,7 @@ fn may_raise_limits() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_RESOURCE))
 }
 
-/// Ask for limits that need not be raised: half of what this process itself may have, since podman
+/// Asks for limits that need not be raised: half of what this process itself may have, since podman
 /// lowers its own before it sets its container's.
 fn lower_limits() -> [String; 2] {
     let half = |resource, most: u64| {

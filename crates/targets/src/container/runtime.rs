@@ -27,21 +27,21 @@ use crate::{Availability, Job, Program, Target};
 pub(crate) struct Runtime {
     settings: Settings,
     pub(super) agent: MeasuredFile,
-    /// What it can't bear to see mounted.
+    /// The mounts to hide from it.
     mounts: fn() -> Vec<PrivateMount>,
     prepared: Prepared<ScratchDir>,
 }
 
 impl Runtime {
-    /// Make the target `runc`.
+    /// Makes the target `runc`.
     pub(crate) fn runc(settings: Settings) -> Self {
         Self::new(settings, Vec::new)
     }
 
-    /// Make the target `crun`.
+    /// Makes the target `crun`.
     ///
-    /// crun 1.8, that of Debian 12, gives up where control groups of both versions are mounted. There
-    /// it gets mounts of its own, without those of version 2.
+    /// crun 1.8, which Debian 12 has, fails where control groups of both versions are mounted. There
+    /// it runs in a mount namespace without those of version 2.
     pub(crate) fn crun(settings: Settings) -> Self {
         Self::new(settings, without_hybrid_cgroups)
     }
@@ -55,7 +55,7 @@ impl Runtime {
         }
     }
 
-    /// Make a folder with a root file system.
+    /// Makes a folder with a root file system.
     fn prepare(&self, guard: &Guard) -> Result<ScratchDir, TargetError> {
         let folder = guard.scratch(self.settings.name)?;
         copy_agent(&self.agent, &folder.path().join("rootfs"))?;
@@ -130,7 +130,7 @@ impl Target for Runtime {
         let notice = (!mounts.is_empty()).then(|| {
             format!(
                 "{name} runs without the mount of control groups of version 2: it can't be used \
-                 beside version 1"
+                 alongside version 1"
             )
         });
         Ok(Launch {
@@ -143,7 +143,7 @@ impl Target for Runtime {
     }
 }
 
-/// Make a root file system with nothing but the agent.
+/// Makes a root file system with nothing but the agent.
 fn copy_agent(agent: &MeasuredFile, rootfs: &Path) -> Result<(), TargetError> {
     let copy = rootfs.join(&AGENT[1..]);
     let source = agent.path()?;

@@ -27,7 +27,7 @@ const LOOKED_AT: u64 = 16 * 2048 + 6;
 const MULTIBOOT: (usize, usize) = (8192, 4);
 
 impl Kind {
-    /// Look at a file.
+    /// Looks at a file.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// Make the error of an image that can't be booted.
+/// Makes the error of an image that can't be booted.
 pub(super) fn refused(path: &Path, why: &str) -> TargetError {
     let why = format!("the image {} {why}", path.display());
     TargetError::unusable(why, "name another file with image=")

@@ -1,8 +1,7 @@
-//! `guest`: anything else that QEMU boots, as it is.
+//! `guest`: any other image that QEMU boots, unchanged.
 //!
-//! The image is a kernel (ELF with PVH or multiboot, bzImage), a disk (qcow2, raw) or a CD; which one
-//! is told by its first bytes. It is never changed: what the guest writes to its disk goes to a
-//! scratch folder. It runs no agent and prints no records, so it runs no plans: what can be measured
+//! The image is a kernel (ELF with PVH or multiboot, bzImage), a disk (qcow2, raw) or a CD,
+//! distinguished by its first bytes. It is never changed: writes of the guest go to a scratch folder. It runs no agent and prints no records, so it runs no plans: what can be measured
 //! of it is how it starts and ends. `ready` is when a line of its serial console matches, also one
 //! that has no end yet, such as `login:`. `exited` is when QEMU has ended.
 //!
@@ -42,7 +41,7 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             host: LazyHost::new(settings.accelerator, Clock::Host),
@@ -51,7 +50,7 @@ impl Foreign {
         }
     }
 
-    /// Return the kind of the image, if it goes with the other settings.
+    /// Returns the kind of the image, if it goes with the other settings.
     fn kind(&self) -> Result<Kind, TargetError> {
         let kind = Kind::of(&self.settings.image)?;
         let refused = |what, why| Err(TargetError::contradiction(settings::NAME, what, why));
@@ -69,7 +68,7 @@ impl Foreign {
         Ok(kind)
     }
 
-    /// Return what is booted; what the guest writes to a disk goes to a folder.
+    /// Returns what is booted; what the guest writes to a disk goes to a folder.
     fn booted<'a>(&'a self, kind: Kind, changes: &'a Path) -> Boot<'a> {
         let settings = &self.settings;
         match kind {
@@ -118,7 +117,7 @@ impl Target for Foreign {
         self.host.expected().map_or("", Word::word).to_owned()
     }
 
-    /// Prepare to boot the image. A plan is refused.
+    /// Prepares to boot the image. A plan is refused.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         if *job.work != Work::default() {
             return Err(TargetError::RunsNoPlans {
@@ -150,7 +149,7 @@ impl Target for Foreign {
     }
 }
 
-/// Tell whether guests can be booted here, whatever their image.
+/// Returns whether guests can be booted here, whatever their image.
 pub(crate) fn here() -> Availability {
     Availability::of(LazyHost::new(Choice::Auto, Clock::Host).get())
 }

@@ -28,7 +28,7 @@ const END: &str = "an exit status of QEMU from 1 to 255 (a guest that writes v t
                    2v+1), shutdown or reset";
 /// The host does not pay for memory that the guest leaves untouched.
 const MEMORY: Opt = Opt::memory(Size::mib(2)).default("512M");
-/// QEMU's machines have at least so many in common.
+/// At most 255, which each of the machines supports.
 const CPUS: Opt = Opt::number("cpus", 1, 255)
     .default("1")
     .means("number of CPUs");

@@ -1,4 +1,4 @@
-//! What the guest's kernel is told.
+//! The kernel command line of a guest.
 
 use std::fmt::Write;
 
@@ -14,14 +14,14 @@ use super::threads;
 use crate::error::TargetError;
 use crate::options::Word;
 
-/// What every guest is told: to print errors on the serial port and to end, instead of going on
-/// damaged, when something goes wrong. With QEMU's `-no-reboot` a reboot is the end.
+/// Parameters of every guest: it prints errors on the serial port and ends after an oops or a panic.
+/// With QEMU's `-no-reboot` a reboot is the end.
 ///
-/// It is not to test its timer either, which it leaves out by itself under KVM: it computes for a time in which ten ticks are due, and
-/// panics if too few came. An emulator that other work keeps off the CPU fails that.
+/// It skips the test of its timer, as it does by itself under KVM. The test computes while ten ticks
+/// are due and panics if too few came; an emulator that waits for a CPU fails it.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1 no_timer_check";
 
-/// Return the kernel command line for a guest that does what is to be done at once, on its console, and ends itself.
+/// Returns the kernel command line for a guest that does what is to be done at once, on its console, and ends itself.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetE
     command_line(&settings, work, None, None)
 }
 
-/// Return the kernel command line for what is to be done and a load.
+/// Returns the kernel command line for what is to be done and a load.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! A whole Debian as the guest's root file system, as calder-2020 measured one.
 //!
 //! The kernel and the modules of its disk and port still come from the store and an initramfs, so that
-//! any kernel can be measured beneath any root. What is on the disk is Debian's: its init starts
-//! everything that an installed system starts, and then the agent, by a unit of ours.
+//! any kernel can be measured with any root. The disk holds Debian: its init starts everything
+//! that an installed system starts, and then the agent, as a unit of systemd.
 
 use tare_guard::Guard;
 use tare_kernels::KernelError;
@@ -14,7 +14,7 @@ use crate::qemu::Disk;
 /// The name of the unit that starts the agent.
 pub(super) const UNIT: &str = "tare.service";
 
-/// Return the disk with the agent and its unit in it. The guest's writes are lost when it ends.
+/// Returns the disk with the agent and its unit in it. The guest's writes are lost when it ends.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(super) fn disk(root: &DebianRoot, agent: Vec<u8>, guard: &Guard) -> Result<D
     })
 }
 
-/// Name the Debian exactly.
+/// Names the Debian exactly.
 pub(super) fn label(root: &DebianRoot) -> String {
     format!(
         "Debian {}, {} packages, SHA-256 {}",

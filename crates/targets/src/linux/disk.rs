@@ -19,7 +19,7 @@ const PROGRAM: &str = "mke2fs";
 /// How long making a file system may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Make a disk image at `path`, with the tree of files that loads read.
+/// Makes a disk image at `path`, with the tree of files that loads read.
 ///
 /// # Errors
 ///

@@ -12,16 +12,16 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use tare_kernels::{Initramfs, Kernel, KernelError, Module};
 use tare_wire::guest::{MODULES, SCRATCH};
 
-/// What the way out of the guest needs.
+/// The modules of the virtio port.
 const PORT_MODULES: &[&str] = &["virtio_pci", "virtio_console"];
 
-/// What a scratch disk needs.
+/// The modules of a scratch disk.
 const DISK_MODULES: &[&str] = &["virtio_blk", "ext4"];
 
-/// What ext4 asks for while it mounts, where it is a module; Linux would call modprobe for it.
+/// The module that ext4 requests while it mounts; Linux would call modprobe for it.
 const CHECKSUM_MODULE: &str = "crc32c_generic";
 
-/// Says what a guest needs beside the agent.
+/// The requirements of a guest besides the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     /// Whether its records come over a port; else they come over its console.

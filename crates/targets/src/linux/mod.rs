@@ -1,9 +1,9 @@
-//! `linux`: the measured code as a guest in QEMU, under a Linux kernel of its own.
+//! `linux`: the measured code as a guest in QEMU, under its own Linux kernel.
 //!
 //! The guest is a kernel from the store and an initramfs that is made for it ([`initramfs`]): the
-//! agent is its first process; with `root=debian` it goes on into a whole Debian ([`debian`]). Its records come over a virtio port; its serial console is kept to
-//! tell why it failed ([`monitor`]). What it was asked to be is compared with what it tells of itself
-//! ([`verify`]). As for the unikernel, the plan's CPU is one of the host, to which the thread of the
+//! agent is its first process; with `root=debian` a whole Debian follows ([`debian`]). Its records come
+//! over a virtio port; its serial console explains failures ([`monitor`]). The requested properties
+//! are compared with those that the guest reports ([`verify`]). As for the unikernel, the plan's CPU is one of the host, to which the thread of the
 //! guest's measured CPU is pinned: the last one that is isolated or tickless, or the last one.
 
 mod command_line;
@@ -46,7 +46,7 @@ pub(crate) use self::settings::{OPTIONS, Settings};
 /// The load that is none.
 const IDLE: &str = "idle";
 
-/// The agent under a kernel of its own.
+/// The agent under its own kernel.
 #[derive(Debug)]
 pub struct Linux {
     settings: Settings,
@@ -56,12 +56,12 @@ pub struct Linux {
     host: LazyHost,
     /// Found when it is first asked for: its file is read and checked.
     kernel: OnceCell<Kernel>,
-    /// What a guest without a load boots into.
+    /// The initramfs of guests without a load.
     plain_initramfs: OnceCell<Vec<u8>>,
 }
 
 impl Linux {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             host: LazyHost::new(settings.accelerator, settings.clock),
@@ -80,7 +80,7 @@ impl Linux {
         })
     }
 
-    /// Find the Debian, if it is to be the root.
+    /// Finds the Debian, if it is to be the root.
     fn debian(&self) -> Result<Option<DebianRoot>, TargetError> {
         Ok(match self.settings.root {
             Root::Initramfs => None,
@@ -95,7 +95,7 @@ impl Linux {
         })
     }
 
-    /// Find all files that a launch needs.
+    /// Finds all files that a launch needs.
     fn find_files(&self) -> Result<(), TargetError> {
         self.agent.path()?;
         Qemu::program()?;
@@ -104,7 +104,7 @@ impl Linux {
         Ok(())
     }
 
-    /// Write the initramfs into a folder.
+    /// Writes the initramfs into a folder.
     fn write_initramfs(&self, needs: &Needs, folder: &Path) -> Result<PathBuf, TargetError> {
         let made = || {
             let (agent, kernel) = (self.agent.read()?, self.kernel()?);
@@ -119,7 +119,7 @@ impl Linux {
         Ok(path)
     }
 
-    /// Make the disks that there are to be.
+    /// Makes the disks that there are to be.
     fn disks(
         &self,
         scratch: Option<Size>,
@@ -142,13 +142,13 @@ impl Linux {
         Ok(disks)
     }
 
-    /// Return where the load writes, or would.
+    /// Returns where the load writes, or would.
     fn scratch(&self, load: Option<&str>) -> Option<Scratch> {
         let of_load = || load.map(|_| Scratch::of_load(self.settings.clock));
         self.settings.scratch.or_else(of_load)
     }
 
-    /// Return what the load needs in the guest.
+    /// Returns what the load needs in the guest.
     fn needs(&self, load: Option<&str>) -> Result<Needs, TargetError> {
         let scratch = self.scratch(load);
         Ok(Needs {
@@ -223,7 +223,7 @@ impl Target for Linux {
             true => command_line::command_line(settings, job.work, load, scratch)?,
             false => command_line::direct(settings, job.work)?,
         };
-        // What the RAM disk takes comes on top of what a plan needs.
+        // The RAM disk takes memory in addition to the plan.
         let needed = memory::needed(job.work.buffer_bytes)
             .and(scratch.map_or(Size::mib(0), Scratch::memory));
         let boot = Boot::Kernel {
@@ -262,8 +262,8 @@ impl Target for Linux {
     }
 }
 
-/// Check that the kernel can be what is asked for, as far as its configuration is known. What it is
-/// in the end, the guest tells ([`verify`]).
+/// Checks that the kernel supports the settings, as far as its configuration is known. The guest
+/// reports the properties in force ([`verify`]).
 fn check(settings: &Settings, kernel: &Kernel) -> Result<(), TargetError> {
     let has = |name| Some(kernel.option(name)? == ConfigOption::Yes);
     let lacks = |name| has(name) == Some(false);
@@ -296,7 +296,7 @@ fn check(settings: &Settings, kernel: &Kernel) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Name a kernel exactly.
+/// Names a kernel exactly.
 fn label(kernel: &Kernel) -> String {
     let origin = match (&kernel.package, &kernel.version) {
         (Some(package), Some(version)) => format!("{package} {version}"),

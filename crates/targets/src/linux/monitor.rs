@@ -1,6 +1,6 @@
-//! What the end of a Linux guest means.
+//! The meaning of a Linux guest's end.
 //!
-//! | what was seen | what it means |
+//! | observed | meaning |
 //! |---|---|
 //! | init's last line, on the port or the console | the plan's process ended, with this status; or why it could not run |
 //! | `Kernel panic` on the console | the kernel says why it can't go on |
@@ -36,9 +36,9 @@ pub(super) fn judge(ended: &Exited<'_>) -> Result<(), String> {
             panicked(why.trim(), is_out_of_memory)
         }
         (None, None) if ended.status.success() => {
-            let reset = "the guest reset itself before it had said why: as a rule it has too \
+            let reset = "the guest reset itself without giving a reason: usually it has too \
                          little memory even to start (mem=)";
-            let off = "the guest powered itself off without saying that it is done";
+            let off = "the guest powered itself off without reporting that it is done";
             with_console(&why_ended(ended.reason, reset, off))
         }
         (None, None) => format!("QEMU failed: {}", ended.described()),
@@ -117,7 +117,7 @@ mod tests {
                 &[],
                 "guest-shutdown",
                 exited(0),
-                "the guest powered itself off without saying that it is done; its console said \
+                "the guest powered itself off without reporting that it is done; its console said \
                  nothing",
             ),
             (

@@ -7,7 +7,7 @@ use tare_load_driver::Schedule;
 use crate::error::TargetError;
 use crate::programs::{find, install};
 
-/// Return the paths of those that a load needs, or any of several that run one after the other. The guest's
+/// Returns the paths of those that a load needs, or any of several that run one after the other. The guest's
 /// PATH has the same folders.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
-//! Compares what the guest tells of itself with what it was asked to be.
+//! Compares the properties that the guest reports with the requested ones.
 //!
-//! A kernel ignores a parameter that it does not know, or that its build has no use for, without a
-//! word that anybody would read. The figures would then be those of another place.
+//! A kernel silently ignores a parameter that it does not know or that its build does not use. The figures would then be those of another place.
 
 use tare_wire::cpus::Cpus;
 
@@ -9,7 +8,7 @@ use super::settings::Settings;
 use crate::Facts;
 use crate::options::Word;
 
-/// Check it.
+/// Checks the guest's properties.
 ///
 /// # Errors
 ///

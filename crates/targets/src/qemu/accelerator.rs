@@ -1,7 +1,7 @@
 //! What executes a guest's instructions: the processor, by KVM, or a program, by TCG.
 //!
 //! That `/dev/kvm` can be opened does not mean that a guest runs in it: there are machines on which
-//! QEMU then aborts, and others on which the guest hangs for ever. So KVM is tried by booting the
+//! QEMU then aborts, and others on which the guest hangs forever. So KVM is tried by booting the
 //! hello image, with a short limit. The answer is remembered in the state folder, for this boot of
 //! this machine and this QEMU.
 
@@ -56,7 +56,7 @@ impl Word for Choice {
         &[(Self::Auto, "auto"), (Self::Kvm, "kvm"), (Self::Tcg, "tcg")];
 }
 
-/// Tell why KVM does not work; None if it does.
+/// Returns why KVM does not work; None if it does.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub(crate) fn try_kvm(
     guard: &Guard,
     state: &Path,
 ) -> Result<Option<String>, TargetError> {
-    // Asked each time, since it depends on the user.
+    // Checked each time, since it depends on the user.
     if let Err(error) = open() {
         return Ok(Some(match error.kind() {
             io::ErrorKind::NotFound => format!("there is no {DEVICE}"),
@@ -92,7 +92,7 @@ pub(crate) fn try_kvm(
     }))
 }
 
-/// Return what is to be expected of [`try_kvm`], as far as that is known without starting QEMU.
+/// Returns what is to be expected of [`try_kvm`], as far as that is known without starting QEMU.
 pub(crate) fn expected(state: &Path) -> Option<Accelerator> {
     if open().is_err() {
         return Some(Accelerator::Tcg);

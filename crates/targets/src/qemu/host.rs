@@ -34,7 +34,7 @@ pub(crate) struct LazyHost {
 }
 
 impl LazyHost {
-    /// Ask for an accelerator that has such a clock.
+    /// Asks for an accelerator that has such a clock.
     pub(crate) fn new(choice: Choice, clock: Clock) -> Self {
         Self {
             choice,
@@ -44,7 +44,7 @@ impl LazyHost {
         }
     }
 
-    /// Return what guests run on.
+    /// Returns what guests run on.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl LazyHost {
         })
     }
 
-    /// Return what is to be expected to execute a guest's instructions, as far as that is known without starting
+    /// Returns what is to be expected to execute a guest's instructions, as far as that is known without starting
     /// QEMU.
     pub(crate) fn expected(&self) -> Option<Accelerator> {
         let is_counted = self.choice == Choice::Auto && self.clock == Clock::Instructions;
@@ -74,9 +74,9 @@ impl LazyHost {
 }
 
 impl Host {
-    /// Find QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its journal.
+    /// Finds QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its journal.
     fn find(choice: Choice, clock: Clock, state_dir: &Path) -> Result<Self, TargetError> {
-        // A guard of its own: this is asked also by those who start nothing else.
+        // A separate guard: callers may have started nothing and have none.
         let guard = Guard::open(state_dir)?;
         let qemu = Qemu::find(&guard)?;
         let is_counted = choice == Choice::Auto && clock == Clock::Instructions;
@@ -104,7 +104,7 @@ impl Host {
         })
     }
 
-    /// Describe the program of a guest.
+    /// Describes the program of a guest.
     pub(crate) fn program(&self, sha256: String) -> Program {
         let (label, emulated) = match self.accelerator {
             Accelerator::Kvm => ("KVM with", false),

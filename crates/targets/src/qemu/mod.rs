@@ -1,14 +1,14 @@
-//! QEMU: where it is, how a guest is described to it, and how one is started.
+//! QEMU: where it is, the command line of a guest, and its start.
 //!
-//! A guest is started stopped (`-S`): its vCPU threads exist then, and can be pinned, before the
-//! first instruction executes. QEMU is spoken to over [`qmp`], its standard input being one end of
-//! a socket pair: there is no path that could be too long, be left behind, or be opened by others,
-//! and QEMU need not be waited for to make one. What the guest writes to its serial port comes out
-//! of QEMU's standard output. A Linux guest's port goes over a socket pair as standard output, since
-//! bytes go both ways. Of many guests, none is spoken with; they start at once.
+//! A guest is started stopped (`-S`), so that its vCPU threads exist and can be pinned before the
+//! first instruction executes. [`qmp`] runs over QEMU's standard input, one end of a socket pair:
+//! there is no path that could be too long, be left behind, or be opened by others, and no wait
+//! for QEMU to create one. The guest's serial port is QEMU's standard output. A Linux guest's virtio
+//! port is a socket pair as standard output, since bytes go both ways. When many guests are
+//! started, they start at once, without a dialogue.
 //!
-//! The detour by `-S`, the dialogue and `cont` lies between the stamps `started` and `ready` of an
-//! instance: whoever compares starting times must know of it. From the call to the first line of
+//! `-S`, the dialogue and `cont` lie between the stamps `started` and `ready` of an instance, which
+//! matters for comparisons of start times. From the call to the first line of
 //! the hello image it added 3 ms to 25 ms (QEMU 7.2, TCG, microvm, two shared CPUs, minima of 30
 //! starts in alternation with a plain one), of which asking for the threads and `cont` took about
 //! one.
@@ -52,7 +52,7 @@ const PROGRAM: &str = "qemu-system-x86_64";
 ///
 /// QEMU's main loop makes time jump as soon as the vCPU is halted. If it looks just when the vCPU's thread has executed `hlt`
 /// but has not yet added up what it executed since its last access to a device, these instructions come on top of
-/// the jump: 5 of 30 runs of 2,000 timers on the unikernel had one that was 6 ns later, beside other work on
+/// the jump: 5 of 30 runs of 2,000 timers on the unikernel had one that was 6 ns later, with other work on
 /// two CPUs. While QEMU records for a replay, main loop and vCPU exclude each other, and 30 of 30 were identical. Nobody wants
 /// the recording. It cost 11 % more CPU time (four Linux guests under loads).
 const COUNT_INSTRUCTIONS: &str = "shift=1,sleep=off,rr=record,rrfile=/dev/null";
@@ -63,7 +63,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// How long QEMU may take for an answer later.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether threads that can't see it themselves are on their CPUs.
+/// Interval between checks that pinned threads are on their CPUs.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The QEMU of this machine.
@@ -76,7 +76,7 @@ pub(crate) struct Qemu {
 }
 
 impl Qemu {
-    /// Look for QEMU in the folders of `PATH`.
+    /// Looks for QEMU in the folders of `PATH`.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Qemu {
         program_in(&env::var_os("PATH").unwrap_or_default())
     }
 
-    /// Look for QEMU in the folders of `PATH`, and ask for its version.
+    /// Looks for QEMU in the folders of `PATH`, and asks for its version.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Qemu {
         command.arg("--version").stdin(Stdio::null());
         let text = programs::run(&mut command, START_LIMIT, guard)?.stdout;
         let version = version(&text)
-            .ok_or_else(|| broken(format!("does not tell its version, but says: {text}")))?;
+            .ok_or_else(|| broken(format!("does not report its version, but: {text}")))?;
         Ok(Self {
             path,
             version,
@@ -124,7 +124,7 @@ impl Qemu {
             if control != Control::None {
                 let (mut ours, theirs) = UnixStream::pair()?;
                 if control == Control::Events {
-                    // QEMU sends events to whoever has answered its greeting, also before it comes.
+                    // QEMU sends events to a client that has answered its greeting, even in advance.
                     ours.write_all(b"{\"execute\": \"qmp_capabilities\"}\n")?;
                 }
                 exec.stdin(OwnedFd::from(theirs));
@@ -214,9 +214,7 @@ impl QemuDialogue {
                 .ask("query-cpus-fast", START_LIMIT)
                 .map_err(broken)?;
             let thread = thread_of(&threads, *guest_cpu).ok_or_else(|| {
-                broken(format!(
-                    "tells of no thread for the guest's CPU {guest_cpu}"
-                ))
+                broken(format!("reports no thread for the guest's CPU {guest_cpu}"))
             })?;
             pin::pin(process, thread, *cpu).map_err(|error| {
                 broken(format!(
@@ -234,7 +232,7 @@ impl QemuDialogue {
     /// Lets the guest run.
     fn go(&mut self) -> Result<(), TargetError> {
         match self.qmp.ask("cont", START_LIMIT) {
-            // A guest may be done before the answer is read. Its status tells how it ended.
+            // A guest may be done before the answer is read. Its status shows how it ended.
             Ok(_) | Err(qmp::QmpError::Closed { .. }) => Ok(()),
             Err(error) => Err(broken(error)),
         }
@@ -292,17 +290,16 @@ impl Dialogue for QemuDialogue {
     }
 }
 
-/// Returns why a QEMU ended with status 0, by the reason of its last event. What a reset and a
-/// power-off mean depends on the guest; many guests are asked for no events.
+/// Returns why QEMU ended with status 0, by the reason of its last event. The meanings of a reset and
+/// a power-off depend on the guest; of many guests no events are requested.
 pub(crate) fn why_ended(reason: Option<&str>, reset: &str, power_off: &str) -> String {
     match reason {
         Some("guest-reset") => reset.to_owned(),
         Some("guest-shutdown") => power_off.to_owned(),
         Some("host-signal") => "QEMU was ended by a signal from somebody".to_owned(),
         Some(other) => format!("QEMU ended for the reason '{other}'"),
-        None => {
-            "the guest reset itself or powered itself off without saying that it is done".to_owned()
-        }
+        None => "the guest reset itself or powered itself off without reporting that it is done"
+            .to_owned(),
     }
 }
 
@@ -359,7 +356,7 @@ pub(crate) fn check_counting(target: &str, choice: Choice, cpus: u32) -> Result<
     Ok(())
 }
 
-/// What a guest is like.
+/// The description of a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest<'a> {
     pub(crate) machine: Machine,
@@ -400,7 +397,7 @@ impl Control {
     }
 }
 
-/// What a guest boots.
+/// The boot source of a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Boot<'a> {
     /// A kernel that QEMU loads.
@@ -420,13 +417,13 @@ pub(crate) enum Boot<'a> {
     },
 }
 
-/// What a guest with a Linux kernel is given besides.
+/// Further devices of a guest with a Linux kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linux<'a> {
     /// Its first file system.
     pub(crate) initrd: Option<&'a Path>,
-    /// The name of the virtio port that is QEMU's standard output. What the guest writes to its
-    /// serial port then comes out of QEMU's standard error.
+    /// The name of the virtio port that is QEMU's standard output. The guest's serial port is then
+    /// QEMU's standard error.
     pub(crate) port: Option<&'a str>,
     pub(crate) disks: &'a [Disk],
     /// The folder where QEMU keeps what guests write to disks that are kept as they are.
@@ -444,7 +441,7 @@ pub(crate) struct Disk {
 }
 
 impl<'a> Guest<'a> {
-    /// Describe a guest with one CPU, and nothing but a serial port.
+    /// Describes a guest with one CPU, and nothing but a serial port.
     pub(crate) fn new(
         machine: Machine,
         accelerator: Accelerator,
@@ -480,7 +477,7 @@ impl<'a> Guest<'a> {
     }
 
     pub(crate) fn arguments(&self) -> Vec<OsString> {
-        // Nothing that is not asked for, neither devices nor a user's settings.
+        // No default devices and no settings of the user.
         let plain = ["-nodefaults", "-no-user-config", "-display", "none"];
         // A guest that resets itself, or faults for the third time, ends instead of starting anew.
         let plain = plain.iter().chain(&["-no-reboot"]);
@@ -547,7 +544,7 @@ impl Words {
         self.0.extend([option.into(), value.into()]);
     }
 
-    /// Add a disk, in whose path a comma would end the option.
+    /// Adds a disk, in whose path a comma would end the option.
     fn add_drive(&mut self, options: &str, path: &Path, device: &str) {
         let mut drive = format!("if=none,{options},file=").into_bytes();
         for byte in path.as_os_str().as_bytes() {
@@ -590,8 +587,8 @@ impl Linux<'_> {
         }
         if let Some(name) = self.port {
             words.add("-chardev", "socket,id=records,fd=1");
-            // What the guest writes is taken by the thread of the CPU that wrote it, at once. Another thread
-            // would do it some time later, which the guest can see: nothing could be repeated exactly.
+            // The vCPU thread handles writes of the guest at once. An I/O thread would do it later, which
+            // the guest can see: no run could be repeated exactly.
             words.add("-device", "virtio-serial-pci,ioeventfd=off");
             let port = format!("virtserialport,chardev=records,name={name}");
             words.add("-device", port);
@@ -616,13 +613,13 @@ fn thread_of(cpus: &Value, index: u32) -> Option<u32> {
     u32::try_from(cpu["thread-id"].as_u64()?).ok()
 }
 
-/// Find `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+/// Finds `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
 fn version(text: &str) -> Option<String> {
     let rest = text.lines().next()?.split_once("version ")?.1;
     Some(rest.split_whitespace().next()?.to_owned())
 }
 
-/// End a QEMU that did not start a guest, and say how it went.
+/// Ends a QEMU that did not start a guest, and says how it went.
 fn end(child: &mut OwnedChild) -> Result<String, TargetError> {
     // One that has just closed the socket may still be ending, with a status that tells more.
     let output = programs::finish(child, ANSWER_LIMIT)?;
@@ -766,7 +763,7 @@ mod tests {
             ),
             (
                 "echo hello >&0; exec sleep 1000",
-                "QEMU did not start a guest (the answer to the call makes no sense: hello): \
+                "QEMU did not start a guest (unexpected answer to the call: hello): \
                  it said nothing and was ended",
             ),
             (

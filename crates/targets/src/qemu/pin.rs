@@ -1,7 +1,7 @@
 //! Which CPU which thread of QEMU runs on.
 //!
 //! The thread that executes the measured code gets the measured CPU. All others, which serve the
-//! guest's devices and answer over QMP, are kept off it: they would disturb the guest as nothing of its own does.
+//! guest's devices and answer over QMP, are kept off it, because they would disturb the guest.
 //!
 //! The guest can't see that its thread was moved to another CPU of the host. So the thread is looked at whenever the guest
 //! has said something, before that is passed on: after the measurement at the latest.
@@ -29,7 +29,7 @@ pub(super) fn pin(process: u32, thread: u32, cpu: u32) -> io::Result<()> {
         };
         if other != thread {
             match keep_off(pid(other)?, index) {
-                // It has ended meanwhile.
+                // It has ended.
                 Ok(()) | Err(Errno::SRCH) => {}
                 Err(errno) => return Err(errno.into()),
             }

@@ -1,8 +1,8 @@
 //! QMP, the protocol by which QEMU is asked and told things: JSON, one message a line.
 //!
 //! The client is small on purpose: it sends commands without arguments, one at a time, and of the
-//! events that come in between it keeps why QEMU ended. Nothing waits for ever, and nothing is read while a guest runs:
-//! what QEMU says meanwhile stays in the socket until it is asked for.
+//! events that come in between it keeps why QEMU ended. Every wait has a limit, and nothing is read while a guest runs:
+//! the messages of QEMU stay in the socket until they are needed.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -20,19 +20,19 @@ const LONGEST: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Qmp {
     stream: UnixStream,
-    /// What was read and is no whole line yet.
+    /// Bytes of an incomplete line.
     begun: Vec<u8>,
     /// The reason of the last SHUTDOWN event.
     shutdown: Option<String>,
 }
 
-/// What is wrong with the dialogue.
+/// An error of the dialogue.
 #[derive(Debug, Error)]
 pub(crate) enum QmpError {
     /// QEMU has closed the connection.
     #[error("it closed the connection instead of answering {to}")]
     Closed {
-        /// What was to be answered.
+        /// The request.
         to: String,
     },
     /// There is no answer, or another one than expected.
@@ -40,7 +40,7 @@ pub(crate) enum QmpError {
     Failed(String),
 }
 
-/// Return why QEMU ended, as it has said among all that it has said.
+/// Returns why QEMU ended, by its last event.
 pub(crate) fn shutdown_reason_in(said: &str) -> Option<String> {
     let messages = said
         .lines()
@@ -56,7 +56,7 @@ fn shutdown_of(message: &Value) -> Option<String> {
 }
 
 impl Qmp {
-    /// Wait for QEMU's greeting, and end the negotiation.
+    /// Waits for QEMU's greeting, and ends the negotiation.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Send a command and return its answer.
+    /// Sends a command and returns its answer.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Qmp {
         let wait = Wait::new(command, limit);
         let mut line = json!({ "execute": command }).to_string();
         line.push('\n');
-        // A time of zero would mean for ever.
+        // A time of zero would mean no limit.
         let most = Some(wait.patience.left().max(Duration::from_millis(1)));
         self.stream
             .set_write_timeout(most)
@@ -103,7 +103,7 @@ impl Qmp {
         }
     }
 
-    /// Return why QEMU ended, or is about to: `guest-reset`.
+    /// Returns why QEMU ended, or is about to: `guest-reset`.
     pub(crate) fn shutdown_reason(&mut self) -> Option<&str> {
         let wait = Wait::new("nothing", Duration::ZERO);
         // The end of what has come is an error like any other.
@@ -119,7 +119,7 @@ impl Qmp {
         }
     }
 
-    /// Read the next message.
+    /// Reads the next message.
     fn message(&mut self, wait: &Wait<'_>) -> Result<Value, QmpError> {
         loop {
             if let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -183,7 +183,7 @@ impl<'a> Wait<'a> {
 fn nonsense(to: &str, bytes: &[u8]) -> QmpError {
     let text = String::from_utf8_lossy(bytes);
     let text: String = text.trim().chars().take(100).collect();
-    QmpError::Failed(format!("the answer to {to} makes no sense: {text}"))
+    QmpError::Failed(format!("unexpected answer to {to}: {text}"))
 }
 
 #[cfg(test)]
@@ -243,10 +243,10 @@ mod tests {
                 &[""][..],
                 "it closed the connection instead of answering the call",
             ),
-            (&["hello\n"], "the answer to the call makes no sense: hello"),
+            (&["hello\n"], "unexpected answer to the call: hello"),
             (
                 &["{\"hello\": 1}\n"],
-                "the answer to the call makes no sense: {\"hello\":1}",
+                "unexpected answer to the call: {\"hello\":1}",
             ),
             (
                 &["{\"QMP\": 1}\n", "{\"error\": {\"desc\": \"not now\"}}\n"],
@@ -274,7 +274,7 @@ mod tests {
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         let player = thread::spawn(move || while theirs.write_all(&[b'x'; 4096]).is_ok() {});
         let error = Qmp::greet(stream, LIMIT).unwrap_err();
-        assert!(error.to_string().contains("makes no sense"), "{error}");
+        assert!(error.to_string().contains("unexpected answer"), "{error}");
         player.join().unwrap();
     }
 

@@ -51,12 +51,12 @@ const DEFAULT: &[&str] = &[
 /// if it has ended: this one fails at once.
 const THROUGH: &[&str] = &["ControlMaster=no", "ProxyCommand=false"];
 
-/// Prepare to connect and to run a command on the other machine.
+/// Prepares to connect and to run a command on the other machine.
 pub(super) fn master(settings: &Settings, folder: &Path, remote: &str) -> Command {
     call(settings, folder, MASTER, remote)
 }
 
-/// Prepare to run a command on the other machine, by the connection that there is.
+/// Prepares to run a command on the other machine, by the connection that there is.
 pub(super) fn through(settings: &Settings, folder: &Path, remote: &str) -> Command {
     call(settings, folder, THROUGH, remote)
 }

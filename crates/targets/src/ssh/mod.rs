@@ -55,7 +55,7 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -70,7 +70,7 @@ impl Ssh {
         once(&self.sha256, || self.agent.sha256()).map(String::as_str)
     }
 
-    /// Return a connection that stands.
+    /// Returns a connection that stands.
     fn session(&self) -> Result<RefMut<'_, Session>, TargetError> {
         let mut slot = self.session.borrow_mut();
         if !slot.as_mut().is_some_and(Session::stands) {
@@ -87,13 +87,13 @@ impl Ssh {
         }))
     }
 
-    /// Return the plan for CPUs of the other machine.
+    /// Returns the plan for CPUs of the other machine.
     fn plan(&self, work: &Work, machine: &Machine) -> Result<Work, TargetError> {
         let work = match self.settings.cpu {
             Some(cpu) => work.on(Some(Cpus::one(cpu))),
             None => work.clone(),
         };
-        // If that machine does not tell its CPUs, its agent will tell whether it can be pinned.
+        // If that machine does not report its CPUs, its agent reports whether it can be pinned.
         let Ok(cpus) = machine.cpus.parse::<Cpus>() else {
             return Ok(work);
         };
@@ -181,7 +181,7 @@ impl Target for Ssh {
     }
 }
 
-/// Tell whether other machines can be reached from here, whichever they are.
+/// Returns whether ssh can be used from here, whatever the other machine.
 pub(crate) fn here() -> Availability {
     let client = || programs::require(client::PROGRAM, client::PACKAGE);
     Availability::of(MeasuredFile::agent().path().and_then(|_| client()))
@@ -189,7 +189,7 @@ pub(crate) fn here() -> Availability {
 
 /// Judges an agent on another machine.
 ///
-/// | status of the client | what it means |
+/// | status of the client | meaning |
 /// |---|---|
 /// | 0 | the agent is done |
 /// | 255 | the connection failed |
@@ -207,8 +207,8 @@ fn judge(host: &str, ended: &Exited<'_>) -> Result<(), String> {
             format!("its folder on {host} is gone: somebody removed it while the run went on")
         }
         Some(137) => format!(
-            "it was killed (SIGKILL) on {host}: by somebody, or by the kernel for want of \
-             memory (see dmesg there)"
+            "it was killed (SIGKILL) on {host}: by another process, or by the kernel because \
+             memory ran out (see dmesg there)"
         ),
         Some(code @ 129..=192) => {
             let signal = code - 128;
@@ -222,7 +222,7 @@ fn judge(host: &str, ended: &Exited<'_>) -> Result<(), String> {
 #[derive(Debug)]
 struct RemoteDialogue {
     host: String,
-    /// What the shell there reads: a line asks the agent to end, the end ends it.
+    /// The input of the remote shell: a line asks the agent to end; end of file kills it.
     input: Option<UnixStream>,
 }
 

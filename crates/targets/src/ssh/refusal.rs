@@ -6,7 +6,7 @@
 use super::settings::Settings;
 use crate::error::TargetError;
 
-/// Make an error of what the client said when it did not get through.
+/// Returns the error for the messages of a client that could not connect.
 pub(super) fn refused(settings: &Settings, said: &str) -> TargetError {
     let says = |words: &str| said.contains(words);
     let ssh = settings.words("-p");
@@ -60,7 +60,7 @@ pub(super) fn refused(settings: &Settings, said: &str) -> TargetError {
     settings.unusable(why, remedy)
 }
 
-/// Make one line of what was said.
+/// Joins lines of output into one.
 pub(super) fn one_line(said: &str) -> String {
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" / ")
@@ -91,7 +91,7 @@ fn copy_key(settings: &Settings) -> String {
     )
 }
 
-/// Return the name under which known_hosts has the machine.
+/// Returns the name under which known_hosts has the machine.
 fn known_as(settings: &Settings) -> String {
     let name = name_of(&settings.host);
     match settings.port {

@@ -15,7 +15,7 @@
 //!
 //! If the line goes dead without a word (a cable is pulled), the other side can't know before its
 //! sshd gives up: by `ClientAliveInterval` if its administrator has set it, else by the kernel's TCP
-//! keepalive, after two hours as a rule. The agent has ended long before; until then two shells
+//! keepalive, by default after two hours. The agent has ended long before; until then two shells
 //! sleep there, and the folder stays.
 
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::programs;
 
-/// What the monitor executes.
+/// The script that the monitor executes.
 const MONITOR: &str = include_str!("monitor.sh");
 
 /// The line behind it.
@@ -62,7 +62,7 @@ const COPY_LIMIT: Duration = Duration::from_secs(300);
 /// How long the monitor may take to clean up.
 const CLEAN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is kept of lines that are not the monitor's, in bytes.
+/// Maximum bytes kept of lines that are not the monitor's.
 const KEPT_CHATTER: usize = 1_000;
 
 /// A connection. When it is dropped, what it kept on the other machine is removed.
@@ -78,11 +78,11 @@ pub(super) struct Session {
     master: OwnedChild,
     /// Where the control socket is.
     control: ScratchDir,
-    /// A guard of its own: a connection is made also by those who start nothing else.
+    /// A separate guard: callers may have started nothing else.
     _guard: Guard,
 }
 
-/// What is known of the other machine.
+/// Facts about the other machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Machine {
     /// The kernel's release.
@@ -135,17 +135,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Tell whether the connection stands, as far as the client knows.
+    /// Returns whether the client reports the connection as open.
     pub(super) fn stands(&mut self) -> bool {
         matches!(self.master.try_wait(), Ok(None))
     }
 
-    /// Prepare a client that runs a command by this connection.
+    /// Prepares a client that runs a command by this connection.
     pub(super) fn through(&self, remote: &str) -> Command {
         client::through(&self.settings, self.control.path(), remote)
     }
 
-    /// Copy the agent unless it is there. Return the name of its file.
+    /// Copies the agent unless it is there. Returns the name of its file.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Send the monitor, and read what it says until its folder is there.
+    /// Sends the monitor, and reads what it says until its folder is there.
     fn greet(&mut self) -> Result<(), TargetError> {
         let name = self.control.path().file_name();
         let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Session {
             "base={}\nname={name}\n{MONITOR}{END_OF_MONITOR}\n",
             self.settings.dir
         );
-        // A client that has ended is told below, with what it said.
+        // The end of the client is reported below, with its messages.
         let _ = self.talk.stream.write_all(script.as_bytes());
         loop {
             let said = match self.talk.line() {
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Make the error of a monitor that does not answer.
+    /// Makes the error of a monitor that does not answer.
     fn no_monitor(&mut self, why: &str) -> Result<TargetError, GuardError> {
         let output = programs::finish(&mut self.master, Duration::from_secs(1))?;
         // ssh's own failure has this status; others are of the command there.
@@ -301,7 +301,7 @@ impl Drop for Session {
 #[derive(Debug)]
 struct Talk {
     stream: UnixStream,
-    /// What was read and is no whole line yet.
+    /// Bytes of an incomplete line.
     begun: Vec<u8>,
     /// The beginning of what others said.
     chatter: String,
@@ -318,7 +318,7 @@ impl Talk {
         }
     }
 
-    /// Read the next line of the monitor's; None at the end. An error says why there is none.
+    /// Returns the monitor's next line; None at the end.
     fn line(&mut self) -> Result<Option<String>, String> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -347,7 +347,7 @@ impl Talk {
     }
 }
 
-/// Refuse a key that isn't there: ssh would try others instead.
+/// Refuses a key that isn't there: ssh would try others instead.
 fn require_identity(settings: &Settings) -> Result<(), TargetError> {
     let Some(path) = &settings.identity else {
         return Ok(());

@@ -26,7 +26,7 @@ pub(crate) const LONG: &str = "workload=gap repetitions=100000000000";
 /// Threads that sleep on timers.
 pub(crate) const TIMERS: &str = "workload=wakeup bins=10";
 
-/// What came of an instance.
+/// The outcome of an instance.
 pub(crate) struct Seen {
     pub(crate) ended: Ended,
     pub(crate) received: Result<Received, Incomplete>,

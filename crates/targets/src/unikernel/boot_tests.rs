@@ -319,8 +319,8 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
             "reset",
             &b"\xba\xf8\x03\x00\x00\xb0\x3f\xee\xee\xb0\x0a\xee\x0f\x01\x1d\x00\x00\x00\x00\xcd\x03"
                 [..],
-            "the guest reset itself instead of ending: a fault that it could not report, as a \
-             rule; the last on its console: ??",
+            "the guest reset itself instead of ending, usually after a fault that it could not \
+             report; the last on its console: ??",
         ),
         // Prints letters, then says that it is done: the records are missed by who wants them.
         (

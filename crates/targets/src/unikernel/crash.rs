@@ -21,7 +21,7 @@ pub(super) const PREFIX: &str = "unikernel: ";
 /// How many lines of a report are kept. An image reports fewer.
 const MOST_LINES: usize = 64;
 
-/// What an image said for itself, without the prefix.
+/// The messages of an image, without the prefix.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     lines: Vec<String>,
@@ -35,7 +35,7 @@ impl Report {
         }
     }
 
-    /// Returns the message: what was said first.
+    /// Returns the first message.
     pub(super) fn message(&self) -> &str {
         self.lines.first().map_or("it said nothing", String::as_str)
     }
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// Returns an address inside of the function that a line of the report tells of.
+/// Returns an address inside of the function that a line of the report names.
 fn address(line: &str) -> Option<u64> {
     let parse = |digits| u64::from_str_radix(digits, 16).ok();
     match line.split_once(" 0x")? {
@@ -66,7 +66,7 @@ fn address(line: &str) -> Option<u64> {
 
 /// Returns the names of the functions at some addresses, or the addresses where there is none.
 fn names(image: &MeasuredFile, addresses: &[u64]) -> Vec<String> {
-    // An image that was replaced or removed meanwhile leaves the addresses.
+    // If the image was replaced or removed, only the addresses are shown.
     let bytes = image.read().unwrap_or_default();
     let functions = functions(&bytes);
     let name = |address: u64| {

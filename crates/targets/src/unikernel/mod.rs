@@ -41,7 +41,7 @@ pub struct Unikernel {
 }
 
 impl Unikernel {
-    /// Make the target.
+    /// Makes the target.
     pub(crate) fn new(settings: Settings) -> Self {
         let image = match &settings.image {
             Some(path) => MeasuredFile::at(path),
@@ -58,7 +58,7 @@ impl Unikernel {
         }
     }
 
-    /// Find the image, and QEMU. An image of the user's own says itself whether it can be measured.
+    /// Finds the image, and QEMU. An image of the user's own says itself whether it can be measured.
     fn find_files(&self) -> Result<(), TargetError> {
         let path = self.image.path()?;
         if self.settings.image.is_some() {
@@ -137,7 +137,7 @@ impl Target for Unikernel {
     }
 }
 
-/// Return the words for the image.
+/// Returns the words for the image.
 fn command_line(settings: &Settings, work: &Work) -> String {
     let image = settings.for_image(Some(SERVICE));
     format!(

@@ -1,12 +1,12 @@
-//! What the end of a guest means.
+//! The meaning of a guest's end.
 //!
-//! | status of QEMU | what it means |
+//! | status of QEMU | meaning |
 //! |---|---|
 //! | 33 | the image is done |
 //! | 35 | the image failed; a record says why |
 //! | 37 | the image can't read its command line |
 //! | 39 | the image crashed; its console has a report (see [`super::crash`]) |
-//! | 0 | QEMU ended for another reason, which its last event tells: reset, power-off, a signal |
+//! | 0 | QEMU ended for the reason of its last event: reset, power-off, a signal |
 //! | other, signal | QEMU itself failed; its standard error says why |
 
 use super::crash::{PREFIX, Report};
@@ -35,9 +35,9 @@ pub(super) fn judge(image: &MeasuredFile, ended: &Exited<'_>) -> Result<(), Stri
         ),
         Some(39) => report.explain(image),
         Some(0) => {
-            let reset = "the guest reset itself instead of ending: a fault that it could not \
-                         report, as a rule";
-            let off = "the guest powered itself off without saying that it is done";
+            let reset = "the guest reset itself instead of ending, usually after a fault that it \
+                         could not report";
+            let off = "the guest powered itself off without reporting that it is done";
             with_console(&why_ended(ended.reason, reset, off))
         }
         _ => format!("QEMU failed: {}", ended.described()),
@@ -82,14 +82,14 @@ mod tests {
                 0,
                 "guest-reset",
                 format!(
-                    "the guest reset itself instead of ending: a fault that it could not report, \
-                     as a rule{silent}"
+                    "the guest reset itself instead of ending, usually after a fault that it could \
+                     not report{silent}"
                 ),
             ),
             (
                 0,
                 "guest-shutdown",
-                format!("the guest powered itself off without saying that it is done{silent}"),
+                format!("the guest powered itself off without reporting that it is done{silent}"),
             ),
             (
                 0,
@@ -105,7 +105,7 @@ mod tests {
                 0,
                 "",
                 format!(
-                    "the guest reset itself or powered itself off without saying that it is done\
+                    "the guest reset itself or powered itself off without reporting that it is done\
                      {silent}"
                 ),
             ),

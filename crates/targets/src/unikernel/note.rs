@@ -13,7 +13,7 @@ use crate::error::TargetError;
 /// The name and the type of the note by which QEMU finds where a kernel begins (PVH).
 const PVH: (&[u8], u32) = (b"Xen", 18);
 
-/// Refuse what is no image that speaks this protocol.
+/// Refuses what is no image that speaks this protocol.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
     }
 }
 
-/// What the notes of an image say.
+/// The notes of an image.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Notes {
     is_bootable: bool,
@@ -48,7 +48,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Read an ELF file for x86-64; None if it is none.
+    /// Reads an ELF file for x86-64; None if it is none.
     fn of(bytes: &[u8]) -> Option<Self> {
         let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
         let endian = header.endian().ok()?;

@@ -21,7 +21,7 @@ const TIMER_HZ: Opt = Opt::number("timer-hz", 1, image::MAX_TIMER_HZ)
 const CPUS: Opt = Opt::number("cpus", 1, image::MAX_CPUS)
     .default("1")
     .means("number of CPUs; the last measures");
-/// The hello image boots in so much.
+/// The hello image boots in 2 MiB.
 const MEMORY: Opt = Opt::memory(Size::mib(2));
 const ON_MICROVM: Opt = MACHINE.default("microvm");
 const IMAGE: Opt = Opt::file("image", "the path of an image")
