@@ -1,7 +1,7 @@
-//! What is done at once when a latency exceeds `--trace-above`, as rtla's `--on-threshold` has it.
+//! Actions when a latency exceeds `--trace-above`, as in rtla's `--on-threshold`.
 //!
-//! The measurement is not waited for: a command that stops a tracer or copies a log must run while the cause
-//! is still there. What is done runs off the measured CPU, like `tare` itself.
+//! They run at once, during the measurement: a command that stops a tracer or copies a log must run
+//! before its cause is gone. They run off the measured CPU, like `tare` itself.
 
 use std::os::unix::process::parent_id;
 use std::process::{Command, Stdio};
@@ -17,13 +17,13 @@ use crate::terminal::Terminal;
 /// How long a command may take. It is ended then.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether a command has ended.
+/// Interval between checks for the end of a command.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Something to do when the limit is exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Tell what the kernel did, when the measurement has stopped. That is done in any case.
+    /// Report the kernel events after the measurement, which always happens.
     Report,
     /// Send a signal.
     Signal {

@@ -56,8 +56,8 @@ pub enum Command {
     Measure(Box<measure::MeasureCommand>),
     /// Measure as cyclictest does, with its options and its output
     ///
-    /// Scripts that read cyclictest's output read this one. What cyclictest leaves out, the missed
-    /// activations and their latency, goes to standard error and into keys of their own in the
+    /// Scripts that read cyclictest's output can read this one. Figures that cyclictest omits, the
+    /// missed activations and their latency, go to standard error and into separate keys of the
     /// JSON. No run folder is written. docs/cyclictest.md lists the options.
     // As getopt_long: the last of several counts, and a long name may be cut off where it stays clear.
     #[command(
@@ -68,8 +68,8 @@ pub enum Command {
     Cyclictest(Box<tare_cyclictest::Arguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
-    /// All files are checked before anything starts; several run one after the other, each into a run
-    /// folder of its own. `tare study explain` shows what would be measured; docs/studies.md describes
+    /// All files are checked before anything starts; several run one after the other, each into its own
+    /// run folder. `tare study explain` shows what would be measured; docs/studies.md describes
     /// the format.
     Run(RunArguments),
     /// Check or explain study files
@@ -77,8 +77,8 @@ pub enum Command {
     Study(StudyCommand),
     /// Repeat a published study and check which of its claims are reproduced here
     ///
-    /// The report shows the published figures beside those measured, and a verdict with its reason for
-    /// each claim: reproduced, not reproduced, or inconclusive.
+    /// The report shows the published and the measured figures, and a verdict with its reason for each
+    /// claim: reproduced, not reproduced, or inconclusive.
     Reproduce(ReproduceArguments),
     /// Show a run and regenerate its report
     Report(ReportArguments),

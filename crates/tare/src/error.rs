@@ -52,7 +52,7 @@ pub enum CommandError {
     Import {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The error, and what to do.
         source: ExchangeError,
     },
     /// A file can't be written.
@@ -60,7 +60,7 @@ pub enum CommandError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A format of another tool can't be read or written.
@@ -78,7 +78,7 @@ pub enum CommandError {
     /// Two runs can't be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// A gate is of no figure, or none that can be told.
+    /// A gate names no figure, or one without a value.
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A run can't be continued with what is here now.
@@ -88,7 +88,7 @@ pub enum CommandError {
         why: String,
     },
     /// The reader of standard output has gone.
-    #[error("nobody reads the output")]
+    #[error("the reader of the output has gone")]
     NobodyReads,
     /// Standard output can't be written.
     #[error("standard output can't be written: {0}")]
@@ -122,7 +122,7 @@ pub enum CommandError {
     /// The study can't be used.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// What the run changes can't be owned.
+    /// The changes of the run cannot be recorded.
     #[error(transparent)]
     Guard(#[from] GuardError),
 }

@@ -2,7 +2,7 @@
 
 /// Everything asked for was done.
 pub const DONE: u8 = 0;
-/// Something failed: a cell, a file, the machine. What was measured is kept.
+/// Something failed: a cell, a file, the machine. Results are kept.
 pub const FAILED: u8 = 1;
 /// The arguments are invalid.
 pub const USAGE: u8 = 2;

@@ -1,7 +1,7 @@
 //! Progress of a run: how far it is, how long it still takes, the latest result.
 //!
 //! On a terminal that is one line, redrawn four times a second from the loop that waits for the
-//! instance; no thread of its own runs. Elsewhere each finished cell is a line.
+//! instance, without another thread. Elsewhere each finished cell is a line.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -34,17 +34,17 @@ pub struct Progress<'a> {
     current: String,
     /// Whether its guest boots.
     is_booting: bool,
-    /// What the running cell measures, and its unit.
+    /// The measure of the running cell, and its unit.
     measure: (&'static str, &'static str),
     latest: String,
     number: usize,
     of: usize,
     begun: Instant,
-    /// What the sets of the running cell told last.
+    /// The latest live figures of each set of the running cell.
     live: BTreeMap<u32, Live>,
-    /// What is done about a value above a limit.
+    /// Actions on a value above a limit.
     actions: Actions<'a>,
-    /// The measured CPUs, of which other runs are told how long they are still measured.
+    /// The claim that shows other runs how long the CPUs are still measured.
     claim: Option<CpuClaim>,
     host: &'a Host,
     /// Keeps tare off the CPUs of the running cell.
@@ -235,7 +235,7 @@ struct Remaining {
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
     taken: HashMap<(TargetSpec, String, Work), (Duration, u32)>,
-    /// What the finished cells were estimated to take, and what they took, in seconds.
+    /// The estimated and the actual time of the finished cells, in seconds.
     estimated: f64,
     took: f64,
 }

@@ -21,7 +21,7 @@ use crate::error::CommandError;
 /// The width of tables where there is no terminal to ask.
 const DEFAULT_WIDTH: u16 = 100;
 
-/// Stands before the lines of a message behind its first, so that none of them can be taken for a message of its own.
+/// The indentation of further lines of a message, so that none looks like a separate message.
 const BELOW: &str = "  ";
 
 /// Writes to the user.
@@ -211,7 +211,7 @@ impl Terminal {
         }
         said.push("\n");
         let said = said.render(self.colours(stderr().is_terminal()));
-        // Nobody is left to be told if standard error can't be written.
+        // An error of standard error cannot be reported.
         let _ = self.beside_line(|| stderr().lock().write_all(said.as_bytes()));
     }
 
@@ -242,7 +242,7 @@ impl Line<'_> {
         self.bar.tick();
     }
 
-    /// Says that so much more is done.
+    /// Advances the bar by `more`.
     pub fn done(&self, more: u64) {
         self.bar.inc(more);
     }
@@ -253,7 +253,7 @@ impl Line<'_> {
         self.bar.set_position(done);
     }
 
-    /// Takes it away until something is said again.
+    /// Clears the bar until the next message.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
         self.bar.reset();

@@ -39,7 +39,7 @@ pub struct FetchArguments {
     /// Skip what is already here, even if there is a newer version
     #[arg(long)]
     pub if_missing: bool,
-    /// Print what would be downloaded, as apt tells it, and fetch no kernel
+    /// Print the downloads that apt would make, and fetch no kernel
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -51,8 +51,8 @@ pub struct AddArguments {
     pub name: String,
     /// Its compressed image: a bzImage, such as /boot/vmlinuz
     pub vmlinuz: PathBuf,
-    /// Folder of its modules: lib/modules/RELEASE, or one that contains it [default: beside the kernel,
-    /// else the host's]
+    /// Folder of its modules: lib/modules/RELEASE, or one that contains it [default: next to the
+    /// kernel, else the host's]
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
 }

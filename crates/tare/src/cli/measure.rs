@@ -1,5 +1,5 @@
-//! What can be typed after the name of an experiment: what holds for every one of them, and an option for each parameter
-//! of its own.
+//! The arguments of an experiment: those that all experiments share, and an option for each of its
+//! parameters.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use tare_results::model::SettingPlan;
 
 use crate::actions::Action;
 
-/// An experiment that is asked for.
+/// The request for an experiment.
 #[derive(Debug)]
 pub struct MeasureCommand {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// What is given to its parameters.
+    /// The values of its parameters.
     pub values: Values,
-    /// What to do at once when a limit is exceeded.
+    /// Actions when a limit is exceeded.
     pub actions: Vec<Action>,
-    /// CPU to measure on, where the experiment has no parameter of its own for that.
+    /// The CPU to measure on, where the experiment has no parameter for it.
     pub cpu: CpuArgument,
     /// Whether only what can be chosen is listed.
     pub list: bool,
-    /// What holds for every experiment.
+    /// The arguments of every experiment.
     pub arguments: MeasureArguments,
 }
 
@@ -80,7 +80,7 @@ pub struct MeasureArguments {
     pub options: RunOptions,
 }
 
-/// The arguments that a run can't be resumed with, beside the experiment's parameters.
+/// The arguments that conflict with `--resume`, besides the experiment's parameters.
 const NOT_RESUMED: [&str; 9] = [
     "target",
     "load",
@@ -113,12 +113,12 @@ pub struct RunOptions {
     /// Print the plan and its estimated duration; start, ask and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// What is done with the result.
+    /// Options for the result.
     #[command(flatten)]
     pub result: ResultOptions,
 }
 
-/// What is done with a result.
+/// Options for the result of a run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ResultOptions {
@@ -197,7 +197,7 @@ impl FromArgMatches for MeasureCommand {
     }
 }
 
-/// Says whether an experiment has an option of its own for the CPUs.
+/// Returns whether an experiment has its own option for CPUs.
 fn own_cpu(experiment: &dyn Experiment) -> bool {
     let mut all = experiment.parameters().iter();
     all.any(|parameter| parameter.name == "cpu" || parameter.aliases.contains(&"cpu"))

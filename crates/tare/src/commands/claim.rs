@@ -23,7 +23,7 @@ pub fn taken() -> Cpus {
     cpus.filter(|cpu| *cpu < MOST).collect()
 }
 
-/// Tells which runs measure on this machine now; with `cpu`, on that CPU.
+/// Returns the runs that measure on this machine now; with `cpu`, on that CPU.
 pub fn findings(cpu: Option<u32>) -> Vec<Finding> {
     let claims = claims().into_iter();
     let claims = claims.filter(|claim| cpu.is_none_or(|cpu| claim.cpus.contains(&cpu)));
@@ -77,7 +77,7 @@ pub fn claim<'c>(
     claim_cpus(&cpus, &run.to_string_lossy(), left, share, guard, terminal)
 }
 
-/// Claims CPUs, if there are some. That other runs can't be told is no reason not to measure.
+/// Claims CPUs, if any. Measures even if other runs cannot be informed.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// Sweeps, and tells what was done.
+/// Sweeps, and reports the actions.
 pub fn run(terminal: &Terminal) -> Result<u8, CommandError> {
     let report = sweep(&default_state_dir()?);
     if report.is_quiet() && report.told.is_empty() {

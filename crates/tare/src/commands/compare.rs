@@ -60,7 +60,7 @@ pub fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, Comm
 
 /// Compares the runs of two sides.
 pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, CommandError> {
-    // Given twice, a run would be two witnesses that agree.
+    // A run that is given twice would confirm itself.
     let mut seen = BTreeSet::new();
     for path in base.iter().chain(new) {
         if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {

@@ -1,4 +1,4 @@
-//! What is said of a plan before it runs.
+//! The description of a plan before it runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use tare_targets::spec;
 use super::host::Host;
 use crate::terminal::Terminal;
 
-/// Describes a plan: one line a cell, what so many runs can't say, and the duration.
+/// Describes a plan: one line for each cell, the figures for which it has too few runs, and the duration.
 pub fn describe(plan: &Plan, host: &Host) -> String {
     describe_cells(plan, too_few_runs(plan.cells.iter()), host)
 }
@@ -50,7 +50,7 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
 
 /// Describes what is missing from a run, and what would be added to it.
 pub fn describe_missing(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) -> String {
-    // What was measured before counts, too.
+    // Earlier measurements count too.
     let remarks = too_few_runs(folder.plan().cells.iter().chain(&more));
     let missing = folder.missing().into_iter().cloned();
     let added = match more.len() {
@@ -131,8 +131,8 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     }
 }
 
-/// Says that a workload shares its CPU with a load, where it does. A thread of real-time priority comes before the
-/// load's tasks: that they run beside it is what is measured.
+/// Returns a warning if a workload shares its CPU with a load, except for threads of real-time
+/// priority, which precede the load's tasks.
 fn shared_cpu(plan: &Plan) -> Option<String> {
     let shares = |load: &Load| {
         !load.is_idle()

@@ -1,4 +1,4 @@
-//! `tare doctor`: tells what disturbs measuring here, why, and what to do.
+//! `tare doctor`: reports the disturbances of measurements on this machine, their causes, and remedies.
 
 use std::cmp::Reverse;
 

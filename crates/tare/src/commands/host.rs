@@ -14,15 +14,15 @@ use crate::terminal::Terminal;
 /// The share of the measured CPU's time from which on other work makes a run longer than estimated.
 const BUSY: f64 = 0.2;
 
-/// What is known of the machine before the run.
+/// The machine as it is before the run.
 pub struct Host {
-    /// What goes into the run folder.
+    /// The record for the run folder.
     pub record: MachineRecord,
     /// CPU to measure on; the first of several.
     pub cpu: u32,
     /// Why that CPU; begins with its number.
     pub cpu_reason: String,
-    /// What speaks against it.
+    /// Warnings about that CPU.
     pub cpu_warnings: Vec<String>,
     /// Whether the CPU has other work, so that durations are estimated from below.
     pub is_busy: bool,
@@ -31,9 +31,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Describes the machine, chooses a CPU beside those that other runs measure on unless some are
-    /// asked for, and warns of what makes measuring there pointless. Of several CPUs the first one
-    /// stands for all.
+    /// Describes the machine and chooses a CPU that no other run measures on, unless some are requested.
+    /// Warns of conditions that make measuring there pointless. The first of several CPUs represents
+    /// all of them.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ pub struct Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // What was allowed before is allowed again, unless somebody takes it away meanwhile.
+            // Fails if the CPUs were removed from the cpuset; there is nothing to do then.
             let _ = sched_setaffinity(None, before);
         }
     }
@@ -142,7 +142,7 @@ fn together(choices: Vec<CpuChoice>) -> CpuChoice {
         );
     }
     for warning in choices.iter().flat_map(|choice| &choice.warnings) {
-        // That of a single CPU is what was said of all.
+        // A warning about one CPU repeats the one about all.
         if !warning.starts_with("tare itself") && !warnings.contains(warning) {
             warnings.push(warning.clone());
         }

@@ -109,7 +109,7 @@ fn readable(line: &[u8]) -> Option<String> {
     Some(format!("{before}{told}"))
 }
 
-/// Writes a record as `kind key=value …`. Of a list only its length is told.
+/// Writes a record as `kind key=value …`. Of a list only its length is shown.
 fn told(record: &Record<'_>) -> String {
     let rows = match record {
         Record::Counts(list) | Record::Events(list) | Record::Raw(list) => length::<4>(list),

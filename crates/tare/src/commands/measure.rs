@@ -159,7 +159,7 @@ fn run(
     let tally = match tally {
         Ok(tally) => tally,
         Err(error) => {
-            // What was measured before is not lost: it is shown, if it can be.
+            // Earlier results are not lost: they are shown, if possible.
             if done(&folder) > 0 {
                 if let Err(error) = present(&folder, None, &options.result, terminal) {
                     terminal.warn(&error.to_string());

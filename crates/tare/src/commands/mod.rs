@@ -46,14 +46,14 @@ fn clean_up(terminal: &Terminal) {
     }
 }
 
-/// Ends what a command started, puts back what it changed, and warns of what that can't be done with.
+/// Ends the processes of a command, restores its changes, and warns of failures.
 fn close(guard: Guard, terminal: &Terminal) {
     let problems = guard.close().problems;
     for problem in &problems {
         terminal.warn(&problem.to_string());
     }
     if !problems.is_empty() {
-        terminal.note("every command tries that again; `tare clean` tells what is still left");
+        terminal.note("every command tries that again; `tare clean` shows what remains");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// The folder in which runs are kept unless said otherwise, below the current one.
+/// The default folder of runs, below the current one.
 const RUNS: &str = "tare-runs";
 
 /// Opens a run; the newest one if none is named.

@@ -25,7 +25,7 @@ pub fn run(command: &StudyCommand, terminal: &Terminal) -> Result<u8, CommandErr
     }
 }
 
-/// Tells of each file whether it is in order. The worst one decides the exit code.
+/// Reports whether each file is valid. The worst one decides the exit code.
 fn check(files: &[PathBuf], terminal: &Terminal) -> Result<u8, CommandError> {
     let mut worst = exit::DONE;
     for path in files {

@@ -187,8 +187,8 @@ fn a_machine_is_compared_with_itself() {
         0,
         &[
             "pair 2 of 2: 0 of",
-            "was said to differ in 0 of 2 pairs (0 %; 95 % CI 0 % to 84 %)",
-            "nothing can be told with fewer than 4 of each",
+            "0 of 2 pairs of invocations differed (0 %; 95 % CI 0 % to 84 %)",
+            "a comparison needs at least 4 of each",
         ],
     );
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());

@@ -1,7 +1,7 @@
 //! `tare compare --self`: this machine against itself.
 //!
 //! Pairs of invocations are measured one after the other, and each pair is compared as two runs are. Nothing was changed
-//! between them, so whatever is said to differ is a false alarm. All of them together are compared as two groups, as a comparison
+//! between them, so each reported difference is a false alarm. All of them together are compared as two groups, as a comparison
 //! with several invocations of each side would be.
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// What is measured unless said otherwise: a figure of every kind in two seconds.
+/// The default measurement: a figure of every kind in two seconds.
 const DEFAULT: [&str; 7] = [
     "noise",
     "--workload",
@@ -31,12 +31,12 @@ const DEFAULT: [&str; 7] = [
     "6",
 ];
 
-/// How often it is looked whether somebody wants to end the measurement.
+/// Interval between checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long an invocation may take to end early.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Measures pairs, compares them, and says how often they were said to differ.
+/// Measures pairs, compares them, and reports the rate of false alarms.
 pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     let interrupt = Interrupt::install()?;
     clean_up(terminal);
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     let (mut base, mut new): (Vec<PathBuf>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     let mut alarms = 0;
     for pair in 1..=of {
-        // Whichever comes second meets what the first one left behind, so they take turns.
+        // The first invocation may affect the second one, so the order alternates.
         let order = if pair % 2 == 1 { [0, 1] } else { [1, 0] };
         let paths = [0, 1].map(|side| scratch.path().join(format!("{pair}-{side}")));
         for side in order {
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
         let differs = comparison.rows.iter().filter(|row| row.differs).count();
         alarms += u64::from(differs > 0);
         terminal.note(&format!(
-            "pair {pair} of {of}: {differs} of {} figures are said to differ",
+            "pair {pair} of {of}: {differs} of {} figures differ",
             comparison.rows.len()
         ));
         base.push(first);
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     let together = between(&base, &new)?;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     terminal.print_sentence(&format!(
-        "Rate of false alarms: one invocation against another was said to differ in {alarms} of {of} pairs ({}; 95 % CI {} \
+        "Rate of false alarms: {alarms} of {of} pairs of invocations differed ({}; 95 % CI {} \
          to {}), though nothing was changed.",
         percent(rate.rate),
         percent(rate.low),
@@ -83,10 +83,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     let differs = together.rows.iter().filter(|row| row.differs).count();
     let groups = match together.can_tell {
         true => format!("{differs} of {} figures differ", together.rows.len()),
-        false => format!(
-            "nothing can be told with fewer than {} of each",
-            together.needed
-        ),
+        false => format!("a comparison needs at least {} of each", together.needed),
     };
     terminal.print_sentence(&format!(
         "All of them together, {of} invocations against {of}: {groups}."

@@ -47,7 +47,7 @@ pub fn run(
     outcome
 }
 
-/// What was asked for, each once.
+/// The requested kernels and root, without duplicates.
 struct Request {
     kernels: Vec<Wanted>,
     root: bool,

@@ -11,13 +11,13 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::terminal::Terminal;
 
-/// What the list shows.
+/// The content of the list.
 #[derive(Serialize)]
 struct List {
     folder: String,
     kernels: Vec<Row>,
     root: Option<DebianRoot>,
-    /// What is not here and could be fetched.
+    /// Kernels that could be fetched.
     fetchable: Vec<Fetchable>,
 }
 
@@ -108,7 +108,8 @@ fn render(list: &List, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Sets kernels as a table, the last column to the right. What a name says already goes where there is no room for it.
+/// Formats kernels as a table, the last column right-aligned. Columns that repeat the name are dropped where the table
+/// is too wide.
 fn table(rows: &[Row], width: usize) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let head = [
