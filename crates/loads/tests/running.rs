@@ -159,40 +159,6 @@ fn a_load_works_from_its_start_and_leaves_nothing() {
 }
 
 #[test]
-fn phases_begin_when_they_are_told() {
-    let Some((bench, _)) = Bench::for_load("hackbench") else {
-        return;
-    };
-    let guard = bench.guard();
-    let interrupt = Interrupt::detached().unwrap();
-    // Ending must not take as long as a phase: dd would wait for the disk.
-    let phases = Schedule::parse("4s:idle;hackbench;idle").unwrap();
-    let none = Measured::default();
-    let start = || Running::start(&phases, &bench.agent, &none, &guard, &interrupt).unwrap();
-    let mut running = start();
-    assert_eq!(marked(&guard).len(), 1, "nothing disturbs yet");
-    let origin_ns = now_ns() + LEAD_NS;
-    running.begin(origin_ns).unwrap();
-    running.begin(0).unwrap();
-    thread::sleep(Duration::from_nanos(LEAD_NS) + Duration::from_secs(13));
-    let did = running.stop().unwrap();
-    let loads: Vec<&str> = did.phases.iter().map(|phase| phase.load.as_str()).collect();
-    assert_eq!(loads, ["idle", "hackbench", "idle"]);
-    assert!(did.achieved.is_empty() && did.phases[2].started_ns >= origin_ns + 8_000_000_000);
-    assert_eq!(did.phases[1].achieved[0].what, "messages");
-
-    // Nobody tells.
-    let error = start().stop().unwrap_err().to_string();
-    assert!(
-        error.contains("not told when its first phase begins"),
-        "{error}"
-    );
-    // Where much else runs, hundreds of processes may take longer to die than they are waited for.
-    wait_for("the end of all tools", || marked(&guard).is_empty());
-    assert!(bench.scratch_is_empty() || !did.left.is_empty());
-}
-
-#[test]
 fn a_tool_that_can_t_be_killed_is_left_to_the_guard_and_found_by_a_sweep() {
     // In version 2 what is frozen can be killed.
     let group = format!("/sys/fs/cgroup/freezer/tare-test-{}", std::process::id());
@@ -241,20 +207,6 @@ fn a_tool_that_can_t_be_killed_is_left_to_the_guard_and_found_by_a_sweep() {
     assert!(swept.undo.problems.is_empty(), "{swept:?}");
     assert!(bench.scratch_is_empty());
     assert!(sweep_with(&state, &bench.options()).undo.undone.is_empty());
-}
-
-#[test]
-fn a_load_that_can_t_run_says_why() {
-    let Some((bench, load)) = Bench::for_load("command:sh -c 'echo no >&2; exit 3'") else {
-        return;
-    };
-    let guard = bench.guard();
-    let error = bench.start(&load, &guard).unwrap_err().to_string();
-    assert!(
-        error.contains("ended by itself with status 3; it said: no"),
-        "{error}"
-    );
-    assert!(bench.scratch_is_empty() && marked(&guard).is_empty());
 }
 
 #[test]

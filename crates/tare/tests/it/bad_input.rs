@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{self, Bench, Ran, files, send};
+use crate::common::{self, Bench, files, send};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
@@ -228,26 +228,9 @@ fn a_folder_that_is_no_run_is_refused() {
 }
 
 #[test]
-fn a_damaged_cell_is_named_and_measured_again() {
-    let bench = Bench::new();
-    bench
-        .run("noise --workload prime,copy --repetitions 1000 --runs 2 --output run")
-        .expect(0, &[]);
-    let cells = bench.work().join("run/cells");
-    fs::write(cells.join("0002/counts.parquet"), b"PAR1 garbage PAR1").unwrap();
-    fs::write(cells.join("0003/cell.json"), "{}").unwrap();
-    let report = bench.run("report run");
-    report.expect(0, &["cell 2", "cell 3", "--resume"]);
-    bench.run("noise --resume run").expect(0, &[]);
-    let healed = bench.run("report run");
-    healed.expect(0, &[]);
-    assert!(!healed.out.contains("Not measured"), "{}", healed.out);
-}
-
-#[test]
 fn a_workload_that_crashes_is_one_failed_cell() {
     let bench = Bench::new();
-    let started = bench.start("noise --workload gap --repetitions 200000000 --runs 2 --output run");
+    let started = bench.start("noise --workload gap --repetitions 50000000 --runs 2 --output run");
     send(started.agent(), Signal::ABORT);
     started
         .end()
@@ -258,13 +241,12 @@ fn a_workload_that_crashes_is_one_failed_cell() {
 #[test]
 fn a_workload_that_hangs_is_ended_after_its_limit() {
     let bench = Bench::new();
-    let started = bench.start(
-        "noise --workload gap --repetitions 100000000 --runs 2 --cell-limit 12s --output run",
-    );
+    let started = bench
+        .start("noise --workload gap --repetitions 20000000 --runs 2 --cell-limit 5s --output run");
     send(started.agent(), Signal::STOP);
     started
         .end()
-        .expect(1, &["timed out after 12 s: ", "1 of 2 cells failed"]);
+        .expect(1, &["timed out after 5 s: ", "1 of 2 cells failed"]);
 }
 
 fn sample() -> PathBuf {
@@ -393,47 +375,6 @@ fn what_sudo_imports_is_the_user_s_with_all_that_is_in_it() {
 }
 
 #[test]
-fn an_ordinary_user_reads_the_run_of_another_one() {
-    if !common::is_root() {
-        return common::skip("the run of another user", "it takes root to make one");
-    }
-    let bench = Bench::new();
-    imported(&bench);
-    // Where an ordinary user can come.
-    let place = tempfile::tempdir_in("/tmp").unwrap();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = place.path().join("tare");
-    fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
-    let copied = Command::new("cp")
-        .arg("-r")
-        .arg(bench.work().join("run"))
-        .arg(place.path())
-        .status();
-    assert!(copied.unwrap().success());
-    let own = place.path().join("own");
-    fs::create_dir(&own).unwrap();
-    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
-    let run = |words: &str| {
-        let output = Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&program)
-            .args(words.split_whitespace())
-            .current_dir(&own)
-            .env("TARE_STATE_DIR", own.join("state"))
-            .env("TMPDIR", &own)
-            .output();
-        output.map(Ran::of)
-    };
-    let Ok(refused) = run("report ../run") else {
-        return common::skip("setpriv", "it is not here (Debian's package util-linux)");
-    };
-    refused.expect(1, &["belongs to user 0", "tare report ../run --output DIR"]);
-    let shown = run("report ../run --output elsewhere").unwrap();
-    shown.expect(0, &["elsewhere/report.html"]);
-    assert_eq!(fs::metadata(own.join("elsewhere")).unwrap().uid(), NOBODY);
-}
-
-#[test]
 fn a_device_is_not_replaced_by_what_is_written() {
     let bench = Bench::new();
     imported(&bench);
@@ -457,20 +398,6 @@ fn a_device_is_not_replaced_by_what_is_written() {
         let there = fs::symlink_metadata(&null).unwrap();
         assert_eq!(there.rdev(), device, "{words}");
     }
-}
-
-#[test]
-fn a_plan_that_never_ends_is_refused() {
-    let bench = Bench::new();
-    let plan = imported(&bench).join("plan.json");
-    fs::remove_file(&plan).unwrap();
-    mknodat(CWD, &plan, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    bench.run("report run").expect(1, &["plan.json: is a FIFO"]);
-    fs::remove_file(&plan).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", &plan).unwrap();
-    bench
-        .run("report run")
-        .expect(1, &["plan.json: is a symbolic link"]);
 }
 
 #[test]

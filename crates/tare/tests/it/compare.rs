@@ -1,6 +1,6 @@
 //! `tare compare` from the command line to the exit code.
 
-use crate::common::{Bench, agents_of, files, processes_with, skip, wait_for};
+use crate::common::{Bench, agents_of, files, processes_with, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -98,54 +98,9 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
 }
 
 #[test]
-fn one_invocation_against_another_tells_of_two_runs() {
+fn loads_are_compared_within_a_run() {
     let bench = Bench::new();
-    noise(&bench, "a", "--runs 4");
-    noise(&bench, "b", "--runs 4");
-    let compared = &json(&bench, "compare a --to b")[0];
-    assert_eq!(
-        (&compared["unit"], &compared["can_tell"]),
-        (&"two_runs".into(), &true.into())
-    );
-    assert_eq!(compared["repetitions"], serde_json::json!([4, 4]));
-    let ran = bench.run("compare a --to b --fail-if duration>+0%");
-    ran.expect(
-        0,
-        &["not judged: one invocation against another", "two runs"],
-    );
-    bench
-        .run("compare a --to b --fail-if duration>+1000s --allow-single")
-        .expect(0, &["passed"]);
-    // With too few runs, the permission helps nothing.
-    noise(&bench, "c", "--runs 1");
-    bench
-        .run("compare a --to c --fail-if duration>+5% --allow-single")
-        .expect(
-            3,
-            &["is inconclusive with 4 against 1 runs; it needs 4 of each"],
-        );
-}
-
-#[test]
-fn a_resumed_run_is_several_invocations() {
-    let bench = Bench::new();
-    for folder in ["a", "b"] {
-        noise(&bench, folder, "--runs 2");
-        let words = format!("noise --resume {folder} --runs 2");
-        for _ in 0..3 {
-            bench.run(&words).expect(0, &["2 cells"]);
-        }
-    }
-    let compared = &json(&bench, "compare a --to b")[0];
-    assert_eq!(compared["unit"], "invocations");
-    assert_eq!(compared["repetitions"], serde_json::json!([4, 4]));
-    assert_eq!(compared["can_tell"], true);
-}
-
-#[test]
-fn loads_and_targets_are_compared_within_a_run() {
-    let bench = Bench::new();
-    noise(&bench, "run", "--runs 4 --load idle --load dd --load du");
+    noise(&bench, "run", "--runs 4 --load idle --load dd");
     let by_load = json(&bench, "compare run --by load");
     assert_eq!(by_load[0]["names"], serde_json::json!(["idle", "dd"]));
     assert_eq!(by_load[0]["unit"], "conditions");
@@ -161,20 +116,6 @@ fn loads_and_targets_are_compared_within_a_run() {
     bench
         .run("compare run run --by load")
         .expect(2, &["give one folder"]);
-    let targets: Value = serde_json::from_str(&bench.run("targets --json").out).unwrap();
-    let mut rows = targets.as_array().unwrap().iter();
-    let unikernel = rows.find(|row| row["name"] == "unikernel").unwrap();
-    if unikernel["state"] != "usable" {
-        return skip("unikernel", &unikernel["why"].to_string());
-    }
-    noise(
-        &bench,
-        "both",
-        "--runs 4 --target process --target unikernel,irq=off",
-    );
-    let by_target = json(&bench, "compare both --by target");
-    let names = serde_json::json!(["process", "unikernel,irq=off"]);
-    assert_eq!((by_target.len(), &by_target[0]["names"]), (1, &names));
 }
 
 #[test]
@@ -232,22 +173,4 @@ fn what_cannot_be_compared_says_why() {
     bench
         .run("compare noise --to wakeup ./noise")
         .expect(2, &["./noise is given twice"]);
-}
-
-#[test]
-fn a_run_of_another_schema_is_refused_with_both_versions() {
-    let bench = Bench::new();
-    noise(&bench, "run", "--runs 1");
-    let path = bench.work().join("run/plan.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let now = format!("\"schema\": {}", tare_results::model::SCHEMA);
-    assert!(text.contains(&now), "{text}");
-    std::fs::write(&path, text.replacen(&now, "\"schema\": 1", 1)).unwrap();
-    let said = format!(
-        "has version 1 of the run folder's schema, this tare reads {}",
-        tare_results::model::SCHEMA
-    );
-    for words in ["report run", "compare run --to run2", "noise --resume run"] {
-        bench.run(words).expect(1, &[&said]);
-    }
 }

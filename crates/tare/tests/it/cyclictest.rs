@@ -3,8 +3,7 @@
 //! Nothing here depends on how long a latency is. Threads are ordinary ones, so that no right is needed.
 
 use std::fs::{self, File};
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::common::{self, Bench, Ran, skip, wait_for};
 use rustix::process::Signal;
@@ -151,54 +150,6 @@ fn a_consumer_of_cyclictest_s_json_reads_ours() {
         read(&ran.expect(0, &[]).out)["thread"]["0"]["cycles"] == 5,
         "{ran:?}"
     );
-}
-
-/// What plots of latency are made with, here without the plot: a table for each core, and the greatest latency.
-const PLOT: &str = r##"
-set -e
-cat > output
-max=$(grep "Max Latencies" output | tr " " "\n" | sort -n | tail -1 | sed s/^0*//)
-grep -v -e "^#" -e "^$" output | tr " " "\t" > histogram
-cores=$(awk 'NR == 1 { print NF - 1 }' histogram)
-counted=$(awk '{ for (i = 2; i <= NF; i++) n += $i } END { print n }' histogram)
-over=$(grep "Histogram Overflows" output | cut -d: -f2 | awk '{ for (i = 1; i <= NF; i++) n += $i; print n }')
-for i in $(seq 1 "$cores"); do
-    cut -f1,$(expr "$i" + 1) histogram > "histogram$i"
-    test "$(wc -l < "histogram$i")" -eq 400
-done
-test "$max" -gt 0
-echo "cores=$cores rows=$(wc -l < histogram) all=$(expr "$counted" + "$over")"
-"##;
-
-#[test]
-fn a_plot_script_reads_ours_as_it_reads_cyclictest_s() {
-    let plot = |text: &str| {
-        let place = tempfile::tempdir().unwrap();
-        let mut shell = Command::new("sh")
-            .args(["-c", PLOT])
-            .current_dir(place.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        shell
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(text.as_bytes())
-            .unwrap();
-        let output = shell.wait_with_output().unwrap();
-        assert!(output.status.success(), "{text}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    // With a histogram, all threads have one interval and so make as many cycles.
-    let words = "-q -h400 -t2 -l50 -i2000";
-    let ran = Bench::new().run(&format!("cyclictest {words}"));
-    assert_eq!(plot(&ran.expect(0, &[]).out), "cores=2 rows=400 all=100\n");
-    if let Some(theirs) = real(words) {
-        // It ends all threads when the first one has its cycles.
-        assert!(plot(&theirs).starts_with("cores=2 rows=400 all="));
-    }
 }
 
 #[test]

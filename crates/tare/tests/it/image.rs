@@ -4,27 +4,15 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::common::{self, Bench, skip, wait_for};
+use crate::common::{self, Bench, wait_for};
+use crate::unikernel::is_usable;
 use rustix::process::Signal;
 use tare_wire::line::MARKER;
-
-/// Says why images can't be booted here, if they can't.
-fn missing(bench: &Bench) -> bool {
-    let targets = bench.run("targets --json");
-    let list: serde_json::Value = serde_json::from_str(&targets.out).unwrap();
-    let rows = list.as_array().unwrap();
-    let unikernel = rows.iter().find(|row| row["name"] == "unikernel").unwrap();
-    let missing = unikernel["state"] != "usable";
-    if missing {
-        skip("unikernel", &unikernel["why"].to_string());
-    }
-    missing
-}
 
 #[test]
 fn an_image_says_what_it_says_and_its_status_counts() {
     let bench = Bench::new();
-    if missing(&bench) {
+    if !is_usable(&bench) {
         return;
     }
     let ran = bench.run("image run hello,machine=pc,mem=2M,irq=off one two");
@@ -63,7 +51,7 @@ fn an_image_says_what_it_says_and_its_status_counts() {
 #[test]
 fn ctrl_c_ends_an_image_that_would_not_end() {
     let bench = Bench::new();
-    if missing(&bench) {
+    if !is_usable(&bench) {
         return;
     }
     let started = bench.start("image run hello then=idle");
@@ -80,7 +68,7 @@ fn ctrl_c_ends_an_image_that_would_not_end() {
 #[test]
 fn a_debugger_decides_when_the_image_runs() {
     let bench = Bench::new();
-    if missing(&bench) {
+    if !is_usable(&bench) {
         return;
     }
     // Not one of the ports that the kernel gives to clients: one that waits for QEMU could be given the

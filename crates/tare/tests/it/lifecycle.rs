@@ -17,40 +17,28 @@ fn cells(run: &Path) -> usize {
 }
 
 #[test]
-fn the_first_interrupt_finishes_the_cell_and_reports() {
+fn the_first_interrupt_finishes_the_cell_and_resuming_runs_only_what_is_missing() {
     let bench = Bench::new();
     let started = bench.start(RUN);
     started.agent();
     started.signal(Signal::INT);
-    let ran = started.end();
-    ran.expect(
-        4,
-        &[
-            "interrupted: 3 cells are missing",
-            "--resume",
-            "report.html",
-        ],
-    );
+    let said = [
+        "interrupted: 3 cells are missing",
+        "--resume",
+        "report.html",
+    ];
+    started.end().expect(4, &said);
     let run = bench.work().join("run");
     assert_eq!(cells(&run), 1);
     assert!(run.join("report.html").exists());
-}
-
-#[test]
-fn resuming_runs_only_what_is_missing() {
-    let bench = Bench::new();
-    let started = bench.start(RUN);
-    started.agent();
-    started.signal(Signal::INT);
-    started.end().expect(4, &[]);
-    let first = bench.work().join("run/cells/0001/cell.json");
+    let first = run.join("cells/0001/cell.json");
     let before = fs::read(&first).unwrap();
 
     bench
         .run("noise --resume run --dry-run")
         .expect(0, &["3 cells"]);
     bench.run("noise --resume run").expect(0, &["[3/3]"]);
-    assert_eq!(cells(&bench.work().join("run")), 4);
+    assert_eq!(cells(&run), 4);
     assert_eq!(fs::read(&first).unwrap(), before);
     bench
         .run("noise --resume run")
@@ -87,6 +75,7 @@ fn a_termination_signal_stops_at_once() {
 
 #[test]
 fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
+    const ROUNDS: u64 = 8;
     let bench = Bench::new();
     let setting = "/proc/sys/vm/stat_interval";
     let before = fs::read_to_string(setting).ok();
@@ -97,7 +86,7 @@ fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
         ""
     };
     let mark = format!("TARE_STATE_DIR={}", bench.state().display());
-    for round in 0..20 {
+    for round in 0..ROUNDS {
         let words = format!(
             "noise --workload gap,prime --repetitions 3000000 --runs 3 --output run-{round} {set}"
         );
@@ -124,7 +113,7 @@ fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
         assert_eq!(journals, Vec::<String>::new(), "round {round}");
     }
     // Whatever was begun can be finished.
-    let begun: Vec<u64> = (0..20)
+    let begun: Vec<u64> = (0..ROUNDS)
         .filter(|n| bench.work().join(format!("run-{n}/plan.json")).exists())
         .collect();
     let last = begun

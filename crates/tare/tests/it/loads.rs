@@ -3,11 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
-use crate::common::{Bench, files, processes_with, wait_for};
-use rustix::process::Signal;
+use crate::common::{Bench, files};
 use serde_json::Value;
 
 const TINY: &str = "noise --workload prime --repetitions 2000 --runs 1 --cpu 0 --output run";
@@ -127,26 +124,4 @@ fn a_load_that_fails_costs_its_cell_and_no_other() {
     let done = (1..=2).filter(|id| run.join(format!("cells/{id:04}/cell.json")).exists());
     assert_eq!(done.count(), 1);
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());
-}
-
-#[test]
-fn after_kill_9_under_a_load_one_more_command_leaves_nothing() {
-    let bench = Bench::new();
-    let mark = format!("TARE_STATE_DIR={}", bench.state().display());
-    for (round, load) in ["dd+hackbench", "tar", "nc"].into_iter().enumerate() {
-        let words = format!(
-            "noise --workload gap --repetitions 30000000 --runs 3 --load {load} --output run-{round}"
-        );
-        let started = bench.start(&words);
-        let moment = Duration::from_millis(fastrand::u64(300..2_500));
-        println!("{load}: killed after {moment:?}");
-        thread::sleep(moment);
-        started.signal(Signal::KILL);
-        drop(started);
-        bench.run("clean").expect(0, &[]);
-        wait_for("the end of all processes", || {
-            processes_with(&mark).is_empty().then_some(())
-        });
-        assert_eq!(files(&bench.scratch()), Vec::<String>::new(), "{load}");
-    }
 }

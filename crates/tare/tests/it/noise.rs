@@ -36,33 +36,6 @@ fn a_run_leaves_plan_machine_cells_tables_and_report() {
 }
 
 #[test]
-fn the_csv_has_the_columns_of_the_study() {
-    let bench = Bench::new();
-    bench
-        .run(&format!("noise {TINY} --output run"))
-        .expect(0, &[]);
-    let tables: Vec<String> = files(&bench.work().join("run"))
-        .into_iter()
-        .filter(|name| name.starts_with("noise-") && name.ends_with(".csv"))
-        .collect();
-    assert_eq!(tables.len(), 3, "{tables:?}");
-    for name in tables {
-        let text = fs::read_to_string(bench.work().join("run").join(&name)).unwrap();
-        let mut lines = text.lines();
-        assert_eq!(
-            lines.next(),
-            Some(
-                "limit-or-size,repetitions,mean,sd,countA,sizeA,countB,sizeB,countC,sizeC,countD,\
-                 sizeD"
-            )
-        );
-        let rows: Vec<&str> = lines.collect();
-        assert_eq!(rows.len(), 2, "{name}: {rows:?}");
-        assert!(rows.iter().all(|row| row.split(',').count() == 12));
-    }
-}
-
-#[test]
 fn json_goes_to_standard_output_alone() {
     let bench = Bench::new();
     let ran = bench.run(&format!("noise {TINY} --workload prime --json"));
@@ -118,24 +91,6 @@ fn a_name_from_outside_is_read_and_not_obeyed() {
 }
 
 #[test]
-fn a_dry_run_prints_the_plan_and_leaves_nothing() {
-    let bench = Bench::new();
-    let ran = bench.run("noise --workload prime --limit 10,14 --runs 3 --seed 1 --dry-run");
-    ran.expect(0, &["6 cells", "block 3", "prime 14", "seed 1"]);
-    assert_eq!(files(&bench.work()), Vec::<String>::new());
-}
-
-#[test]
-fn a_sweep_measures_every_size_in_every_block() {
-    let bench = Bench::new();
-    bench
-        .run(
-            "noise --workload prime,copy --limit 10,14 --size 25,50,100 --repetitions 500 --runs 2",
-        )
-        .expect(0, &["prime", "copy"]);
-}
-
-#[test]
 fn the_report_is_made_again_from_the_run_alone() {
     let bench = Bench::new();
     let first = bench.run(&format!("noise {TINY} --output tare-runs/a"));
@@ -157,31 +112,13 @@ fn a_setting_is_changed_for_the_run_and_put_back() {
     let path = "/proc/sys/vm/dirty_expire_centisecs";
     let before = fs::read_to_string(path).unwrap();
     let bench = Bench::new();
-    let words = "noise --workload gap --repetitions 300000000 --runs 1 --set vm.dirty_expire_centisecs=3077";
+    let words =
+        "noise --workload gap --repetitions 50000000 --runs 1 --set vm.dirty_expire_centisecs=3077";
     let started = bench.start(words);
     started.agent();
     assert_eq!(fs::read_to_string(path).unwrap().trim(), "3077");
     started.end().expect(0, &[]);
     assert_eq!(fs::read_to_string(path).unwrap(), before);
-}
-
-#[test]
-fn targets_and_doctor_answer_as_text_and_as_json() {
-    let bench = Bench::new();
-    bench.run("targets").expect(0, &["process", "usable"]);
-    let targets = bench.run("targets --json");
-    let list: serde_json::Value = serde_json::from_str(&targets.out).unwrap();
-    assert_eq!(list[0]["name"], "process");
-    bench.run("doctor").expect(0, &["checks"]);
-    let doctor = bench.run("doctor --json");
-    let findings: serde_json::Value = serde_json::from_str(&doctor.out).unwrap();
-    assert!(
-        findings
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|f| f["why"].is_string())
-    );
 }
 
 #[test]

@@ -3,13 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tare_results::RunFolder;
-use tare_results::model::{Cell, Fate, Instance, Labels};
+use tare_results::model::{Cell, Fate, Instance};
 
 use crate::common::{self, Bench, Started, files, is_root, processes_with, send, skip, wait_for};
 
@@ -35,12 +34,12 @@ warmup = "0s"
 measure = "1s"
 "#;
 
-fn run_of(bench: &Bench) -> PathBuf {
+pub fn run_of(bench: &Bench) -> PathBuf {
     bench.work().join("run")
 }
 
 /// Returns the cells of a run, in their order, without attempts that failed.
-fn cells(bench: &Bench) -> Vec<Cell> {
+pub fn cells(bench: &Bench) -> Vec<Cell> {
     let folder = run_of(bench).join("cells");
     let mut names: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
     names.retain(|entry| !entry.file_name().to_string_lossy().contains('.'));
@@ -52,7 +51,7 @@ fn cells(bench: &Bench) -> Vec<Cell> {
 }
 
 /// Returns the instances of a cell that is done.
-fn instances(bench: &Bench, cell: &Cell) -> Vec<Instance> {
+pub fn instances(bench: &Bench, cell: &Cell) -> Vec<Instance> {
     let folder = RunFolder::open(&run_of(bench)).unwrap();
     folder.read(cell.plan.id).1.instances
 }
@@ -65,7 +64,7 @@ fn cell<'a>(cells: &'a [Cell], target: &str, interval: &str) -> &'a Cell {
     found.unwrap_or_else(|| panic!("no {target} at {interval}"))
 }
 
-fn assert_nothing_is_left(bench: &Bench) {
+pub fn assert_nothing_is_left(bench: &Bench) {
     let mark = format!("TARE_STATE_DIR={}", bench.state().display());
     assert_eq!(processes_with(&mark), Vec::<u32>::new());
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());
@@ -73,7 +72,7 @@ fn assert_nothing_is_left(bench: &Bench) {
 
 #[test]
 fn every_kind_of_target_is_started_beside_the_published_figures() {
-    let _alone = common::alone();
+    let _engine = common::engine();
     if !is_root() {
         return skip("containers", "crun and a private engine take root");
     }
@@ -137,58 +136,6 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    assert_nothing_is_left(&bench);
-}
-
-#[test]
-fn overload_is_a_result() {
-    let _alone = common::alone();
-    if !is_root() {
-        return skip("containers", "a private engine takes root");
-    }
-    let bench = Bench::new();
-    let cap = 2_u64 << 30;
-    let ran = bench.run(
-        "start --target docker --target linux,kernel=debian-cloud-6.1,accel=tcg --start-engine --interval 1/4s,1/64s \
-         --concurrency-limit 4 --memory-limit 2G --warmup 0.1 --measure 3 --runs 1 --output run",
-    );
-    if ran.code == Some(5) {
-        return skip("a place", &ran.err);
-    }
-    ran.expect(0, &["saturated"]);
-    let cells = cells(&bench);
-    let linux = "linux,kernel=debian-cloud-6.1,accel=tcg";
-    for target in ["docker", linux] {
-        // Where other work runs, docker may not keep the longer interval, and the shorter one is left out.
-        let of_target = cells.iter().filter(|cell| cell.plan.target == *target);
-        let mut measured = of_target.filter_map(|cell| Some((cell, cell.outcome.record()?)));
-        let (cell, record) = measured.next_back().unwrap();
-        let arrived = record.arrived.as_ref().unwrap();
-        assert!(arrived.saturated.is_some(), "{target}: {arrived:?}");
-        let all = instances(&bench, cell);
-        // Each was planned at its time, whatever became of those before.
-        let interval_ns = cell.plan.arrivals.as_ref().unwrap().interval_ns.unwrap();
-        assert!(
-            all.windows(2)
-                .all(|two| two[1].planned_ns - two[0].planned_ns == interval_ns)
-        );
-        let live = record.value("live", &Labels::default()).unwrap();
-        // Docker may already fall behind at the longer interval, where a few are alive.
-        let is_refused = all.iter().any(|one| one.fate() == Fate::Refused);
-        let is_long = cell.plan.labels.get("interval") == Some("1/4s");
-        assert!(is_refused || target == "docker" && is_long, "{target}");
-        let used = record.value("memory in use", &Labels::default());
-        assert!(
-            live <= 4.0 && used.unwrap() <= 1.2 * cap as f64,
-            "{target}: {live} took {used:?}"
-        );
-    }
-    let left_out = cell(&cells, linux, "1/64s");
-    assert!(
-        left_out.outcome.record().is_none(),
-        "{:?}",
-        left_out.outcome
-    );
     assert_nothing_is_left(&bench);
 }
 
@@ -275,42 +222,6 @@ fn guest(bench: &Bench, ready: &str) -> Option<String> {
 }
 
 #[test]
-fn a_guest_that_never_gets_ready_is_told_and_others_go_on() {
-    let bench = Bench::new();
-    let (Some(fine), Some(never)) = (guest(&bench, "^hello"), guest(&bench, "^never$")) else {
-        return;
-    };
-    let ran = bench.run(&format!(
-        "start --target process --target {fine} --target {never} --interval alone,1/2s --warmup 0 --measure 1 --runs 1 \
-         --output run"
-    ));
-    if ran.code == Some(5) {
-        return skip("qemu", &ran.err);
-    }
-    ran.expect(0, &["matched ready=^never$"]);
-    let cells = cells(&bench);
-    for (is, fate) in [
-        ("ready=^hello", Fate::Done),
-        ("ready=^never$", Fate::Failed),
-    ] {
-        let found = cells.iter().find(|cell| {
-            cell.plan.target.text.contains(is) && cell.plan.labels.get("interval") == Some("alone")
-        });
-        let all = instances(&bench, found.unwrap());
-        let counted: Vec<_> = all.iter().filter(|one| one.counts == 1).collect();
-        assert!(
-            !counted.is_empty() && counted.iter().all(|one| one.fate() == fate),
-            "{is}: {counted:?}"
-        );
-    }
-    // The guest that fails ended its ladder, not that of others.
-    let process = cell(&cells, "process", "1/2s").outcome.record().unwrap();
-    let arrived = process.arrived.as_ref().unwrap();
-    assert!(arrived.saturated.is_none(), "{arrived:?}");
-    assert_nothing_is_left(&bench);
-}
-
-#[test]
 fn an_image_that_vanishes_fails_those_that_come_later() {
     let bench = Bench::new();
     let Some(target) = guest(&bench, "^hello") else {
@@ -339,7 +250,7 @@ fn an_image_that_vanishes_fails_those_that_come_later() {
 
 #[test]
 fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
-    let _alone = common::alone();
+    let _engine = common::engine();
     if !is_root() {
         return skip("a private engine", "it takes root");
     }
@@ -381,135 +292,6 @@ fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
     let all = cells(&bench);
     assert!(all.len() == 3 && all.iter().all(|cell| cell.outcome.record().is_some()));
     assert_nothing_is_left(&bench);
-}
-
-#[test]
-fn a_gate_on_a_rung_that_was_left_out_fails() {
-    let bench = Bench::new();
-    // None of these ends as it should, so no rate is tried.
-    let ran = bench.run(
-        "start --work command:false --interval alone,100ms --warmup 0 --measure 0.2 --runs 1 --output run \
-         --fail-if rate{interval=100ms}<9/s",
-    );
-    ran.expect(
-        3,
-        &["'rate{interval=100ms}<9/s' is inconclusive", "was left out"],
-    );
-    bench
-        .run("report run --fail-if rate{interval=200ms}<9/s")
-        .expect(2, &["matches no figure"]);
-}
-
-#[test]
-fn a_ladder_that_was_interrupted_goes_on_where_it_was() {
-    let bench = Bench::new();
-    let words = "start --rate 1..64 --warmup 0 --measure 1 --runs 1 --output run";
-    let started = bench.start(words);
-    wait_for("the second rung", || {
-        run_of(&bench)
-            .join("cells/0002/cell.json")
-            .exists()
-            .then_some(())
-    });
-    started.signal(Signal::INT);
-    started.end().expect(4, &["--resume"]);
-    let before = cells(&bench);
-    assert!((2..7).contains(&before.len()), "{}", before.len());
-    bench.run("start --resume run").expect(0, &["sustained"]);
-    let after = cells(&bench);
-    assert_eq!(after.len(), 7);
-    for (old, new) in before.iter().zip(&after) {
-        let is_whole = old.outcome.cut_short().is_none();
-        assert_eq!(
-            old.started_at == new.started_at,
-            is_whole,
-            "{:?}",
-            new.plan.labels
-        );
-    }
-}
-
-/// Writes an image as `docker save` does: one layer with the agent, which is started by it. None if that is not built.
-fn saved_image(bench: &Bench) -> Option<PathBuf> {
-    let agent = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");
-    let folder = bench.work().join("image");
-    fs::create_dir(&folder).unwrap();
-    if fs::copy(agent, folder.join("own")).is_err() {
-        skip("agent", "it is not built");
-        return None;
-    }
-    let sh = |script: &str| {
-        let output = Command::new("sh")
-            .args(["-ec", script])
-            .current_dir(&folder)
-            .output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let sum = sh("tar -cf layer.tar own; sha256sum layer.tar");
-    let config = serde_json::json!({
-        "architecture": "amd64",
-        "os": "linux",
-        "config": { "Entrypoint": ["/own"], "Cmd": ["workload=start"] },
-        "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", &sum[..64])] },
-    });
-    let manifest = serde_json::json!([{
-        "Config": "config.json",
-        "RepoTags": ["tare-own-image:1"],
-        "Layers": ["layer.tar"],
-    }]);
-    fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
-    sh("tar -cf ../own.tar manifest.json config.json layer.tar");
-    Some(bench.work().join("own.tar"))
-}
-
-#[test]
-fn images_of_one_s_own_are_started_by_both_engines() {
-    let _alone = common::alone();
-    if !is_root() {
-        return skip("containers", "a private engine takes root");
-    }
-    let bench = Bench::new();
-    let Some(image) = saved_image(&bench) else {
-        return;
-    };
-    let image = image.display();
-    let words = format!(
-        "--target docker,image={image} --target podman,image={image} --start-engine --interval alone --warmup 0 --measure 1 \
-         --runs 1"
-    );
-    let ran = bench.run(&format!("start {words} --output run"));
-    if ran.code == Some(5) {
-        return skip("an engine", &ran.err);
-    }
-    ran.expect(0, &["Ready", "boot alone"]);
-    for cell in cells(&bench) {
-        let all = instances(&bench, &cell);
-        let is_fine = |one: &Instance| one.fate() == Fate::Done && one.ready_ns > one.started_ns;
-        assert!(!all.is_empty() && all.iter().all(is_fine), "{all:?}");
-    }
-    assert_nothing_is_left(&bench);
-    // With a command of one's own, which says nothing: it is done all the same.
-    fs::remove_dir_all(run_of(&bench)).unwrap();
-    let mut command = bench.command(&format!("start {words} --output run --work"));
-    let output = command
-        .arg("command:workload=start work=thumbnail")
-        .output();
-    common::Ran::of(output.unwrap()).expect(0, &["work=command:workload=start work=thumbnail"]);
-    bench
-        .run(&format!(
-            "noise --target docker,image={image} --start-engine"
-        ))
-        .expect(2, &["runs no plans"]);
-    bench
-        .run("start --target podman,image=alpine")
-        .expect(2, &["podman save"]);
-    bench
-        .run("start --target docker,image=/nowhere.tar --start-engine")
-        .expect(2, &["image=/nowhere.tar", "that is there"]);
 }
 
 #[test]

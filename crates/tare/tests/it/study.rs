@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::common::{Bench, files, skip};
+use crate::unikernel;
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -278,7 +279,7 @@ fn a_published_study_without_its_experiment_is_shown_and_not_run() {
 #[test]
 fn the_study_of_noise_is_planned_in_both_variants() {
     let bench = Bench::new();
-    if !unikernel_is_usable(&bench) {
+    if !unikernel::is_usable(&bench) {
         return;
     }
     bench
@@ -317,47 +318,4 @@ fn the_study_of_wakeups_is_planned_in_all_variants() {
         .run("reproduce landolfi-2018 --phase 10ns --dry-run")
         .expect(2, &["'10ns' is no length of a phase"]);
     assert_eq!(files(&bench.work()), Vec::<String>::new());
-}
-
-#[test]
-fn a_study_tells_which_claims_it_reproduces() {
-    let study = "reproduces = \"kot-2019\"\nruns = 1\n\
-                 targets = [\"process\", \"unikernel\", \"unikernel,irq=off\"]\n\
-                 [[experiment]]\nkind = \"noise\"\nworkload = [\"prime\"]\nlimit = [22]\n\
-                 repetitions = 20_000\ntiming = \"published\"\n";
-    let bench = bench_with("kot.toml", study);
-    if !unikernel_is_usable(&bench) {
-        return;
-    }
-    bench
-        .run("run kot.toml --output run")
-        .expect(0, &["Claims of kot-2019", "906.263 ± 0.006 cycles"]);
-    // What it tells is derived from the folder alone.
-    let again = bench.run("report run --json");
-    let summary: serde_json::Value = serde_json::from_str(&again.out).unwrap();
-    let claims = summary["reproduction"]["claims"].as_array().unwrap();
-    assert_eq!(claims.len(), 7);
-    let mut figures = summary["figures"].as_array().unwrap().iter();
-    let emulated = figures.any(|figure| figure["emulated"] == true);
-    if emulated {
-        assert_eq!(claims[0]["answer"], "cannot_be_told");
-    }
-    // Neither gap nor copy nor four sizes were measured.
-    for claim in [2, 4, 5, 6] {
-        assert_eq!(claims[claim]["answer"], "cannot_be_told", "{claims:#?}");
-    }
-    let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
-    assert!(page.contains("Against kot-2019"));
-}
-
-fn unikernel_is_usable(bench: &Bench) -> bool {
-    let targets = bench.run("targets --json");
-    let list: serde_json::Value = serde_json::from_str(&targets.out).unwrap();
-    let mut rows = list.as_array().unwrap().iter();
-    let unikernel = rows.find(|row| row["name"] == "unikernel").unwrap();
-    if unikernel["state"] != "usable" {
-        skip("unikernel", &unikernel["why"].to_string());
-        return false;
-    }
-    true
 }

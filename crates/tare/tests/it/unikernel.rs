@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{self, Bench, skip};
-use tare_results::model::{Cell, Labels};
+use tare_results::model::Cell;
 
 /// Says whether the unikernel can be booted here.
 pub fn is_usable(bench: &Bench) -> bool {
@@ -97,44 +97,6 @@ fn what_a_target_needed_to_start_is_remembered_for_the_next_plan() {
     fs::remove_file(&file).unwrap();
     let planned = bench.run(&format!("{words} --dry-run"));
     planned.expect(0, &[" 1 s in all"]);
-}
-
-#[test]
-fn process_and_unikernel_do_the_same_work_and_stand_in_one_report() {
-    let bench = Bench::new();
-    if !is_usable(&bench) {
-        return;
-    }
-    bench
-        .run(
-            "noise --workload prime --limit 22 --repetitions 20000 --runs 1 --output run \
-             --target process --target unikernel,irq=on --target unikernel,irq=off",
-        )
-        .expect(0, &["process", "unikernel", "unikernel,irq=off"]);
-    let mut environments = Vec::new();
-    for cell in 1..=3 {
-        let path = bench.work().join(format!("run/cells/{cell:04}/cell.json"));
-        let text = fs::read_to_string(path).unwrap();
-        let cell: Cell = serde_json::from_str(&text).unwrap();
-        let record = cell.outcome.record().unwrap();
-        for (measure, expected) in [("result", 8.0), ("work", 84.0)] {
-            assert_eq!(record.value(measure, &Labels::default()), Some(expected));
-        }
-        let agent = &record.programs[0].agent;
-        assert_eq!(
-            agent.accelerator.is_some(),
-            agent.environment == "unikernel"
-        );
-        environments.push(agent.environment.clone());
-    }
-    environments.sort();
-    assert_eq!(environments, ["linux", "unikernel", "unikernel"]);
-    let mark = bench.state().display().to_string();
-    assert_eq!(
-        common::processes_with(&mark),
-        Vec::<u32>::new(),
-        "a QEMU is left"
-    );
 }
 
 #[test]

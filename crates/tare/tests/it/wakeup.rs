@@ -28,15 +28,6 @@ fn told<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
     record.programs[0].fact_of(name, &Labels::of([("thread", "0")]))
 }
 
-/// Says whether threads can have real-time priorities here, as far as the command sees it.
-fn has_realtime(bench: &Bench) -> bool {
-    let ran = bench.run("wakeup --dry-run");
-    if ran.code == Some(5) {
-        skip("SCHED_FIFO", ran.err.trim());
-    }
-    ran.code == Some(0)
-}
-
 #[test]
 fn arguments_that_make_no_sense_are_usage_errors() {
     let bench = Bench::new();
@@ -122,28 +113,6 @@ fn a_run_keeps_what_every_activation_came_to() {
     }
     bench.run("report run").expect(0, &["report.html"]);
     assert_eq!(files(&bench.scratch()), Vec::<String>::new());
-}
-
-#[test]
-fn a_thread_of_real_time_priority_is_measured() {
-    let bench = Bench::new();
-    if !has_realtime(&bench) {
-        return;
-    }
-    bench
-        .run("wakeup -i 1000 -D 0.5 -p 80 --runs 1 --output run")
-        .expect(0, &["a thread under SCHED_FIFO at priority 80"]);
-    let record = record(&bench.work().join("run"), 1);
-    assert_eq!(told(&record, "scheduling policy"), Some("fifo"));
-    assert_eq!(told(&record, "priority"), Some("80"));
-    // Every activation is there, woken or missed, but for those after a stall at the very end.
-    let woken = record.sets[0].n;
-    let missed = record.value("missed", &Labels::of([("thread", "0")]));
-    assert!((1..=500).contains(&woken), "{woken}");
-    assert!(
-        woken as f64 + missed.unwrap() <= 500.0,
-        "{woken}, {missed:?}"
-    );
 }
 
 #[test]
@@ -274,27 +243,6 @@ fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
     );
     let mark = format!("TARE_STATE_DIR={}", bench.state().display());
     assert_eq!(processes_with(&mark), Vec::<u32>::new());
-}
-
-#[test]
-fn an_interrupted_run_is_resumed_as_it_was_planned() {
-    let bench = Bench::new();
-    let started = bench.start("wakeup -i 1000 -D 3 --policy other --runs 2 --output run");
-    started.wakes();
-    started.signal(Signal::INT);
-    started.end().expect(
-        4,
-        &[
-            "one cell was cut short, 1 cell is missing",
-            "`tare wakeup --resume run` continues the run",
-        ],
-    );
-    bench.run("wakeup --resume run").expect(0, &["2 cells"]);
-    let [first, second] = [1, 2].map(|id| cell(&bench.work().join("run"), id));
-    assert_eq!(first.plan.work, second.plan.work);
-    assert_eq!(first.outcome.cut_short(), None);
-    let aside = bench.work().join("run/cells/0001.cut-short-1/cell.json");
-    assert!(aside.exists());
 }
 
 #[test]

@@ -1,13 +1,11 @@
-//! Boots real kernels of the distribution in the real QEMU, one at a time.
+//! Boots real kernels of the distribution in the real QEMU.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Fetcher, KernelError, Module};
-use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -26,14 +24,11 @@ struct Bench {
     target: Linux,
     guard: Guard,
     _state: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
 }
 
 impl Bench {
     /// Prepares to boot a guest under TCG; None if something is missing here.
     fn new(options: &str) -> Option<Self> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut target = target(format!("accel=tcg,{options}").trim_end_matches(','));
         if let Err(why) = fetched(&target.settings.kernel) {
             skip(&target.settings.kernel, &why);
@@ -49,7 +44,6 @@ impl Bench {
             target,
             guard: Guard::open(state.path()).unwrap(),
             _state: state,
-            _turn: turn,
         })
     }
 
@@ -202,20 +196,6 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
     assert_eq!(facts["isolated CPUs"], "1");
     assert_eq!(facts["nohz_full CPUs"], "1");
     assert_eq!(verified(&bench.target, &facts), Ok(()));
-}
-
-#[test]
-fn counted_instructions_give_the_same_records_twice() {
-    let Some(bench) = Bench::new("clock=instructions") else {
-        return;
-    };
-    // Counting makes QEMU slow.
-    let limit = Duration::from_secs(180);
-    let first = bench.launch_with_limit(SHORT, limit);
-    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
-    let second = bench.launch_with_limit(SHORT, limit);
-    assert_eq!(second.text, first.text);
-    assert_eq!(verified(&bench.target, &facts(first)), Ok(()));
 }
 
 #[test]
@@ -386,18 +366,6 @@ fn a_guest_with_too_little_memory_is_told() {
         };
         assert!(told.contains("mem"), "{memory}: {told}");
     }
-}
-
-#[test]
-fn what_the_guest_can_not_do_is_a_record() {
-    let Some(bench) = Bench::new("mem=128M") else {
-        return;
-    };
-    let seen = bench.launch(&format!("{BATCH} repetitions=10000000"));
-    assert!(matches!(seen.ended.how, Ending::Failed { .. }));
-    let failure = seen.received.unwrap_err();
-    assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
-    assert!(failure.to_string().contains("MiB"), "{failure}");
 }
 
 #[test]

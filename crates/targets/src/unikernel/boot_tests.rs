@@ -1,15 +1,13 @@
-//! Boots real images in the real QEMU, one at a time.
+//! Boots real images in the real QEMU.
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_guard::Guard;
-use tare_results::receive::Incomplete;
 use tare_testkit::skip;
 
 use super::*;
@@ -28,14 +26,11 @@ struct Bench {
     target: Unikernel,
     guard: Guard,
     _state: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
 }
 
 impl Bench {
     /// Prepares to boot an image; None if something is missing here.
     fn new(image: &str, options: &str) -> Option<Self> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = Settings::read(&spec::options("unikernel", options)).unwrap();
         let state = tempfile::tempdir().unwrap();
         let mut target = Unikernel::of(settings, MeasuredFile::image(image));
@@ -48,7 +43,6 @@ impl Bench {
             target,
             guard: Guard::open(state.path()).unwrap(),
             _state: state,
-            _turn: turn,
         })
     }
 
@@ -232,18 +226,6 @@ fn a_cpu_that_is_not_there_is_told() {
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("can't be pinned to CPU 1000"), "{text}");
-}
-
-#[test]
-fn what_the_guest_can_not_do_is_a_record() {
-    let Some(bench) = Bench::new("bench", "accel=tcg,mem=16M") else {
-        return;
-    };
-    let seen = bench.launch(&format!("{BATCH} repetitions=10000000"));
-    assert!(matches!(seen.ended.how, Ending::Failed { .. }));
-    let failure = seen.received.unwrap_err();
-    assert!(matches!(failure, Incomplete::Failed { .. }), "{failure}");
-    assert!(failure.to_string().contains("MiB"), "{failure}");
 }
 
 #[test]
@@ -463,28 +445,6 @@ fn timers_arrive_from_every_cpu_and_fit_together() {
             assert_eq!(head.raw, head.n);
         }
     }
-}
-
-#[test]
-fn timers_in_counted_instructions_are_the_same_twice() {
-    let Some(bench) = Bench::new("bench", "clock=instructions") else {
-        return;
-    };
-    let words = &format!("{TIMERS} interval=100us duration=50ms");
-    let first = bench.launch(words);
-    assert_eq!(first.ended.how, Ending::Done, "{}", first.text);
-    assert!(first.received.is_ok());
-    assert_eq!(bench.launch(words).text, first.text);
-}
-
-#[test]
-fn more_threads_than_cpus_are_refused_by_the_image() {
-    let Some(bench) = Bench::new("bench", "accel=tcg,cpus=2") else {
-        return;
-    };
-    let seen = bench.launch(&format!("{TIMERS} interval=1ms duration=10ms threads=3"));
-    let failure = seen.received.unwrap_err().to_string();
-    assert!(failure.contains("of which each needs a CPU"), "{failure}");
 }
 
 #[test]

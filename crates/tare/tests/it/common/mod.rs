@@ -220,12 +220,6 @@ pub fn send(pid: u32, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Returns the running agents, whoever started them.
-pub fn agents() -> Vec<u32> {
-    let is_agent = |pid: &u32| name_and_parent(*pid).is_some_and(|(name, _)| name == "tare-agent");
-    processes().filter(is_agent).collect()
-}
-
 /// Returns the running agents whose parent is `parent`.
 pub fn agents_of(parent: u32) -> Vec<u32> {
     let is_agent = |pid: &u32| {
@@ -259,11 +253,16 @@ fn name_and_parent(pid: u32) -> Option<(String, u32)> {
     Some((name.to_owned(), parent))
 }
 
-/// Lets those tests run one after the other that fill the machine, must find some of it free, or start an engine, which others
-/// would see as a daemon beside them.
+/// Serialises tests that fill the machine or must find some of it free.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serialises tests that start an engine, which the others would see as a daemon of this machine.
+pub fn engine() -> MutexGuard<'static, ()> {
+    static ENGINE: Mutex<()> = Mutex::new(());
+    ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `found` gives something.
