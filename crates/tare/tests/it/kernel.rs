@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
-use crate::common::{self, Bench, Ran, files, is_root, processes_with, skip, wait_for};
+use crate::common::{
+    self, Bench, Ran, files, is_root, processes_with, skip, wait_for, wait_for_up_to,
+};
 use rustix::process::Signal;
 
 /// Prepares to run `tare` with a store of the test's own.
@@ -217,19 +220,18 @@ fn a_debian_that_is_interrupted_or_killed_leaves_nothing_mounted() {
     for signal in [Signal::INT, Signal::KILL] {
         let bench = Bench::new();
         let mut child = command(&bench, "kernel fetch debian-root").spawn().unwrap();
-        // Interrupted when it begins, killed while it downloads. Without the network it ends before.
-        let mut grown_to = |what: &str| {
-            wait_for("a Debian that grows", || {
-                let grown = fs::read_dir(store(&bench))
-                    .ok()?
-                    .flatten()
-                    .filter(|entry| !entry.file_name().to_string_lossy().contains("-plan-"))
-                    .any(|entry| entry.path().join(what).exists());
-                (grown || child.try_wait().unwrap().is_some()).then_some(grown)
-            })
-        };
-        let begun =
-            grown_to("tree") && (signal == Signal::INT || grown_to("tree/var/cache/apt/archives"));
+        // Interrupted while debootstrap is asked for its packages, which takes most of a minute, and
+        // killed when it makes the tree. Without the network it ends before.
+        let plans = signal == Signal::INT;
+        let begun = wait_for_up_to(Duration::from_secs(300), "a Debian that grows", || {
+            let entries = fs::read_dir(store(&bench)).ok()?.flatten();
+            let mut trees = entries.filter(|entry| {
+                let is_plan = entry.file_name().to_string_lossy().contains("-plan-");
+                is_plan == plans && entry.path().join("tree").exists()
+            });
+            let begun = trees.next().is_some();
+            (begun || child.try_wait().unwrap().is_some()).then_some(begun)
+        });
         if !begun {
             let said = Ran::of(child.wait_with_output().unwrap()).err;
             return skip("debootstrap", &said);

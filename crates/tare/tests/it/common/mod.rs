@@ -265,10 +265,16 @@ pub fn engine() -> MutexGuard<'static, ()> {
     ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until `found` gives something.
+/// Waits for a minute at most until `found` gives something.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(60);
+pub fn wait_for<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
+    wait_for_up_to(Duration::from_secs(60), what, found)
+}
+
+/// Waits for `limit` at most until `found` gives something.
+#[track_caller]
+pub fn wait_for_up_to<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(it) = found() {
             return it;
