@@ -19,7 +19,8 @@ PAIRED  := $(MAKE) --no-print-directory --jobs=2
 # compilation notes for the next time is work that a first build never uses.
 LINTING := CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-# Services and images are tested in calls of their own (measured/Cargo.toml), and each image in the profile in which it is used.
+# Services and images are tested in calls of their own (measured/Cargo.toml), and each image in the
+# profile in which it is used. Overflow checks and debug assertions are for what others send or hammer.
 APART   := --workspace --exclude tare-service --exclude tare-images
 ALONE   := $(patsubst measured/images/tests/%.rs,--test %,$(wildcard measured/images/tests/*.rs))
 
@@ -30,7 +31,7 @@ unexport CARGO_BUILD_RUSTFLAGS
 unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
-.PHONY: help quick test build install uninstall setup setup-test measured small laboratory linted-measured \
+.PHONY: help quick test build install uninstall setup setup-test measuring measured small laboratory linted-measured \
 	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack fuzz screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
@@ -50,7 +51,8 @@ help:
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'
 
-quick: build
+quick: setup
+	$(PAIRED) laboratory measuring
 	$(TARE) quick
 
 test: setup-test style
@@ -77,9 +79,12 @@ uninstall:
 laboratory:
 	$(CARGO) build --release -p tare
 
-measured:
+# What `tare quick` needs; the services take as long again.
+measuring:
 	cd measured && $(CARGO) build --release -p tare-agent
 	cd measured && $(CARGO) build --release -p tare-images $(IMAGES:%=--bin %)
+
+measured: measuring
 	cd measured && $(CARGO) build --profile service -p tare-images $(SERVICES:%=--bin %)
 	cd measured && CARGO_PROFILE_SERVICE_OPT_LEVEL=3 $(CARGO) build --profile service -p tare-service
 
@@ -94,13 +99,15 @@ linted-measured: measured
 	cd measured && $(CARGO) test -p tare-images --release $(ALONE) --no-run --quiet
 	cd measured && $(CARGO) test -p tare-images --profile service --test network --no-run --quiet
 
+# One thread more than there are CPUs: many tests wait, for a guest, an engine or each other.
 test-laboratory:
-	$(LINTING) $(CARGO) test --workspace --all-targets --quiet
+	$(LINTING) RUST_TEST_THREADS=$$(($$(nproc) + 1)) $(CARGO) test --workspace --all-targets --quiet
 
 test-measured:
 	cd measured && $(LINTING) $(CARGO) test $(APART) --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --quiet
-	cd measured && $(LINTING) $(CARGO) test -p tare-images --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-images --test torture --quiet
+	cd measured && $(LINTING) $(CARGO) test -p tare-images --test network --quiet hostile::
 	cd measured && $(CARGO) test -p tare-images --release $(ALONE) --quiet
 	cd measured && $(CARGO) test -p tare-images --profile service --test network --quiet
 
