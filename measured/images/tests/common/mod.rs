@@ -1,4 +1,4 @@
-//! Boots images in QEMU, one at a time, by its own emulation, each with a time limit.
+//! Boots images in QEMU by its own emulation, each with a time limit.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -70,8 +69,6 @@ impl Guest {
 
     /// Boots it and waits for its end. None, with a message, if there is no QEMU.
     pub fn boot(&self) -> Option<Ended> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         Some(self.start()?.end(self.limit))
     }
 
