@@ -1,5 +1,5 @@
-//! Container images of one's own, started by both engines. A module of its own, so that these tests
-//! do not wait for the other ones that start an engine.
+//! Container images of the user, started by both engines. These tests stand in a separate module so that
+//! they do not wait for the other ones that start an engine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,10 +48,10 @@ fn saved_image(bench: &Bench) -> Option<PathBuf> {
 }
 
 #[test]
-fn images_of_one_s_own_are_started_by_both_engines() {
+fn saved_images_are_started_by_both_engines() {
     let _engine = common::engine();
     if !is_root() {
-        return skip("containers", "a private engine takes root");
+        return skip("containers", "a private engine requires root");
     }
     let bench = Bench::new();
     let Some(image) = saved_image(&bench) else {
