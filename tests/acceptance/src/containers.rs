@@ -101,13 +101,14 @@ fn runtime(name: &str, scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -
     let target = spec::parse(name)?;
     once(name, target.as_ref(), guard)?;
     let prefix = format!("tare-{name}-");
-    let folder = fs::read_dir(scratch)?
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains(&prefix))
-        .ok_or("the bundle is gone")?;
+    let find = |folder: &Path, is_it: &dyn Fn(&Path) -> bool| -> Result<PathBuf> {
+        let mut paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+        Ok(paths.find(|path| is_it(path)).ok_or("the bundle is gone")?)
+    };
+    let folder = find(scratch, &|path| path.to_string_lossy().contains(&prefix))?;
+    let bundle = find(&folder, &|path| path.join("config.json").exists())?;
     let group = guard.reserve_cgroup("by-hand")?;
-    let bundle = bundle_like(name, &folder.join("bundle-1"), scratch, group.name())?;
+    let bundle = bundle_like(name, &bundle, scratch, group.name())?;
     let state = scratch.join(format!("state-{name}"));
     let run = format!(
         "{name} --root {} run --bundle {} {}",
