@@ -1,4 +1,5 @@
-//! Feeds the name server with queries, and compares its answers as the test `differential` of tare-net does.
+//! Feeds the name server with queries, and compares its answers as the test `differential` of
+//! tare-net does.
 #![no_main]
 
 use std::sync::LazyLock;

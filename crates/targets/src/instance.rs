@@ -518,7 +518,7 @@ fn drain(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8])) -> Result<()
 pub(crate) fn describe_exit(status: ExitStatus, error: &str) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(9), _) => {
-            "it was killed (SIGKILL): by another process, or by the kernel because memory ran out (see dmesg)"
+            "it was killed (SIGKILL) by another process, or by the kernel because memory ran out (see dmesg)"
                 .to_owned()
         }
         (Some(signal), _) => format!("it crashed or was ended by signal {signal}"),

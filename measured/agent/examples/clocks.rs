@@ -1,6 +1,7 @@
-//! The measured side of docs/adding-an-experiment.md: what reading each clock costs.
+//! The measured side of docs/adding-an-experiment.md: the cost of reading each clock.
 //!
-//! In the product it would be a file of `measured/experiments` with a line in its table; here a program of its own brings it.
+//! In the product it would be a file of `measured/experiments` with a line in its table; here it is
+//! a separate program.
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use tare_wire::record::{Set, Unit};
 use tare_wire::words::PlanError;
 use tare_workloads::timing::bare_rdtsc;
 
-/// The plan, as the words say it: `workload=clocks clock=tsc reads=1000 cpu=1`.
+/// The plan, in words: `workload=clocks clock=tsc reads=1000 cpu=1`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
     clock: Clock,
@@ -66,7 +67,7 @@ impl Form for Clock {
     }
 }
 
-/// Reads a clock; in its own unit.
+/// Reads a clock, in its native unit.
 fn read(clock: Clock, platform: &impl Platform) -> u64 {
     let time = match clock {
         Clock::Tsc => Some(bare_rdtsc()),
@@ -76,7 +77,7 @@ fn read(clock: Clock, platform: &impl Platform) -> u64 {
     time.unwrap_or_default()
 }
 
-/// Measures, and writes the records: one set of what each read took, and one value.
+/// Measures, and writes the records: a set with the cost of each read, and one value.
 fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     let wanted = Wanted {
         plan,
@@ -93,7 +94,7 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
             *cost = bare_rdtsc().wrapping_sub(before);
         }
         let end = bare_rdtsc();
-        // What was measured on another CPU is no figure of this one.
+        // Figures from another CPU are discarded.
         output.platform.stayed()?;
         let mut distinct = 0;
         let mut last = read(plan.clock, &*output.platform);

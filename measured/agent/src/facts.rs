@@ -1,14 +1,14 @@
-//! What the place looks like from inside, as far as it changes what is measured: the laboratory
-//! compares it with what was asked for.
+//! Facts about the system, seen from inside, that influence a measurement: the laboratory compares
+//! them with its request.
 //!
-//! What can't be found out is left out: a missing fact is not mistaken for one. An empty list of
-//! CPUs is `none`.
+//! Unknown facts are omitted, so that they are not mistaken for values. An empty list of CPUs is
+//! `none`.
 
 use std::fs;
 
 use tare_measured::linux::{Fact, pinned};
 
-/// Looks around.
+/// Collects the facts.
 pub fn facts() -> Vec<Fact> {
     let command_line = line("/proc/cmdline");
     let preemption = preemption(&Witnesses {
@@ -32,12 +32,12 @@ pub fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// What may tell the preemption model, in the order of its weight.
+/// The sources for the preemption model, the most reliable first.
 #[derive(Default)]
 struct Witnesses {
-    /// `1` on a PREEMPT_RT kernel; the file is nowhere else.
+    /// `1` on a PREEMPT_RT kernel; other kernels lack the file.
     realtime: Option<String>,
-    /// The models that the kernel can have, the one in force in parentheses: `none (full)`.
+    /// The models that the kernel supports, the current one in parentheses: `none (full)`.
     debugfs: Option<String>,
     /// The kernel's version string, as `uname -v` prints it.
     version: Option<String>,
@@ -59,7 +59,7 @@ fn preemption(seen: &Witnesses) -> Option<&'static str> {
         return in_force;
     }
     if version.contains(&"PREEMPT_DYNAMIC") {
-        // Without debugfs only what was asked for is known; the build's own default is not.
+        // Without debugfs only an explicit request is known, not the default of the build.
         let words = seen.command_line.as_deref()?.split_whitespace();
         return words
             .filter_map(|word| word.strip_prefix("preempt="))
@@ -69,7 +69,7 @@ fn preemption(seen: &Witnesses) -> Option<&'static str> {
     if version.contains(&"PREEMPT_LAZY") {
         return Some("lazy");
     }
-    // Neither of the two models without PREEMPT names itself.
+    // The two models without PREEMPT are not in the version.
     version.contains(&"PREEMPT").then_some("full")
 }
 
@@ -89,7 +89,7 @@ fn migrations() -> String {
     }
 }
 
-/// Names what the kernel's clock reads.
+/// Returns the kernel's clock source.
 pub fn clock_source() -> Option<String> {
     line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }

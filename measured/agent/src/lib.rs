@@ -1,12 +1,14 @@
 //! The agent: the measured code as one static Linux program.
 //!
-//! It takes the words of a plan as arguments, runs it and prints wire records on standard output:
+//! Its arguments are the words of a plan; it runs the plan and prints wire records on standard
+//! output:
 //!
 //! ```text
 //! tare-agent workload=ID key=value cpu=1
 //! ```
 //!
-//! As `tare-agent load` it drives a load instead, beside the measured code (`tare_load_driver`).
+//! As `tare-agent load` it drives a load instead, which runs alongside the measured code
+//! (`tare_load_driver`).
 //!
 //! It is run by `tare` as a process, in containers, on a remote host; and as `/init` of a guest,
 //! where it is the first process and takes the plan from the kernel's command line ([`init`]).

@@ -15,7 +15,9 @@ use tare_measured::linux::Fact;
 use tare_measured::linux::clock::read_ns;
 use tare_measured::linux::pinned::Pinned;
 use tare_measured::moved::Moved;
-use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, Spent, WriteError};
+use tare_measured::platform::{
+    Memory, MemoryError, Platform, Prepared, ResourceUsage, StartTimes, WriteError,
+};
 use tare_measured::wakeup::linux::ThreadsError;
 use tare_wire::cpus::Cpus;
 use tare_workloads::timing::bare_rdtsc;
@@ -27,26 +29,26 @@ use crate::init;
 #[derive(Debug)]
 pub struct Linux {
     out: BufWriter<Stdout>,
-    began: Began,
-    /// Looked for when it is asked for.
+    began: StartTimes,
+    /// The clock source, looked up on demand.
     clock_source: OnceCell<String>,
     environment: &'static str,
-    /// Looked for when they are asked for the first time, after the batch.
+    /// The facts, collected on demand, after the batch.
     facts: Vec<Fact>,
-    /// Keeps deep C-states off as long as it is open.
+    /// The file that disables deep C-states as long as it is open.
     _latency: Option<File>,
-    /// The thread that prepared, if it was pinned.
+    /// The pinned thread, if any.
     pinned: Option<Pinned>,
 }
 
 impl Linux {
-    /// Changes nothing yet. `main` began then.
-    pub(crate) fn new(began: Began) -> Self {
+    /// Changes nothing yet. `began` is the start of `main`.
+    pub(crate) fn new(began: StartTimes) -> Self {
         Self::within(environment(), began)
     }
 
-    /// Makes the same where the surroundings are known.
-    pub(crate) fn within(environment: &'static str, began: Began) -> Self {
+    /// Like [`Linux::new`], for a known environment.
+    pub(crate) fn within(environment: &'static str, began: StartTimes) -> Self {
         Self {
             out: BufWriter::new(io::stdout()),
             began,
@@ -98,12 +100,12 @@ impl Platform for Linux {
             wanted_bytes: bytes,
             reason,
         };
-        // With MAP_POPULATE the kernel would kill someone rather than refuse.
+        // With MAP_POPULATE the kernel would start the OOM killer rather than refuse.
         if available_bytes().is_some_and(|available| bytes as u64 > available) {
-            return Err(refused("so much is not available"));
+            return Err(refused("not enough is available"));
         }
-        // Code, stack and everything that comes: a page of the agent that is read in again during
-        // the batch would show in its samples.
+        // Code, stack and future mappings: a page of the agent that is read in again during the
+        // batch would show in its samples.
         let all_locked = rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
         let mut locked = all_locked.is_ok();
         let mut mapped = map(bytes);
@@ -124,12 +126,12 @@ impl Platform for Linux {
         Ok(vec![0; bytes].leak())
     }
 
-    fn began(&self) -> Began {
+    fn began(&self) -> StartTimes {
         self.began
     }
 
-    fn spent(&self) -> Spent {
-        Spent {
+    fn spent(&self) -> ResourceUsage {
+        ResourceUsage {
             cpu_ns: Some(read_ns(ClockId::ProcessCPUTime)),
             peak_bytes: peak_bytes(),
         }
@@ -151,7 +153,7 @@ impl Platform for Linux {
     }
 
     fn steering_ppm(&self) -> Option<f64> {
-        // SAFETY: zeroed is a valid `timex`, whose `modes` then asks for no change.
+        // SAFETY: zeroed is a valid `timex`, whose `modes` then changes nothing.
         let mut time: libc::timex = unsafe { core::mem::zeroed() };
         // SAFETY: a live value.
         let state = unsafe { libc::adjtimex(&raw mut time) };
@@ -203,17 +205,17 @@ impl Platform for Linux {
     }
 }
 
-/// Reads the clocks, for `main` to tell when it began.
-pub(crate) fn now() -> Began {
-    Began {
+/// Reads the clocks at the start of `main`.
+pub(crate) fn now() -> StartTimes {
+    StartTimes {
         entry_tsc: None,
         main_tsc: Some(bare_rdtsc()),
         main_ns: Some(read_ns(ClockId::Monotonic)),
     }
 }
 
-/// Returns the greatest resident memory of this process. What getrusage tells may be that of the process that has
-/// executed it.
+/// Returns the peak resident memory of this process. getrusage would include that of the process
+/// before exec.
 fn peak_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -221,7 +223,7 @@ fn peak_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Names what the code runs on: a guest's init tells its children.
+/// Returns the kind of environment, which a guest's init passes to its children.
 fn environment() -> &'static str {
     match std::env::var(init::ENVIRONMENT).as_deref() {
         Ok("initramfs") => "initramfs",
@@ -245,7 +247,7 @@ fn pin(cpu: u32) -> Result<(), &'static str> {
     })
 }
 
-/// Asks for a wake-up latency of 0 µs, which keeps the CPUs out of deep C-states until the file is
+/// Requests a wake-up latency of 0 µs, which keeps the CPUs out of deep C-states until the file is
 /// closed.
 fn hold_latency() -> io::Result<File> {
     let mut file = OpenOptions::new()

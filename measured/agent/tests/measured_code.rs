@@ -1,12 +1,12 @@
-//! What the linked agent must be, whatever built it: static, and with measured symbols that depend
-//! on nothing around them.
+//! Properties of the linked agent, however it was built: static, and with self-contained measured
+//! symbols.
 
 use std::fs;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// One measured symbol as it stands in the linked program.
+/// A measured symbol in the linked program.
 struct Symbol {
     name: &'static str,
     address: u64,

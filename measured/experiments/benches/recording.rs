@@ -1,8 +1,8 @@
-//! What recording one wake-up costs: `cargo bench -p tare-measured --bench recording`.
+//! The cost of recording one wake-up: `cargo bench -p tare-measured --bench recording`.
 //!
-//! Between two wake-ups a measuring thread sleeps, and whatever runs meanwhile takes its cache lines. So
-//! besides the mean of many records on end, each record is timed by itself after all of its memory was
-//! thrown out of every cache.
+//! Between two wake-ups a measuring thread sleeps, and other programs evict its cache lines. So
+//! besides the mean of many consecutive records, single records are timed after all of their memory
+//! was flushed from every cache.
 
 use std::arch::x86_64::{__rdtscp, _mm_clflush, _mm_lfence, _mm_mfence};
 use std::hint::black_box;
@@ -16,12 +16,12 @@ const INTERVAL_NS: u64 = 100_000;
 const COLD: u64 = 300;
 
 fn main() {
-    // As much as is ever kept: a day.
+    // The most that is ever stored: a day.
     let plan = Plan::new(INTERVAL_NS, 86_400_000_000_000);
     let bytes = arena_bytes(&plan, 0);
     let lines = vec![Line([0; 64]); bytes.div_ceil(64)].leak();
     let start = lines.as_mut_ptr().cast::<u8>();
-    // SAFETY: `bytes` bytes of a block that lives for ever and is lent once.
+    // SAFETY: a block of `bytes` bytes that is never freed and is lent once.
     let memory = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
     let mut recorder = Recorder::new(&plan, 0, memory);
     let clock = Instant::now();
@@ -45,7 +45,7 @@ fn main() {
         .map(|k| {
             let activation = 1_000_000 + k;
             throw_out(start, bytes);
-            // What was changed is on its way to memory for a while.
+            // The flushed lines take a while to reach memory.
             let thrown_out = now_ns();
             while now_ns() - thrown_out < INTERVAL_NS {
                 std::hint::spin_loop();
@@ -70,7 +70,7 @@ fn main() {
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Reads the TSC when everything before is done, and nothing behind has begun.
+/// Reads the TSC after all earlier instructions are done and before any later one begins.
 fn ticks() -> u64 {
     let mut cpu = 0;
     // SAFETY: every CPU that runs the benchmark has both instructions.
@@ -81,12 +81,12 @@ fn ticks() -> u64 {
     }
 }
 
-/// Throws a block of memory out of all caches.
+/// Flushes a block of memory from all caches.
 fn throw_out(start: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(64) {
         // SAFETY: within the block.
         unsafe { _mm_clflush(start.add(offset)) };
     }
-    // SAFETY: waits for it.
+    // SAFETY: waits for the flushes.
     unsafe { _mm_mfence() };
 }

@@ -11,13 +11,13 @@ use tare_workloads::timing::Stamp;
 /// The alignment of every piece: a cache line.
 const LINE: usize = 64;
 
-/// Gives out pieces of one block of memory.
+/// A bump allocator over one block of memory.
 #[derive(Debug)]
 pub struct Arena {
     rest: &'static mut [u8],
 }
 
-/// Marks types for which every bit pattern is a value, so that zeroed memory is one.
+/// A type that is valid when zeroed.
 ///
 /// # Safety
 ///
@@ -46,7 +46,7 @@ impl Arena {
         Self { rest: memory }
     }
 
-    /// Returns how many bytes are left.
+    /// Returns the number of free bytes.
     pub fn bytes_left(&self) -> usize {
         self.rest.len()
     }
@@ -56,7 +56,7 @@ impl Arena {
         (count * size_of::<T>()).next_multiple_of(LINE)
     }
 
-    /// Gives out `count` zeroed values and writes to each, so that no page is left untouched.
+    /// Allocates `count` zeroed values and writes to each, so that every page is mapped.
     ///
     /// # Panics
     ///
@@ -67,7 +67,8 @@ impl Arena {
         let (piece, rest) = core::mem::take(&mut self.rest).split_at_mut(bytes);
         self.rest = rest;
         for byte in piece.iter_mut().step_by(LINE) {
-            // SAFETY: a byte of our own. Volatile, since the compiler knows that it is 0 already.
+            // SAFETY: a byte within the piece. Volatile, since the compiler knows that it is 0
+            // already.
             unsafe { core::ptr::write_volatile(byte, 0) };
         }
         let start = piece.as_mut_ptr().cast::<T>();

@@ -11,7 +11,7 @@ use crate::{primitives, wakeup};
 
 /// A machine that runs nothing but the measured code.
 pub trait Bare: Platform<Error = Stop> {
-    /// Returns the settings of the command line.
+    /// Returns the settings from the command line.
     fn settings(&self) -> Settings<'static>;
 
     /// Leaves the timer to the measured code: [`Platform::prepare`] starts no tick.
@@ -24,8 +24,8 @@ pub fn experiments<M: Bare>() -> impl Iterator<Item = Measurement<M>> {
     everywhere().into_iter().chain(own)
 }
 
-/// Returns the CPU that prepares, measures and reports: the first one if there are several threads, because it starts
-/// all other CPUs.
+/// Returns the CPU that prepares, measures and reports: the first one if there are several threads,
+/// because it starts all other CPUs.
 #[must_use]
 pub fn reporting_cpu(threads: Threads) -> u32 {
     match threads.number {

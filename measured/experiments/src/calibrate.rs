@@ -1,4 +1,4 @@
-//! What the stamps and the loop cost here and now, and how fast the TSC ticks.
+//! The cost of the stamps and of the loop on this CPU, and the frequency of the TSC.
 
 use tare_wire::record::{Calibration, Frequency, FrequencySource, Record};
 use tare_workloads::calibration::{
@@ -13,20 +13,19 @@ use crate::platform::{Platform, WriteError};
 
 /// The number of empty repetitions in one round.
 const REPETITIONS: usize = 1_000;
-/// The number of rounds; each figure is the median over them, so that an interruption of some
-/// rounds does not show.
+/// The number of rounds. Each figure is the median over them, so interrupted rounds do not show.
 const ROUNDS: usize = 21;
 /// The number of unrolled passes in one round.
 const PASSES: u64 = 16;
 /// The number of iterations of the empty loop in one round: as in cse221-2022.
 const ITERATIONS: u64 = 10_000;
 
-/// Returns how many bytes of the arena [`costs`] takes.
+/// Returns how many bytes of the arena [`costs`] uses.
 pub fn arena_bytes() -> usize {
     Arena::bytes::<Stamp>(REPETITIONS)
 }
 
-/// Measures what the stamps and the loop cost.
+/// Measures the cost of the stamps and of the loop.
 pub fn costs(arena: &mut Arena) -> Calibration {
     let stamps = arena.take::<Stamp>(REPETITIONS);
     let (fenced_region_cycles, fenced_cost_cycles) = empty(stamps, tare_empty_fenced);
@@ -42,7 +41,7 @@ pub fn costs(arena: &mut Arena) -> Calibration {
     }
 }
 
-/// Returns the least duration that the empty region reads as, and the median cost of a repetition.
+/// Returns the shortest duration of an empty region, and the median cost of a repetition.
 fn empty(stamps: &mut [Stamp], measured: unsafe extern "C" fn(u64, *mut Stamp)) -> (u64, f64) {
     let mut least = u64::MAX;
     let cost = median(|| {
@@ -63,9 +62,9 @@ fn median(mut round: impl FnMut() -> u64) -> f64 {
     rounds[ROUNDS / 2] as f64
 }
 
-/// The number of short intervals from which the timer's step is read off.
+/// The number of short intervals from which the timer's step is derived.
 const INTERVALS: usize = 4_000;
-/// The longest interval used, in ticks: with a step that is not whole, rounding adds up.
+/// The longest interval used, in ticks. With a fractional step, rounding errors add up beyond it.
 const LONGEST: u64 = 512;
 
 /// Finds the step of the timer from intervals of many lengths.
@@ -86,8 +85,8 @@ fn step() -> u64 {
 /// Returns the largest step of which practically all intervals are multiples, or 1.
 ///
 /// Under a hypervisor that scales the TSC, a step is not a whole number of ticks (25.96 on one
-/// machine), so intervals are accepted that are one tick beside a multiple; steps below 8 ticks
-/// must fit exactly. Three different multiples must have been seen: one alone fits any step.
+/// machine), so intervals may differ from a multiple by one tick; steps below 8 ticks must fit
+/// exactly. At least three different multiples must occur: a single one fits any step.
 fn step_of(intervals: &[u16]) -> u64 {
     if intervals.len() < INTERVALS / 10 {
         return 1;
@@ -101,21 +100,21 @@ fn step_of(intervals: &[u16]) -> u64 {
 fn fits(intervals: &[u16], step: u16) -> bool {
     let slack = u16::from(step >= 8);
     let mut multiples = [false; LONGEST as usize + 1];
-    let mut beside = 0;
+    let mut off_by_one = 0;
     for interval in intervals {
         let rest = interval % step;
         if rest.min(step - rest) > slack {
-            beside += 1;
+            off_by_one += 1;
         } else {
             multiples[usize::from((interval + slack) / step)] = true;
         }
     }
     let distinct = multiples.iter().filter(|seen| **seen).count();
-    beside * 200 <= intervals.len() && distinct >= 3
+    off_by_one * 200 <= intervals.len() && distinct >= 3
 }
 
-/// The shortest time over which the frequency is measured: both ends are known to some tens of
-/// ns, so this gives better than 1 ppm.
+/// The shortest time over which the frequency is measured. Both ends are known to some tens of ns,
+/// so the result is better than 1 ppm.
 const SPAN_NS: u64 = 100_000_000;
 /// How many readings are tried at each end; the tightest is used.
 const BRACKETS: usize = 200;
@@ -130,7 +129,7 @@ pub struct Clock {
 struct Bracket {
     /// TSC half-way between the two reads.
     tsc: u64,
-    /// Distance of the two reads.
+    /// Distance between the two reads.
     width: u64,
     ns: u64,
 }
@@ -143,8 +142,8 @@ impl Clock {
         }
     }
 
-    /// Returns the frequency as far as it is known by now, in Hz, to some 0.1 %: enough for a
-    /// threshold. None where nothing tells it.
+    /// Returns an estimate of the frequency in Hz, good to some 0.1 %: enough for a threshold. None
+    /// if there is no source.
     pub fn estimate_hz(&self, platform: &impl Platform) -> Option<f64> {
         let measured = self.start.zip(bracket(platform));
         measured
@@ -153,8 +152,8 @@ impl Clock {
             .or_else(|| platform.frequency().map(|claim| claim.hz))
     }
 
-    /// Reads both clocks again, not before 100 ms after the first time, and writes what this and
-    /// all other sources say.
+    /// Reads both clocks again, at least 100 ms after the first time, and writes the frequency by
+    /// this and all other sources.
     pub fn finish(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
         use FrequencySource::{CpuidCrystal, CpuidHypervisor, DisciplinedClock, KernelClock};
         const STEERED: &str = "rate of the synchronised system clock";

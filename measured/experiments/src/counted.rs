@@ -1,4 +1,4 @@
-//! What happened beneath the batch, by the platform's counters.
+//! The platform's counters over a batch: faults, context switches and the like.
 
 use tare_wire::record::{Counter, Record};
 
@@ -8,14 +8,14 @@ use crate::platform::{Platform, WriteError};
 
 type Reading = [Option<(&'static str, u64)>; 4];
 
-/// Holds the platform's counters before and after a batch.
+/// The platform's counters before and after a batch.
 pub struct Counted {
     before: Reading,
     after: Reading,
 }
 
 impl Counted {
-    /// Runs `measured` between two readings.
+    /// Reads the counters before and after `measured`.
     ///
     /// # Errors
     ///

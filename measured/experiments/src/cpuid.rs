@@ -1,15 +1,14 @@
-//! What CPUID claims of the TSC's frequency.
+//! The TSC's frequency according to CPUID.
 //!
 //! The instruction may exit to a hypervisor and take microseconds; it is never used in a timed
 //! region.
 
 use core::arch::x86_64::__cpuid;
 
-/// The uncertainty of the hypervisor's figure: it is given in kHz, so rounding leaves up to
-/// half a kHz of a GHz.
+/// The uncertainty of the hypervisor's figure: it is in whole kHz, so off by up to half a kHz.
 pub const HYPERVISOR_PPM: f64 = 0.5;
 
-/// Returns the frequency by whichever leaf tells it. None where none does.
+/// Returns the frequency from the first leaf that reports it.
 pub fn hz() -> Option<f64> {
     crystal_hz().or_else(hypervisor_hz)
 }

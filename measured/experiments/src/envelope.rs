@@ -1,27 +1,28 @@
-//! An envelope over time: what the samples of each of many equal bins sum up to.
+//! An envelope over time: each of many equal bins summarises its samples.
 //!
 //! However many samples there are, every maximum keeps its place in time.
 
 use crate::arena::Zeroed;
 
-/// Sums up the samples that start within one bin of time.
+/// A summary of the samples that start within one bin of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Bin {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// Sum of their durations.
     pub sum: u64,
-    /// Shortest of them.
+    /// Shortest duration.
     pub shortest: u64,
-    /// Longest of them.
+    /// Longest duration.
     pub longest: u64,
 }
 
 // SAFETY: a `repr(C)` struct of plain integers.
 unsafe impl Zeroed for Bin {}
 
-/// The envelope over time, in bins of equal width. Samples come in order of time, and cost no division each.
+/// An envelope over time, in bins of equal width. Samples are added in order of time, without a
+/// division.
 #[derive(Debug)]
 pub(crate) struct Envelope<'a> {
     /// Width of a bin, at least 1.
@@ -35,7 +36,7 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Divides `wall` from `first` on into equal bins; what starts later belongs to the last one.
+    /// Divides `wall` ticks from `first` into equal bins; later samples belong to the last one.
     pub(crate) fn new(first: u64, wall: u64, bins: &'a mut [Bin]) -> Self {
         let width = wall.div_ceil(bins.len() as u64).max(1);
         Self {
@@ -47,7 +48,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Adds a sample that starts at `start`.
+    /// Adds a sample.
     pub(crate) fn add(&mut self, start: u64, cycles: u64) {
         let offset = start.wrapping_sub(self.first);
         if offset >= self.current_end && offset >> 63 == 0 {
@@ -70,12 +71,12 @@ impl<'a> Envelope<'a> {
         bin.longest = bin.longest.max(cycles);
     }
 
-    /// Returns the greatest value.
+    /// Returns the longest duration.
     pub(crate) fn longest(&self) -> u64 {
         self.bins.iter().map(|bin| bin.longest).max().unwrap_or(0)
     }
 
-    /// Empties all bins and starts from the first one.
+    /// Empties all bins and starts over.
     pub(crate) fn clear(&mut self) {
         self.bins.fill(Bin::default());
         self.current = 0;

@@ -9,13 +9,13 @@
 //!   exact counts and writes the records;
 //! * [`primitives`]: measures the operations of a processor and an operating system, one by one;
 //! * [`start`]: reports that it runs, does a little work, and ends;
-//! * [`wakeup`]: counts how late threads run that sleep until absolute times.
+//! * [`wakeup`]: counts how late threads wake up that sleep until absolute times.
 //!
 //! They share:
 //!
 //! * [`table`]: the experiments by the ids of their plans;
-//! * [`platform`]: the trait of platforms; `linux` and `bare`: the tables and abilities of these;
-//! * [`words`]: the words of a plan, by one table for each;
+//! * [`platform`]: the trait of platforms; `linux` and `bare`: their tables and abilities;
+//! * [`words`]: parser and writer of plans, from one table for each;
 //! * [`session`]: the steps before and after every measurement;
 //! * `calibrate`: cost of the stamps, step of the timer, TSC frequency;
 //! * [`cpuid`]: the TSC frequency as CPUID reports it;
@@ -27,8 +27,9 @@
 //!
 //! # Features instead of crates
 //!
-//! Agent and image are built by separate calls of cargo, each with its own feature. A part that
-//! only one of them has still stands beside the other, and neither links what it does not use.
+//! Agent and image are built by separate calls of cargo, each with its own feature. So a part that
+//! only one of them needs stands next to its counterpart, and neither links code that it does not
+//! use.
 #![cfg_attr(not(any(test, feature = "primitives")), no_std)]
 
 pub mod arena;

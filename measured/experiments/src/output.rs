@@ -11,21 +11,21 @@ use tare_wire::rows::{self, Count, Part, Sample};
 use crate::envelope::Bin;
 use crate::platform::{Platform, WriteError};
 
-/// How long a text of a record can be; what is longer is cut.
+/// The maximum length of texts in records; longer texts are truncated.
 const TEXT: usize = 1_000;
 
-/// How long the value of a fact can be: a kernel's command line, as a rule.
+/// The maximum length of a fact's value, usually the kernel's command line.
 const FACT: usize = 2_100;
 
-/// Puts a text together without allocation.
+/// Formats a text without allocation.
 pub fn text(content: &impl fmt::Display) -> String<TEXT> {
     let mut text = String::new();
-    // A text that is too long stays cut: an error here is no reason to lose the record.
+    // A truncated text is no reason to lose the record.
     let _ = write!(text, "{content}");
     text
 }
 
-/// Turns a sorted sequence of values into (value, count).
+/// Returns each value of a sorted sequence with its number of occurrences.
 pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
     let mut sorted = sorted.peekable();
     core::iter::from_fn(move || {
@@ -38,7 +38,7 @@ pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64
     })
 }
 
-/// Cuts a text to at most `most` bytes, between two characters.
+/// Truncates a text to at most `most` bytes, between two characters.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -55,7 +55,7 @@ pub struct Output<'p, P> {
     reason = "a variant's constructor is not general over the lifetime of its list"
 )]
 impl<'p, P: Platform> Output<'p, P> {
-    /// Starts with record 0.
+    /// Starts at record 0.
     pub fn new(platform: &'p mut P) -> Self {
         let encoder = Encoder::default();
         Self { platform, encoder }
@@ -70,20 +70,20 @@ impl<'p, P: Platform> Output<'p, P> {
         }
     }
 
-    /// Sends what was buffered.
+    /// Sends buffered records.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.platform.flush()
     }
 
-    /// Writes a remark.
+    /// Writes a notice.
     pub fn notice(&mut self, text: &str) -> Result<(), WriteError> {
         self.put(&Record::Notice(Notice { text }))
     }
 
-    /// Writes what the platform tells of the place.
+    /// Writes the facts that the platform reports about its environment.
     pub fn facts(&mut self) -> Result<(), WriteError> {
         for number in 0.. {
-            // A copy, because writing takes the platform, too.
+            // A copy, because writing borrows the platform, too.
             let mut value = String::<FACT>::new();
             let Some((name, told)) = self.platform.fact(number) else {
                 break;
@@ -94,7 +94,7 @@ impl<'p, P: Platform> Output<'p, P> {
         Ok(())
     }
 
-    /// Writes a fact about a part of the place; without labels, about the whole of it.
+    /// Writes a fact about a part of the environment; without labels, about the whole.
     pub fn fact(&mut self, name: &str, labels: &str, value: &str) -> Result<(), WriteError> {
         self.put(&Record::Fact(Fact {
             name,
@@ -103,7 +103,8 @@ impl<'p, P: Platform> Output<'p, P> {
         }))
     }
 
-    /// Writes numbers that are not sampled, each with its measure and unit; a mere number has no unit.
+    /// Writes values that are not sampled, each with its measure and unit; a bare number has no
+    /// unit.
     pub fn values(&mut self, labels: &str, values: &[(&str, &str, u64)]) -> Result<(), WriteError> {
         for &(measure, unit, value) in values {
             let value = value as f64;
@@ -122,9 +123,9 @@ impl<'p, P: Platform> Output<'p, P> {
         self.list(|list| Record::Counts(list), counts, Count::pack)
     }
 
-    /// Writes a set of values that are sorted, of which nothing is known but how often each occurred.
+    /// Writes a set of sorted values of which only the numbers of occurrences are known.
     ///
-    /// `set` says what they are and when they were taken.
+    /// `set` describes the values and the time of the measurement.
     pub fn sorted(&mut self, set: Set<'_>, values: &[u64]) -> Result<(), WriteError> {
         self.put(&Record::Set(Set {
             n: values.len() as u64,
@@ -143,7 +144,7 @@ impl<'p, P: Platform> Output<'p, P> {
         self.counts(counts)
     }
 
-    /// Writes samples at or above the threshold of a set with such a period, by rising index.
+    /// Writes the samples at or above the threshold of a set, by rising index.
     pub fn events(
         &mut self,
         period: u64,
@@ -153,7 +154,7 @@ impl<'p, P: Platform> Output<'p, P> {
         self.list(|list| Record::Events(list), samples, pack)
     }
 
-    /// Writes samples of a set with such a period as they were, by rising index.
+    /// Writes raw samples of a set, by rising index.
     pub fn raw(
         &mut self,
         period: u64,
@@ -163,7 +164,7 @@ impl<'p, P: Platform> Output<'p, P> {
         self.list(|list| Record::Raw(list), samples, pack)
     }
 
-    /// Writes the bins that hold samples.
+    /// Writes the bins that have samples.
     pub fn envelope(&mut self, set: u32, bins: &[Bin]) -> Result<(), WriteError> {
         let filled = (0..).zip(bins).filter(|(_, bin)| bin.count > 0);
         let rows = filled.map(|(number, bin)| rows::Bin {
@@ -183,13 +184,13 @@ impl<'p, P: Platform> Output<'p, P> {
         self.list(|list| Record::Parts(list), parts, Part::pack)
     }
 
-    /// Ends the sequence.
+    /// Writes the last record.
     pub fn end(&mut self) -> Result<(), WriteError> {
         let records = self.encoder.written();
         self.put(&Record::End(End { records }))
     }
 
-    /// Packs rows into as few records as hold them.
+    /// Packs rows into as few records as possible.
     fn list<T: Copy, const N: usize>(
         &mut self,
         record: impl Fn(List<'_>) -> Record<'_>,

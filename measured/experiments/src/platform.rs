@@ -1,5 +1,5 @@
-//! What the surroundings of the measured code must provide: the Linux agent and the unikernel each
-//! bring their own.
+//! The interface between measured code and its environment: the Linux agent and the unikernel each
+//! implement it.
 
 use core::fmt;
 
@@ -9,48 +9,49 @@ use thiserror::Error;
 use crate::moved::Moved;
 use crate::session::Stop;
 
-/// The surroundings of measured code: memory, clocks and a way out for records.
+/// The environment of measured code: memory, clocks and a way out for records.
 pub trait Platform {
-    /// The reason why something could not be measured.
+    /// The reason why a measurement failed.
     type Error: From<Stop> + fmt::Display;
 
     /// Returns the version of the agent or image.
     fn version(&self) -> &'static str;
 
-    /// Returns what the code runs on: `linux`, `initramfs`, `debian` or `unikernel`.
+    /// Returns the kind of environment: `linux`, `initramfs`, `debian` or `unikernel`.
     fn environment(&self) -> &'static str;
 
-    /// Pins the code to `cpu`, or leaves it where it is, and keeps deep C-states off if it may.
+    /// Pins the code to `cpu`, if any, and disables deep C-states if permitted.
     ///
     /// # Errors
     ///
-    /// Returns what to tell the user if the code can't run there.
+    /// Returns a message for the user if the code can't run there.
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str>;
 
-    /// Gives memory, zeroed, page-aligned, and locked if that is allowed. Called once.
+    /// Allocates memory: zeroed, page-aligned, and locked if permitted. Called once.
     ///
     /// # Errors
     ///
-    /// Returns why there is not so much.
+    /// Returns why there is not enough.
     fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError>;
 
-    /// Gives memory for work that is not timed, zeroed or not. Called once, and not beside [`Platform::memory`].
+    /// Allocates memory for work that is not timed, not necessarily zeroed. Called once, and not in
+    /// addition to [`Platform::memory`].
     ///
     /// # Errors
     ///
-    /// Returns why there is not so much.
+    /// Returns why there is not enough.
     fn room(&mut self, bytes: usize) -> Result<&'static mut [u8], MemoryError> {
         self.memory(bytes).map(|memory| memory.bytes)
     }
 
-    /// Tells when the code began to run.
-    fn began(&self) -> Began {
-        Began::default()
+    /// Returns when the code began to run.
+    fn began(&self) -> StartTimes {
+        StartTimes::default()
     }
 
-    /// Tells what the code has taken so far.
-    fn spent(&self) -> Spent {
-        Spent::default()
+    /// Returns the resources that the code has used so far.
+    fn spent(&self) -> ResourceUsage {
+        ResourceUsage::default()
     }
 
     /// Reads the kernel's CLOCK_MONOTONIC in ns, where there is a kernel.
@@ -58,37 +59,37 @@ pub trait Platform {
         None
     }
 
-    /// Reads a clock whose rate is not adjusted, in ns: CLOCK_MONOTONIC_RAW. None where there is
-    /// no clock but the TSC.
+    /// Reads a clock whose rate is not adjusted, in ns: CLOCK_MONOTONIC_RAW. None if the TSC is the
+    /// only clock.
     fn reference_ns(&self) -> Option<u64> {
         None
     }
 
-    /// Names the source of [`Platform::reference_ns`], for example `clocksource=tsc`.
+    /// Returns the source of [`Platform::reference_ns`], for example `clocksource=tsc`.
     fn reference_detail(&self) -> &str {
         ""
     }
 
-    /// Returns how much faster the synchronised system clock is made to run than
-    /// [`Platform::reference_ns`], in parts per million; None where nothing steers it.
+    /// Returns the rate of the synchronised system clock relative to [`Platform::reference_ns`], in
+    /// parts per million; None where nothing adjusts it.
     fn steering_ppm(&self) -> Option<f64> {
         None
     }
 
-    /// Returns what the platform has found out of the TSC's frequency by means of its own. May
-    /// take 2 ms the first time; only asked outside of timed regions.
+    /// Returns the TSC's frequency as the platform knows or measures it. May take 2 ms the first
+    /// time; only called outside of timed regions.
     fn frequency(&self) -> Option<Frequency<'static>> {
         None
     }
 
-    /// Returns what is counted beneath the measured code on this CPU, by name, up to now. Only
+    /// Returns the platform's counters for this CPU, by name: interrupts, exits and the like. Only
     /// the differences over a batch are reported; the names must be the same each time.
     fn counters(&self) -> [Option<(&'static str, u64)>; 4] {
         [None; 4]
     }
 
     /// Checks that the calling thread, which [`Platform::prepare`] has pinned, has been on its CPU
-    /// ever since. Where no scheduler can move it, as on the unikernel, it has.
+    /// ever since. Always succeeds where no scheduler can move it, as on the unikernel.
     ///
     /// # Errors
     ///
@@ -97,13 +98,13 @@ pub trait Platform {
         Ok(())
     }
 
-    /// Tells one thing about the place as it looks from inside: its name and what was found. Facts
-    /// are numbered from 0; None if there is no such number. Only asked after the batch.
+    /// Returns a fact about the environment as seen from inside: its name and value. Facts are
+    /// numbered from 0; None if there is no such number. Only called after the batch.
     fn fact(&mut self, _number: usize) -> Option<(&'static str, &str)> {
         None
     }
 
-    /// Waits about `ns`, between two readings of [`Platform::reference_ns`].
+    /// Waits for about `ns`, between two readings of [`Platform::reference_ns`].
     fn pause(&self, _ns: u64) {}
 
     /// Writes bytes towards the host; may buffer them.
@@ -113,42 +114,42 @@ pub trait Platform {
     /// Returns [`WriteError`] if they can't be written.
     fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// Sends what was buffered.
+    /// Sends buffered bytes.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError`] if it can't be sent.
+    /// Returns [`WriteError`] if they can't be sent.
     fn flush(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
 }
 
-/// Says when code began to run, as far as its platform knows.
+/// The times at which code began to run, as far as its platform knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Began {
-    /// TSC when the machine was handed over; None under a kernel.
+pub struct StartTimes {
+    /// TSC at the hand-over of the machine; None under a kernel.
     pub entry_tsc: Option<u64>,
-    /// TSC at the beginning of `main`.
+    /// TSC at the start of `main`.
     pub main_tsc: Option<u64>,
-    /// CLOCK_MONOTONIC of the kernel there, in ns.
+    /// The kernel's CLOCK_MONOTONIC at the start of `main`, in ns.
     pub main_ns: Option<u64>,
 }
 
-/// Says what code has taken, as far as its platform knows.
+/// The resources that code has used, as far as its platform knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ResourceUsage {
     /// CPU time in ns.
     pub cpu_ns: Option<u64>,
-    /// Greatest resident memory in bytes.
+    /// Peak resident memory in bytes.
     pub peak_bytes: Option<u64>,
 }
 
-/// Says how the surroundings were prepared.
+/// The result of preparing the environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepared {
-    /// Whether deep C-states are kept off.
+    /// Whether deep C-states are disabled.
     pub latency_held: bool,
-    /// What the reader should know: what could not be done, why, and what to do.
+    /// A message to the user about a preparation that failed: what, why, and the remedy.
     pub notice: Option<&'static str>,
 }
 
@@ -157,11 +158,11 @@ pub struct Prepared {
 pub struct Memory {
     /// The bytes, page-aligned and zeroed.
     pub bytes: &'static mut [u8],
-    /// Whether they can't be paged out.
+    /// Whether they are locked in memory.
     pub locked: bool,
 }
 
-/// Says that there is not enough memory.
+/// There is not enough memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the buffers take {} MiB, but {reason}; ask for less to be kept: fewer repetitions in more \
@@ -169,13 +170,13 @@ pub struct Memory {
     .wanted_bytes.div_ceil(1 << 20)
 )]
 pub struct MemoryError {
-    /// How much is needed.
+    /// Number of bytes needed.
     pub wanted_bytes: usize,
-    /// Why it can't be had.
+    /// Why they are unavailable.
     pub reason: &'static str,
 }
 
-/// Says that the records can't be written.
+/// The records can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the records could not be written: nobody reads them")]
 pub struct WriteError;

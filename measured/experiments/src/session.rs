@@ -1,8 +1,8 @@
-//! What every service does before and after it measures, and the records of that.
+//! The steps before and after every measurement, and their records.
 //!
-//! The order is fixed, because measuring must never wait for recording: memory is taken and
-//! touched, the timer is calibrated; then the service measures; what tells the frequency and the place
-//! comes last.
+//! The order is fixed, because measuring must never wait for recording: memory is allocated and
+//! touched, and the timer is calibrated; then the experiment measures; the frequency and the facts
+//! come last.
 
 use core::fmt;
 
@@ -17,19 +17,19 @@ use crate::moved::Moved;
 use crate::output::{self, Output};
 use crate::platform::{MemoryError, Platform, WriteError};
 
-/// Says why a service ended without result.
+/// The reason why an experiment ended without a result.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Stop {
-    /// The plan asks for something that can't be done.
+    /// The plan is invalid or out of bounds.
     #[error(transparent)]
     Plan(#[from] Refusal),
     /// There is not enough memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The platform can't run the code where or as the plan wants it.
+    /// The platform can't run the code as the plan requires.
     #[error("{0}")]
     Place(&'static str),
-    /// It was not measured where the plan wants it.
+    /// The thread left the CPU of the plan.
     #[error(transparent)]
     Moved(#[from] Moved),
     /// The records could not be written.
@@ -37,7 +37,7 @@ pub enum Stop {
     Write(#[from] WriteError),
 }
 
-/// What a service wants before it measures.
+/// The requirements of an experiment.
 pub struct Wanted<'a> {
     /// The plan, in words.
     pub plan: &'a dyn fmt::Display,
@@ -45,26 +45,26 @@ pub struct Wanted<'a> {
     pub allowed: Result<(), Refusal>,
     /// CPU to which the code is pinned.
     pub cpu: Option<u32>,
-    /// Size of its buffers in bytes.
+    /// Size of the buffers in bytes.
     pub bytes: usize,
 }
 
-/// What it gets.
+/// The resources of an experiment.
 pub struct Resources {
     /// The buffers.
     pub arena: Arena,
-    /// What the stamps cost.
+    /// The cost of the stamps.
     pub costs: Calibration,
-    /// Frequency of the TSC in Hz as far as it is known by now, to some 0.1 %.
+    /// Estimated frequency of the TSC in Hz, to some 0.1 %.
     pub hz: Option<f64>,
 }
 
-/// Prepares, lets the service do what it has to prepare before it is ready, lets it measure, and writes the records of
-/// everything that happened.
+/// Prepares, lets the experiment prepare itself before it is ready, measures, and writes the
+/// records of everything that happened.
 ///
 /// # Errors
 ///
-/// Returns why there is no result; a [`Failure`] record that says the same has been written,
+/// Returns why there is no result; a [`Failure`] record with the same reason has been written,
 /// unless writing is what failed.
 pub fn run<P: Platform, T, E: From<Stop> + From<WriteError> + fmt::Display>(
     wanted: Wanted<'_>,
@@ -115,7 +115,7 @@ fn reported<P: Platform, T, E: From<Stop> + From<WriteError>>(
     Ok(output.flush()?)
 }
 
-/// Says who speaks, takes the memory and calibrates.
+/// Writes the first records, allocates the memory and calibrates.
 fn get_ready(
     wanted: Wanted<'_>,
     output: &mut Output<'_, impl Platform>,
@@ -126,7 +126,7 @@ fn get_ready(
         environment: output.platform.environment(),
         plan: &output::text(&wanted.plan),
     }))?;
-    // Whoever waits for it need not wait for the calibration as well.
+    // A reader that waits for this record need not wait for the calibration.
     output.flush()?;
     wanted.allowed?;
 

@@ -1,7 +1,8 @@
 //! The experiments by the ids of their plans: the word `workload=` selects one.
 //!
-//! Agent and images look here and name none. A new experiment is a folder in this crate and a line in [`everywhere`];
-//! one that needs an ability of the platform has a line in `linux::experiments` and one in `bare::experiments` instead.
+//! Agent and images look experiments up here and name none. A new experiment is a folder in this
+//! crate and a line in [`everywhere`]; one that needs an ability of the platform has a line in
+//! `linux::experiments` and one in `bare::experiments` instead.
 
 use core::fmt;
 
@@ -19,7 +20,7 @@ pub type Ended<'a, P> = Result<(), Failure<'a, <P as Platform>::Error>>;
 /// An experiment on a platform.
 #[derive(Debug)]
 pub struct Measurement<P: Platform> {
-    /// Returns whether a plan with this `workload=` is its own.
+    /// Returns whether this `workload=` selects it.
     pub has: fn(&str) -> bool,
     /// Reads from a plan where its threads run.
     pub threads: for<'a> fn(Words<'_, 'a>) -> Result<Threads, PlanError<'a>>,
@@ -45,7 +46,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// One thread, on a CPU if the plan names one.
+    /// Returns one thread, on the plan's CPU if there is one.
     #[must_use]
     pub fn one(cpu: Option<u32>) -> Self {
         Self {
@@ -70,7 +71,7 @@ pub fn everywhere<P: Platform>() -> [Measurement<P>; 2] {
     [noise::on(), start::on()]
 }
 
-/// Writes the words of all plans, for people who type them.
+/// Writes a description of the words of all plans, for the help.
 ///
 /// # Errors
 ///

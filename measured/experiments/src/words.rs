@@ -1,7 +1,8 @@
-//! The words of a plan, `key=value` each: one table tells how they are read and written.
+//! The words of a plan, `key=value` each: one table defines how they are read and written.
 //!
-//! The agent takes them as arguments, the unikernel finds the same words on its command line. A word without `=`, an
-//! unknown key and one that is given twice are errors, so that a typing mistake can't measure something else.
+//! The agent receives them as arguments, the unikernel on its command line. A word without `=`, an
+//! unknown key and a duplicate are errors, so that a typing mistake cannot select another
+//! measurement.
 
 use core::fmt::{self, Display};
 use core::str::FromStr;
@@ -11,39 +12,39 @@ use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 use tare_wire::words::{PlanError, parse_ns};
 
-/// A word of a plan: its key, and where the plan keeps its value.
+/// A word of a plan: its key, and the field for its value.
 pub type Word<P> = (&'static str, fn(&mut P) -> Slot<'_>);
 
-/// The place of a value in a plan, by its form. One that may be missing is written only if it is there.
+/// The field for a value, by its form. An optional value is written only if present.
 pub enum Slot<'p> {
     /// A whole number.
     Number(&'p mut u64),
-    /// A smaller one.
+    /// A 32-bit number.
     Small(&'p mut u32),
-    /// A whole number, if any.
+    /// An optional whole number.
     AnyNumber(&'p mut Option<u64>),
-    /// A smaller one, if any.
+    /// An optional 32-bit number.
     AnySmall(&'p mut Option<u32>),
     /// A time in ns.
     Time(&'p mut u64),
-    /// A time in ns, if any.
+    /// An optional time in ns.
     AnyTime(&'p mut Option<u64>),
-    /// CPUs, if any.
+    /// Optional CPUs.
     Cpus(&'p mut Option<Cpus>),
     /// A value of another form.
     Form(&'p mut dyn Form),
 }
 
-/// A value that is written in a way of its own.
+/// A value with its own notation.
 pub trait Form {
-    /// Reads it, or returns what would be right.
+    /// Parses the value; the error describes a valid one.
     fn read(&mut self, text: &str) -> Result<(), &'static str>;
 
-    /// Gives it to `put`, unless it goes without saying.
+    /// Passes the value to `put`, unless it is the default.
     fn write(&self, put: Put<'_>) -> fmt::Result;
 }
 
-/// Takes the value of a word that is written.
+/// A function that writes the value of a word.
 pub type Put<'a> = &'a mut dyn FnMut(&dyn Display) -> fmt::Result;
 
 impl Slot<'_> {
@@ -83,20 +84,20 @@ fn time(text: &str) -> Result<u64, &'static str> {
     parse_ns(text).ok_or("a whole number with the unit ns, us, ms or s")
 }
 
-/// The words that were given.
+/// The words that were read.
 pub struct Parsed<'a> {
-    /// The service that they choose.
+    /// The experiment that they select.
     pub workload: &'a str,
     /// Their keys.
     pub keys: Vec<&'a str, 64>,
 }
 
-/// Reads words into a plan; those that are not given leave it as it is.
+/// Reads words into a plan; absent words leave their fields unchanged.
 ///
 /// # Errors
 ///
-/// Returns [`PlanError`] for a word that the table does not have, that is given twice, or whose value is none; and if one of
-/// those is missing that must be given.
+/// Returns [`PlanError`] for an unknown key, a duplicate, an invalid value, or a missing required
+/// word.
 pub fn read<'a, P>(
     plan: &mut P,
     table: &[Word<P>],
@@ -118,7 +119,7 @@ pub fn read<'a, P>(
             None if key == "workload" => given.workload = value,
             None => return Err(PlanError::UnknownKey(key)),
         }
-        // No table has so many keys that one does not fit.
+        // The table has fewer keys than the list has room for.
         let _ = given.keys.push(key);
     }
     match needed.iter().find(|key| !given.keys.contains(key)) {

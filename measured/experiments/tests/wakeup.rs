@@ -1,16 +1,16 @@
-//! What a recorder reports, against what is folded in the plainest way.
+//! The report of a recorder, compared with a simple model.
 
 use proptest::prelude::*;
 use tare_measured::output::Output;
 use tare_measured::platform::{Memory, MemoryError, Platform, Prepared, WriteError};
 use tare_measured::session::Stop;
 use tare_measured::wakeup::{Identity, Pace, Plan, Recorder, arena_bytes};
-use tare_testkit::records::{Lists, Room, Told};
+use tare_testkit::records::{Lists, RecordList, Room};
 use tare_wire::line::Stream;
 use tare_wire::phases::{SLOTS, slot_begin_ns};
 use tare_wire::record::{Live, Record, Set, Unit};
 
-/// Keeps the lines; nothing else is asked of it.
+/// A platform that only stores the lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -45,7 +45,7 @@ impl Platform for Lines {
 const NUMBER: u32 = 3;
 const ORIGIN_NS: u64 = 5_000_000_000;
 
-/// Writes the records and reads them again: the set with its lists, and what was missed.
+/// Writes the records and reads them back: the set with its lists, and the missed activations.
 fn report(recorder: Recorder, period: u64) -> (Lists, u64) {
     let identity = Identity {
         tid: 7,
@@ -54,7 +54,7 @@ fn report(recorder: Recorder, period: u64) -> (Lists, u64) {
         priority: 95,
     };
     let mut lines = Lines::default();
-    // As if other sets had come before.
+    // As if there had been earlier sets.
     let mut output = Output::new(&mut lines);
     for number in 0..NUMBER {
         let set = Set {
@@ -64,7 +64,7 @@ fn report(recorder: Recorder, period: u64) -> (Lists, u64) {
         output.put(&Record::Set(set)).unwrap();
     }
     recorder.report(identity, ORIGIN_NS, &mut output).unwrap();
-    let told = Told::read(Stream::Measured, &lines.0);
+    let told = RecordList::read(Stream::Measured, &lines.0);
     let interval = format!("{period} ns");
     for (fact, value) in [
         ("thread id", "7"),
@@ -81,7 +81,7 @@ fn report(recorder: Recorder, period: u64) -> (Lists, u64) {
     (lists, told.value("missed", "thread=3").unwrap() as u64)
 }
 
-/// Says what a recorder with room for so many different values must report.
+/// Returns the expected report of a recorder with room for `values` different values.
 fn model(plan: &Plan, wakeups: &[(u64, u64)], values: usize) -> Lists {
     let period = plan.interval_of(NUMBER);
     let duration_ns = plan.duration_ns.unwrap();
@@ -121,7 +121,7 @@ fn recorder(plan: &Plan) -> Recorder {
     struct Line([u8; 64]);
     let bytes = arena_bytes(plan, NUMBER);
     let lines = vec![Line([0; 64]); bytes.div_ceil(64)].leak();
-    // SAFETY: `bytes` bytes of a block that lives for ever and is lent once.
+    // SAFETY: a block of `bytes` bytes that is never freed and is lent once.
     let memory = unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), bytes) };
     Recorder::new(plan, NUMBER, memory)
 }
@@ -129,7 +129,7 @@ fn recorder(plan: &Plan) -> Recorder {
 /// The interval of the thread.
 const INTERVAL_NS: u64 = 100_000;
 
-/// Makes plans whose lists may be too short for what comes.
+/// Generates plans whose lists may be too short.
 fn plans() -> impl Strategy<Value = Plan> {
     let time = (1_u64..400, 1_u32..8, 1_u32..50);
     let lists = (0_u64..50, 1_u64..50, prop::option::of(1_u64..200_000));
@@ -145,7 +145,8 @@ fn plans() -> impl Strategy<Value = Plan> {
     )
 }
 
-/// Makes latencies: mostly short ones of few values, some of any, some that miss activations.
+/// Generates latencies: mostly short ones of few values, some arbitrary, some that miss
+/// activations.
 fn latencies() -> impl Strategy<Value = Vec<u64>> {
     let latency = prop_oneof![
         6 => 1_000_u64..1_020,
@@ -176,7 +177,7 @@ proptest! {
 
     #[test]
     fn what_finds_no_room_is_summed_up(plan in plans(), latencies in latencies()) {
-        // The table is made for one wake-up: 64 entries, of which 48 are used.
+        // The table for one wake-up has 64 entries, of which 48 are used.
         let plan = Plan { duration_ns: Some(INTERVAL_NS), ..plan };
         let mut recorder = recorder(&plan);
         let wakeups: Vec<_> = (0..).zip(latencies).collect();
@@ -196,7 +197,7 @@ fn long_lists_go_over_many_lines() {
         ..Plan::new(INTERVAL_NS, 50_000 * INTERVAL_NS)
     };
     let mut recorder = recorder(&plan);
-    // A full period of a linear congruential generator: all values are different.
+    // A full period of a linear congruential generator: all values differ.
     let latency = |n: u64| (n * 30_009 + 7) % 65_536;
     let wakeups: Vec<_> = (0..50_000).map(|n| (n, latency(n))).collect();
     for (activation, latency_ns) in &wakeups {

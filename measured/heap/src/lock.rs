@@ -8,8 +8,8 @@ use lock_api::{GuardSend, RawMutex};
 /// A lock that is held while the value is true.
 pub struct SpinLock(AtomicBool);
 
-// SAFETY: `lock` returns only to the caller that has changed false to true, and only `unlock` changes
-// it back. Interrupt handlers only count and acknowledge, and take no lock.
+// SAFETY: `lock` returns only to the caller that has changed false to true, and only `unlock`
+// changes it back. Interrupt handlers only count and acknowledge, and take no lock.
 unsafe impl RawMutex for SpinLock {
     const INIT: Self = Self(AtomicBool::new(false));
 

@@ -1,18 +1,18 @@
-//! The workloads on the unikernel: what the records say.
+//! The records of the workloads on the unikernel.
 
 mod common;
 
 use common::{DONE, Ended, FAILED, Guest, MACHINES};
-use tare_testkit::records::{Lists, Told};
+use tare_testkit::records::{Lists, RecordList};
 use tare_wire::line::Stream;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
-fn told(ended: &Ended) -> Told {
-    Told::read(Stream::Measured, ended.text.as_bytes())
+fn told(ended: &Ended) -> RecordList {
+    RecordList::read(Stream::Measured, ended.text.as_bytes())
 }
 
-/// Returns what a batch measured: its set, and how often the timer fired.
+/// Returns the set of a batch, and the number of timer interrupts.
 fn read(ended: &Ended) -> (Lists, Option<u64>) {
     let told = told(ended);
     let lists = told.sets().remove(0);
@@ -24,7 +24,7 @@ fn guest(words: &str) -> Guest {
     Guest::new(BENCH, &format!("service=bench {words} bins=10 window=10"))
 }
 
-/// Counts instructions as time: a run can be repeated exactly.
+/// Returns a guest whose time counts instructions, so that runs are reproducible.
 fn deterministic(words: &str) -> Guest {
     Guest {
         shift: Some(1),

@@ -1,4 +1,4 @@
-//! An image boots on every machine type, in little memory, and ends with a status.
+//! An image boots on every machine type, with little memory, and ends with a status.
 
 mod common;
 
@@ -129,7 +129,8 @@ fn the_hello_image_without_symbols_is_below_11_kb() {
         .segments()
         .map(|segment| segment.file_range())
         .map(|(start, length)| start + length);
-    // What `strip` keeps behind the segments: all sections but two, by their names and headers, and the header of none.
+    // `strip` keeps the following after the segments: all sections but two, by their names and
+    // headers, and the header of none.
     let names = file.sections().map(|section| section.name().unwrap());
     let kept = names.filter(|name| ![".symtab", ".strtab"].contains(name));
     let bytes = kept.fold((1, 64), |(names, headers), name| {

@@ -1,4 +1,4 @@
-//! What images do with a disk, an archive, a console, a clock, and a name server.
+//! Images with a disk, an archive, a console, a clock, and a name server.
 
 mod common;
 
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use common::{FAILED, Guest, MISUSED, Running};
 use tare_networks::UserNetwork;
 
-/// A machine with devices on PCI, one with devices in memory, and how the latter are called.
+/// A machine with devices on PCI, one with MMIO devices, and the suffixes of their devices.
 const MACHINES: [(&str, &str); 2] = [("q35", "pci"), ("microvm,acpi=off", "device")];
-/// How long something may take that comes by itself.
+/// The time limit for asynchronous events.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes a folder for a test, empty.
+/// Creates an empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -26,7 +26,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Describes a guest with arguments for QEMU.
+/// Returns a guest with arguments for QEMU.
 fn guest(image: &'static str, machine: &'static str, words: &str, arguments: &str) -> Guest {
     let modern = "-global virtio-mmio.force-legacy=false ";
     let all = modern.to_owned() + arguments;
@@ -37,10 +37,10 @@ fn guest(image: &'static str, machine: &'static str, words: &str, arguments: &st
     }
 }
 
-/// Boots the HTTP service, and returns where it answers.
+/// Boots the HTTP service, and returns its address.
 fn http(machine: &'static str, bus: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
     let mut said = String::new();
-    // A port that was free may be taken before QEMU forwards it.
+    // Another process may take the free port before QEMU forwards it.
     for _ in 0..3 {
         let network = UserNetwork::new(&[80]).unwrap();
         let netdev = network.netdev("net");
@@ -58,7 +58,7 @@ fn http(machine: &'static str, bus: &str, arguments: &str) -> Option<(Running, S
     panic!("{machine} has ended each time: {said}");
 }
 
-/// Asks for a file, and returns the head and the contents.
+/// Requests a file, and returns the head and the content.
 fn get(from: SocketAddr, path: &str) -> (String, Vec<u8>) {
     let mut connection = TcpStream::connect(from).unwrap();
     connection.set_read_timeout(Some(LIMIT)).unwrap();

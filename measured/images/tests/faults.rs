@@ -1,4 +1,4 @@
-//! Every mistake is noticed, and reported with its name, the functions under way and a status.
+//! Every fault is detected, and reported with its name, the active functions and a status.
 
 mod common;
 
@@ -8,7 +8,7 @@ const FAULTS: &str = env!("CARGO_BIN_EXE_faults");
 
 #[test]
 fn every_fault_is_reported_with_the_functions_under_way() {
-    // Word, what is said, and functions that the backtrace must name, innermost first.
+    // Word, message, and functions that the backtrace must name, innermost first.
     for (fault, message, functions) in [
         (
             "panic",

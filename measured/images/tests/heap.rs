@@ -1,4 +1,4 @@
-//! The heap: on one CPU, on several at once, and when there is no more.
+//! The heap: on one CPU, on several at once, and when memory runs out.
 
 mod common;
 

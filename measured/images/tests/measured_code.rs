@@ -1,4 +1,4 @@
-//! The measured code is the same, byte for byte, in the agent and in the image.
+//! The measured code is identical, byte for byte, in the agent and in the image.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn every_measured_symbol_is_the_same_in_agent_and_image() {
     }
 }
 
-/// Builds the agent as everybody does, in the profile of the image, and returns where it is.
+/// Builds the agent as users do, in the profile of the image, and returns its path.
 fn built_agent(image: &Path) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--package", "tare-agent", "--target-dir"]);

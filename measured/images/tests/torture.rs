@@ -1,4 +1,4 @@
-//! Interrupts at a high rate change nothing in the code that they interrupt.
+//! Interrupts at a high rate do not affect interrupted code.
 
 mod common;
 
@@ -17,8 +17,8 @@ fn interrupts_at_20_khz_corrupt_no_register_in_10_seconds() {
 
 #[test]
 fn the_same_at_exactly_20_khz_of_guest_time() {
-    // An emulator in real time can't keep up with the rate. Here an instruction takes 32 ns, so
-    // an interrupt comes every 1,560 instructions.
+    // Under emulation in real time, the rate could not be reached. Here an instruction takes 32 ns,
+    // so an interrupt comes every 1,560 instructions.
     let guest = Guest {
         shift: Some(5),
         ..Guest::new(TORTURE, "seconds=10 timer-hz=20000")

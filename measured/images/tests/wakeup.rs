@@ -1,20 +1,20 @@
-//! Wake-ups on the unikernel: what the records say, and what is refused.
+//! Wake-ups on the unikernel: records, and rejected plans.
 
 mod common;
 
 use common::{DONE, Ended, FAILED, Guest};
-use tare_testkit::records::{Lists, Told};
+use tare_testkit::records::{Lists, RecordList};
 use tare_wire::line::Stream;
 use tare_wire::record::{Exceeded, Record};
 use tare_wire::rows::Count;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
-/// What a test wants to know of one guest.
+/// The results of one guest.
 struct Read {
-    told: Told,
+    told: RecordList,
     origin_ns: Option<u64>,
-    /// The samples of each thread, and what it missed.
+    /// The samples of each thread, and the missed ones.
     threads: Vec<(Lists, u64)>,
     exceeded: Vec<Exceeded>,
     timer_interrupts: u64,
@@ -28,7 +28,7 @@ fn guest(words: &str) -> Guest {
     }
 }
 
-/// Counts instructions as time: a run can be repeated exactly.
+/// Returns a guest whose time counts instructions, so that runs are reproducible.
 fn deterministic(words: &str) -> Guest {
     Guest {
         shift: Some(1),
@@ -95,7 +95,7 @@ fn where_instructions_are_time_no_activation_is_missed_and_each_has_its_interrup
         let of_phase = lists.counts.iter().filter(is_of_phase);
         assert_eq!(of_phase.map(|row| row.count).sum::<u64>(), 250, "{phase}");
     }
-    // One that comes early is followed by another for the rest.
+    // An early interrupt is followed by another one for the rest.
     assert!((1_000..=2_000).contains(&read.timer_interrupts));
     let timer = read.told.fact("wake-up timer", "").unwrap();
     assert!(timer.contains("APIC"));
@@ -109,8 +109,8 @@ fn a_tick_shares_the_timer() {
     };
     let read = read(&ended);
     assert_eq!(read.threads[0].0.set.n, 100);
-    // Up to the last wake-up; a tick may fall together with one, and one that comes early is followed by
-    // another.
+    // Up to the last wake-up; a tick may coincide with one, and an early interrupt is followed by
+    // another one.
     assert!(
         (990..=1_200).contains(&read.timer_interrupts),
         "{}",
@@ -225,7 +225,7 @@ fn what_needs_a_kernel_is_told_or_refused() {
 }
 
 fn read(ended: &Ended) -> Read {
-    let told = Told::read(Stream::Measured, ended.text.as_bytes());
+    let told = RecordList::read(Stream::Measured, ended.text.as_bytes());
     let begins = told.all(|record| match record {
         Record::Begins(it) => Some(it.origin_ns),
         _ => None,

@@ -1,4 +1,4 @@
-//! Which CPUs a load runs on.
+//! The CPUs of a load.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use tare_wire::cpus::Cpus as Set;
 
 use crate::error::DriverError;
 
-/// Names CPUs for a load.
+/// A choice of CPUs for a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cpus {
-    /// All that the process may use, the measured one among them: as in the studies.
+    /// All CPUs that the process may use, including the measured one, as in the studies.
     #[default]
     All,
     /// All but the measured ones.
     Others,
-    /// These.
+    /// These CPUs.
     These(Box<Set>),
 }
 
 impl Cpus {
-    /// Reads `all`, `others`, or a list in the kernel's notation, `0-2,5`; None if it is none of them.
+    /// Parses `all`, `others`, or a list in the kernel's notation, `0-2,5`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -32,11 +32,11 @@ impl Cpus {
         }
     }
 
-    /// Returns the CPUs themselves, given those that may be used and the measured ones.
+    /// Returns the set of CPUs, given those that may be used and the measured ones.
     ///
     /// # Errors
     ///
-    /// Returns [`DriverError`] if none is left, or one of a list may not be used.
+    /// Returns [`DriverError`] if none remains, or one of a list may not be used.
     pub fn choose(&self, allowed: &Set, measured: &Set) -> Result<Set, DriverError> {
         let chosen = match self {
             Self::All => *allowed,
@@ -62,16 +62,16 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// Returns the CPUs that this process may use: its cpuset, not the affinity mask that it inherited from a parent who
-/// stepped aside.
+/// Returns the CPUs that this process may use: its cpuset, not the affinity mask inherited from its
+/// parent.
 ///
 /// # Errors
 ///
-/// Returns [`DriverError`] if the kernel does not tell.
+/// Returns [`DriverError`] if a system call fails.
 pub fn allowed() -> Result<Set, DriverError> {
     let failed = |errno| DriverError::system("find out which CPUs it may use", errno);
     let inherited = sched_getaffinity(None).map_err(failed)?;
-    // The kernel cuts a mask to the cpuset, so asking for all gives the cpuset.
+    // The kernel restricts a mask to the cpuset, so requesting all CPUs yields the cpuset.
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
     sched_setaffinity(None, &all).map_err(failed)?;
@@ -95,7 +95,7 @@ pub fn current() -> Result<Set, Errno> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error for an invalid CPU if one lies beyond the mask.
+/// Returns the kernel's error for an invalid CPU if one is beyond the mask.
 pub fn mask(cpus: &Set) -> Result<CpuSet, Errno> {
     let mut set = CpuSet::new();
     for cpu in cpus.iter().map(|cpu| cpu as usize) {

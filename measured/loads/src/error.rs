@@ -1,29 +1,29 @@
-//! What can be wrong with a load, and what to do about it.
+//! Errors of loads, and their remedies.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why a text names no load, and what would.
+/// The error for a text that is no load, with a hint at valid ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub(crate) String);
 
-/// Why a load can't run, or could not go on, and what to do.
+/// The reason why a load can't run or continue, and the remedy.
 #[derive(Debug)]
 pub struct DriverError(pub(crate) String);
 
 impl DriverError {
-    /// Says what the system refuses, as in "can't …".
+    /// Describes an operation that failed, as in "can't …".
     pub(crate) fn system(what: impl fmt::Display, source: impl Into<io::Error>) -> Self {
         Self(format!("the load can't {what}: {}", source.into()))
     }
 
-    /// Says what it refuses at a file or folder.
+    /// Describes an operation that failed on a file or folder.
     pub(crate) fn at(what: &str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::system(format_args!("{what} {}", path.display()), source)
     }
 
-    /// Says that a scratch folder, which may hold so many bytes, is too small.
+    /// Describes a scratch folder that is too small.
     pub(crate) fn no_room(dir: &Path, room: u64, need: u64) -> Self {
         Self(format!(
             "the load's scratch folder {} may hold {} MiB and the load needs {} MiB: make room \

@@ -1,25 +1,28 @@
-//! Background work that disturbs, and how it is kept going, counted and ended.
+//! Background work that disturbs, and the driver that runs, counts and ends it.
 //!
-//! A load is made by the same tools that the studies used (`dd`, `hackbench`, `du`, …), not by code
-//! of our own: what is to be reproduced is the disturbance that they cause in the kernel. This crate is the
-//! *driver*: it starts the tools, starts them again when they end, counts what they really did, and ends all of it. It is
-//! part of the agent, so that one static program drives a load on a host and inside a guest's initramfs alike.
+//! A load consists of the tools of the studies (`dd`, `hackbench`, `du`, …), not of our own code:
+//! the aim is to reproduce the disturbance that they cause in the kernel. This crate is the
+//! *driver*: it starts the tools, restarts them when they end, counts their actual work, and ends
+//! them. It is part of the agent, so that one static program drives a load both on a host and in a
+//! guest's initramfs.
 //!
 //! * [`spec`]: the grammar of a load, `dd+hackbench`;
 //! * [`schedule`]: loads one after the other, `25s:idle;dd;du`;
-//! * [`kinds`]: one file for each load: its tools, what it does, how it differs from the published one;
-//! * [`tools`]: programs that a load needs, and the packages that have them;
-//! * [`tree`]: the generated tree of files that `tar` packs, and `du` walks where there is no other;
-//! * [`cpus`]: which CPUs a load runs on;
+//! * [`kinds`]: one file for each load: its tools, its work, its differences from the published
+//!   one;
+//! * [`tools`]: programs that a load needs, and their packages;
+//! * [`tree`]: the generated tree of files that `tar` packs, and that `du` walks if there is no
+//!   other;
+//! * [`cpus`]: the CPUs of a load;
 //! * [`loopback`]: the network device that `nc` and `ping` need;
-//! * [`driver`]: the event loop, and the records by which it reports.
+//! * [`driver`]: the event loop, and its records.
 //!
 //! # Why the tools are counted from outside
 //!
-//! No tool is asked to print more than it did for the study, and none is instrumented: a changed load would be another
-//! load. What was done is read from what the tool says at its end (`dd`, `ping`, `stress-ng`), from what it
-//! prints anyway (`du`), from its loop count (`hackbench`), or from the kernel's account of its input and output
-//! (`/proc/PID/io`) where a run is cut short. A figure is what was counted, never what was asked for.
+//! No tool prints more than it did for the study, and none is instrumented: a changed load would be
+//! another load. The work is read from the tool's summary (`dd`, `ping`, `stress-ng`), from its
+//! usual output (`du`), from its loop count (`hackbench`), or from the kernel's I/O accounting
+//! (`/proc/PID/io`) if a run is interrupted. Figures are counted, never assumed from the request.
 
 pub mod cpus;
 pub mod driver;

@@ -1,17 +1,19 @@
-//! What the kernel tells of the load's processes, by `/proc`.
+//! The kernel's information on the load's processes, in `/proc`.
 
 use std::fs;
 
 use rustix::process::Pid;
 
-/// The kernel's account of what a process read and wrote by system calls, in bytes: files, pipes, sockets.
+/// The kernel's accounting of the bytes that a process read and wrote by system calls: files,
+/// pipes, sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Io {
     pub(crate) read: u64,
     pub(crate) written: u64,
 }
 
-/// Reads the account of a process; None if it has gone or the kernel keeps none (CONFIG_TASK_IO_ACCOUNTING).
+/// Reads the accounting of a process; None if it has exited or the kernel has no accounting
+/// (CONFIG_TASK_IO_ACCOUNTING).
 pub(crate) fn io(pid: Pid) -> Option<Io> {
     let text = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_pid())).ok()?;
     let field = |name: &str| {
@@ -24,13 +26,13 @@ pub(crate) fn io(pid: Pid) -> Option<Io> {
     })
 }
 
-/// Returns the CPU time of a process and of what it has waited for, user and system, in ticks of the kernel's accounting
-/// (10 ms); 0 if it has gone.
+/// Returns the CPU time of a process and its reaped children, user and system, in ticks of the
+/// kernel's accounting (10 ms); 0 if it has exited.
 pub(crate) fn cpu_ticks(pid: Pid) -> u64 {
     stat(pid.as_raw_pid()).map_or(0, |stat| stat.cpu_ticks)
 }
 
-/// Returns the name of a process; None if it has gone.
+/// Returns the name of a process; None if it has exited.
 pub(crate) fn name(pid: Pid) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).ok()?;
     Some(name.trim_end().to_owned())
@@ -60,7 +62,7 @@ fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// What is needed of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: i32,
@@ -70,7 +72,7 @@ struct Stat {
 
 impl Stat {
     fn parse(line: &str) -> Option<Self> {
-        // The program's name stands in parentheses and may itself contain some, and spaces.
+        // The program's name is in parentheses, and may itself contain parentheses and spaces.
         let (_, fields) = line.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace().skip(1);
         let parent = fields.next()?.parse().ok()?;

@@ -5,9 +5,10 @@
 //! length   = digits ( "ns" | "us" | "ms" | "s" )
 //! ```
 //!
-//! Each load has a *phase* of this length, as in the script of landolfi-2018: `25s:idle;ping;idle;dd+hackbench;du;tar;nc`. A
-//! `;` inside a load is written twice. A load alone is a schedule without phases: it runs until somebody ends it. No
-//! load begins with a digit, so one text can't be both.
+//! Each load has a *phase* of this length, as in the script of landolfi-2018:
+//! `25s:idle;ping;idle;dd+hackbench;du;tar;nc`. A `;` inside a load is written twice. A load alone
+//! is a schedule without phases: it runs until somebody ends it. No load begins with a digit, so
+//! one text can't be both.
 //!
 //! As for a load, the canonical text is what cells of a run are compared by.
 
@@ -21,10 +22,10 @@ use crate::error::SpecError;
 use crate::spec::Load;
 use crate::tools::Tool;
 
-/// The length of the shortest phase: to start one program takes about that long.
+/// The shortest phase: about the time to start one program.
 pub const MIN_PHASE_NS: u64 = 1_000_000;
 
-/// One load without an end, or several, each in a phase of its own.
+/// One load without an end, or several phases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// None for one load without an end.
@@ -34,11 +35,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Makes a schedule of phases.
+    /// Returns a schedule of phases.
     ///
     /// # Errors
     ///
-    /// Returns [`SpecError`] if there is no load or there are too many, or a phase is too short or too long.
+    /// Returns [`SpecError`] if there is no load or there are too many, or a phase is too short or
+    /// too long.
     pub fn new(phase_ns: u64, loads: Vec<Load>) -> Result<Self, SpecError> {
         if loads.is_empty() || loads.len() > MAX_PHASES as usize {
             let much = if loads.is_empty() { "few" } else { "many" };
@@ -55,11 +57,11 @@ impl Schedule {
         Ok(Self { phase_ns, loads })
     }
 
-    /// Reads a schedule or a load.
+    /// Parses a schedule or a load.
     ///
     /// # Errors
     ///
-    /// Returns [`SpecError`] for what is neither. Whether tools are here is not looked at.
+    /// Returns [`SpecError`] for other texts. Does not check for tools.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -72,43 +74,43 @@ impl Schedule {
         Self::new(phase_ns, loads?)
     }
 
-    /// Returns how long each phase is, in ns; None if the load runs until somebody ends it.
+    /// Returns the length of each phase in ns; None if the load runs until it is ended.
     #[must_use]
     pub fn phase_ns(&self) -> Option<u64> {
         self.phase_ns
     }
 
-    /// Returns the loads in their order, at least one. One that stands in several phases is there several times.
+    /// Returns the loads in order, at least one. A load of several phases is listed several times.
     #[must_use]
     pub fn loads(&self) -> &[Load] {
         &self.loads
     }
 
-    /// Says whether nothing runs at all: one load, which is none. A schedule of such phases still has its marks in time.
+    /// Returns whether it is a single idle load. Idle phases still have their marks in time.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.phase_ns.is_none() && self.loads.iter().all(Load::is_idle)
     }
 
-    /// Returns the programs that the loads execute, each once, but for those of `command:`.
+    /// Returns the distinct programs that the loads execute, except those of `command:`.
     #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
         once(self.loads.iter().flat_map(Load::tools))
     }
 
-    /// Returns the programs of `command:`, each once.
+    /// Returns the distinct programs of `command:`.
     #[must_use]
     pub fn commands(&self) -> Vec<&str> {
         once(self.loads.iter().filter_map(Load::command))
     }
 
-    /// Says which part takes root and why, if one does.
+    /// Returns the part that requires root, and why, if there is one.
     #[must_use]
     pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
         self.loads.iter().find_map(Load::needs_root)
     }
 
-    /// Says in what the loads differ from the published ones, wherever they run, each difference once.
+    /// Returns the distinct differences from the published loads, on any system.
     #[must_use]
     pub fn deviations(&self) -> Vec<String> {
         once(self.loads.iter().flat_map(Load::deviations))
@@ -153,7 +155,7 @@ fn no_length(text: &str) -> SpecError {
     ))
 }
 
-/// Cuts a text at each `;` that stands alone, from the left; two of them become one.
+/// Splits a text at each single `;`, from the left; a double one becomes a single one.
 fn pieces(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut chars = text.chars().peekable();
@@ -166,7 +168,7 @@ fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// Writes a time in the largest unit of which it is a whole number.
+/// Formats a time in the largest unit of which it is a whole number.
 fn length(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let exact = units.into_iter().find(|(_, unit)| ns.is_multiple_of(*unit));
@@ -174,7 +176,7 @@ fn length(ns: u64) -> String {
     format!("{}{unit}", ns / factor)
 }
 
-/// Keeps each thing once, in the order in which they came first.
+/// Removes duplicates, and keeps the order of first occurrences.
 pub(crate) fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut kept = Vec::new();
     for one in all {

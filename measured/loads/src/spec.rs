@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `command:` takes the rest of the text, whatever stands in it, so it can only be the last part.
-//! The canonical text is what cells of a run are compared by: two texts that mean the same load become
-//! the same text.
+//! The canonical text is what cells of a run are compared by: two texts that mean the same load
+//! become the same text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub struct Load {
     parts: Vec<Part>,
 }
 
-/// One kind of work in a load.
+/// One part of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) kind: &'static Kind,
@@ -36,7 +36,7 @@ pub(crate) struct Part {
 }
 
 impl Load {
-    /// Makes the load that does nothing.
+    /// Returns the load that does nothing.
     #[must_use]
     pub fn idle() -> Self {
         Self {
@@ -45,11 +45,11 @@ impl Load {
         }
     }
 
-    /// Reads a load.
+    /// Parses a load.
     ///
     /// # Errors
     ///
-    /// Returns [`SpecError`] for what is none. Whether its tools are here is not looked at.
+    /// Returns [`SpecError`] for an invalid text. Does not check for tools.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         let (cpus, mut rest) = match text.strip_prefix("cpus=") {
@@ -94,7 +94,7 @@ impl Load {
         }
     }
 
-    /// Says whether it does nothing.
+    /// Returns whether it does nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty()
@@ -113,7 +113,8 @@ impl Load {
         Self { cpus, ..self }
     }
 
-    /// Returns the programs that it executes, each once. That of `command:` is not among them: its package is not known.
+    /// Returns the distinct programs that it executes, except that of `command:`, whose package is
+    /// unknown.
     #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
         once(self.parts.iter().flat_map(|part| part.kind.tools).copied())
@@ -127,15 +128,15 @@ impl Load {
         command.words.first().map(String::as_str)
     }
 
-    /// Says why one of its parts takes root, if it does.
+    /// Returns why one of its parts requires root, if it does.
     #[must_use]
     pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
         let mut kinds = self.parts.iter().map(|part| part.kind);
         kinds.find_map(|kind| Some((kind.name, kind.root?)))
     }
 
-    /// Says in what it differs from the load that was published, wherever it runs. What depends on the place is told by the
-    /// driver, among its notices.
+    /// Returns its differences from the published load, on any system. The driver's notices report
+    /// those that depend on the system.
     #[must_use]
     pub fn deviations(&self) -> Vec<String> {
         let texts = |part: &Part| {

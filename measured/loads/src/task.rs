@@ -1,4 +1,4 @@
-//! What the driver is given by a load: tools to keep going, and how to count what they do.
+//! A load's tasks for the driver: tools to keep running, and meters of their work.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,77 +11,77 @@ use tare_wire::cpus::Cpus;
 
 use crate::processes;
 
-/// One tool that is kept going.
+/// A tool to keep running.
 #[derive(Debug)]
 pub(crate) struct Task {
     /// The program: a name in `PATH`, or a path.
     pub(crate) program: String,
     pub(crate) args: Vec<OsString>,
-    /// CPUs that it may run on.
+    /// CPUs that it may use.
     pub(crate) cpus: Cpus,
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: Output,
     pub(crate) ends: Ends,
-    /// After how long it is killed, to be started again.
+    /// Time after which it is killed and restarted.
     pub(crate) kill_after: Option<Duration>,
-    /// What it is sent when the load is to stop.
+    /// Signal that ends it.
     pub(crate) stop: Signal,
-    /// The TCP port of the loopback device on which it listens; whoever comes after it waits until it does.
+    /// The TCP port of the loopback device on which it listens; later tools wait until it does.
     pub(crate) listens: Option<u16>,
-    /// How long after its start it is started again at the earliest.
+    /// Minimum time from one start to the next.
     pub(crate) again_after: Duration,
     pub(crate) meter: Box<dyn Meter>,
 }
 
-/// Says where the standard output of a tool goes.
+/// The destination of a tool's standard output.
 #[derive(Debug)]
 pub(crate) enum Output {
     Nowhere,
-    /// To its meter.
+    /// Its meter.
     Meter,
-    /// Into another tool.
+    /// Another tool.
     Pipe(OwnedFd),
 }
 
-/// Says how a tool may end by itself.
+/// The permitted ends of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends {
-    /// Not at all.
+    /// It must not end.
     Never,
-    /// With status 0 or one of these, and is then started again.
+    /// With status 0 or one of these, after which it is restarted.
     Again(&'static [i32]),
 }
 
-/// Counts what a tool does.
+/// A meter of a tool's work.
 pub(crate) trait Meter: fmt::Debug {
-    /// Takes what the tool wrote to its standard output, if that goes to its meter.
-    fn heard(&mut self, _bytes: &[u8]) {}
+    /// Receives standard output of the tool, if that goes to its meter.
+    fn on_output(&mut self, _bytes: &[u8]) {}
 
-    /// Says whether the running tool has begun to work, as opposed to being loaded from a cold disk: what it does from now
-    /// on is counted. Its process id is that of its group.
+    /// Returns whether the running tool has begun to work, as opposed to being loaded from a cold
+    /// disk: work is counted from now on. Its process id is that of its group.
     fn works(&self, pid: Pid) -> bool {
         processes::of_group(pid)
             .into_iter()
             .any(|process| processes::cpu_ticks(process) > 0)
     }
 
-    /// Looks at the tool, which is about to be ended, or was killed and not yet waited for. Its process id is that of its
-    /// group.
+    /// Inspects the tool, which is about to be ended, or was killed and not yet reaped. Its process
+    /// id is that of its group.
     fn last_look(&mut self, _pid: Pid) {}
 
-    /// Takes note that the tool has ended.
+    /// Records that the tool has ended.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with what it left or said.
+    /// Returns a fault in its results or output.
     fn ended(&mut self, _ended: &Ended) -> Result<(), String> {
         Ok(())
     }
 
-    /// Returns what was done so far: what is counted, in the plural, and how many.
+    /// Returns the work so far: units, in the plural, and their number.
     fn totals(&self) -> Vec<(String, u64)>;
 
-    /// Says what the reader of its figures should know.
+    /// Returns a notice on its figures.
     fn remark(&self) -> Option<String> {
         None
     }
@@ -93,12 +93,12 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// The end of what it wrote to standard error.
     pub(crate) said: String,
-    /// Whether the driver ended it, so that its work is not whole.
+    /// Whether the driver ended it, so that its work is incomplete.
     pub(crate) by_driver: bool,
 }
 
 impl Task {
-    /// Makes a task that runs a tool again and again, on any of `cpus`.
+    /// Returns a task that runs a tool repeatedly, on any of `cpus`.
     pub(crate) fn again(program: &str, cpus: Cpus, meter: impl Meter + 'static) -> Self {
         Self {
             program: program.to_owned(),
@@ -115,7 +115,7 @@ impl Task {
         }
     }
 
-    /// Makes a task whose tool never ends by itself.
+    /// Returns a task whose tool never ends by itself.
     pub(crate) fn endless(program: &str, cpus: Cpus, meter: impl Meter + 'static) -> Self {
         Self {
             ends: Ends::Never,
@@ -130,7 +130,7 @@ impl Task {
     }
 }
 
-/// Counts nothing: another tool of the same load is counted.
+/// A meter that counts nothing: another tool of the same load is counted.
 #[derive(Debug)]
 pub(crate) struct Uncounted;
 

@@ -1,4 +1,4 @@
-//! Programs that a load needs, and the packages that have them.
+//! Programs that a load needs, and their packages.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// A program that a load executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tool {
-    /// Its name, to be found in `PATH`; or its path, if whoever executes it asks for that one.
+    /// Its name, to be found in `PATH`; or its path, if it is executed by path.
     pub program: &'static str,
-    /// Debian's package that has it.
+    /// The Debian package that contains it.
     pub package: &'static str,
 }
 
@@ -19,20 +19,21 @@ impl Tool {
         Self { program, package }
     }
 
-    /// Finds the program; None if it is nowhere.
+    /// Finds the program.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         find(self.program, &env::var_os("PATH")?)
     }
 }
 
-/// Says whether a program can be executed: by its name in `PATH`, or by its path.
+/// Returns whether a program is executable: by its name in `PATH`, or by its path.
 #[must_use]
 pub fn is_found(program: &str) -> bool {
     find(program, &env::var_os("PATH").unwrap_or_default()).is_some()
 }
 
-/// Finds a program as `execvp` does: one with a slash is a path, another is looked for in the folders of `path`.
+/// Finds a program as `execvp` does: one with a slash is a path, another is looked for in the
+/// folders of `path`.
 pub(crate) fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);

@@ -1,10 +1,11 @@
 //! The generated tree of files.
 //!
-//! The study packed a kernel's source tree and walked a full root. Neither can be relied on: a guest has none, and two
-//! hosts have different ones. This tree is the same everywhere, to the byte: sizes and contents follow from a seed. Its files
-//! are as large as those of a kernel's source (log-uniform from 0.5 to 64 KiB: median 6 KB, mean 13 KB), and their text compresses
-//! about as well. What it lacks is the number: about 4,000 files where a kernel has 60,000 and more, so that it fits on a
-//! small scratch disk, and into the page cache.
+//! The study packed a kernel's source tree and walked a full root. Neither is reliable: a guest has
+//! none, and hosts differ. This tree is identical everywhere: sizes and contents follow from a
+//! seed. Its files are as large as those of a kernel's source (log-uniform from 0.5 to 64 KiB:
+//! median 6 KB, mean 13 KB), and their text compresses about as well. Only the number is smaller:
+//! about 4,000 files where a kernel has 60,000 and more, so that it fits on a small scratch disk,
+//! and into the page cache.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,37 +16,37 @@ pub const SEED: u64 = 2018;
 
 /// The number of files.
 const FILES: u64 = 4_096;
-/// The number of folders below the tree's own.
+/// The number of folders below the root of the tree.
 const FOLDERS: u64 = 256;
-/// How many folders a folder holds: with 256 in all they are up to three deep, with the tree's own four.
+/// The number of folders in a folder: 256 folders are up to three deep, four with the root.
 const BRANCHES: u64 = 6;
 /// The length of the shortest file.
 const SHORTEST: f64 = 512.0;
-/// How many times its length doubles up to the longest file.
+/// The number of times that a length doubles up to the longest file.
 const DOUBLINGS: f64 = 7.0;
-/// What a file or folder takes on a disk at least.
+/// The minimum disk usage of a file or folder.
 const BLOCK: u64 = 4_096;
 
-/// Counts what a tree holds.
+/// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Folders, the tree's own included.
+    /// Number of folders, including the root.
     pub folders: u64,
-    /// Bytes in the files.
+    /// Number of bytes in the files.
     pub bytes: u64,
 }
 
 impl Size {
-    /// Returns how many bytes the tree takes on a disk, about: whole blocks.
+    /// Returns the approximate disk usage of the tree, in bytes: whole blocks.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
         self.bytes + (self.files + self.folders) * BLOCK
     }
 }
 
-/// Says how large the tree of a seed is, without making it.
+/// Returns the size of the tree of a seed, without creating it.
 #[must_use]
 pub fn size(seed: u64) -> Size {
     Size {
@@ -55,7 +56,7 @@ pub fn size(seed: u64) -> Size {
     }
 }
 
-/// Makes the tree in a folder, which must exist and should be empty.
+/// Creates the tree in a folder, which must exist and should be empty.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ pub fn make(dir: &Path, seed: u64) -> io::Result<Size> {
     Ok(size(seed))
 }
 
-/// Counts what a folder holds, without leaving its file system or following links.
+/// Counts the content of a folder, without leaving its file system or following links.
 ///
 /// # Errors
 ///
@@ -102,7 +103,7 @@ pub fn count(dir: &Path) -> io::Result<Size> {
     Ok(size)
 }
 
-/// Names a folder below the tree's own: that of number n lies in that of number n / 6 − 1.
+/// Returns the path of a folder below the root: folder n is in folder n / 6 − 1.
 fn folder(number: u64) -> PathBuf {
     let name = format!("folder-{number:03}");
     match (number / BRANCHES).checked_sub(1) {
@@ -117,7 +118,7 @@ fn length(seed: u64, number: u64) -> u64 {
     (SHORTEST * (unit * DOUBLINGS).exp2()) as u64
 }
 
-/// Makes words of 2 to 11 letters.
+/// Generates words of 2 to 11 letters.
 fn vocabulary(seed: u64) -> Vec<Vec<u8>> {
     let mut random = Random(seed);
     let word = |random: &mut Random| {
@@ -131,7 +132,7 @@ fn vocabulary(seed: u64) -> Vec<Vec<u8>> {
     (0..1_024).map(|_| word(&mut random)).collect()
 }
 
-/// Fills a file's text with words; short ones come more often, as in any text.
+/// Fills a file's text with words; short ones are more frequent, as in any text.
 fn fill(text: &mut Vec<u8>, length: u64, vocabulary: &[Vec<u8>], seed: u64) {
     text.clear();
     let mut random = Random(seed);
@@ -142,8 +143,8 @@ fn fill(text: &mut Vec<u8>, length: u64, vocabulary: &[Vec<u8>], seed: u64) {
     text.truncate(length as usize);
 }
 
-/// The generator SplitMix64 (Steele, Lea and Flood, 2014): its whole state is one number, so that each file has
-/// its own stream.
+/// The generator SplitMix64 (Steele, Lea and Flood, 2014): its whole state is one number, so that
+/// each file has its own stream.
 struct Random(u64);
 
 impl Random {
@@ -155,7 +156,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to 1, without 1.
+    /// Returns a number from 0 (inclusive) to 1 (exclusive).
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -1,7 +1,7 @@
-//! Words in one text, with quotes: how a command is written in the name of a load.
+//! Words in one text, with quotes: the notation for a command in the name of a load.
 //!
-//! No shell reads it, since a guest need not have one. Single quotes, double quotes and backslashes
-//! mean what they mean to a shell; nothing else has a meaning.
+//! It is not parsed by a shell, since a guest may lack one. Single quotes, double quotes and
+//! backslashes have the same meaning as in a shell; no other character is special.
 
 /// Splits a text into words; None if a quote is not closed or nothing follows a backslash.
 pub(crate) fn split(text: &str) -> Option<Vec<String>> {
@@ -29,7 +29,7 @@ pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Writes words so that [`split`] gives them back.
+/// Writes words so that [`split`] returns them.
 pub(crate) fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")

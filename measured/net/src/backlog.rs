@@ -1,10 +1,10 @@
 //! Connection attempts while all sockets are in use.
 //!
-//! A kernel queues connections until a service accepts them. `smoltcp` has no such queue: it refuses
-//! connections when no socket listens on a port. [`crate::filter`] drops these refusals for the port
-//! of the service: the client regards its packet as lost and sends another after about a second
-//! (RFC 6298). Nothing is stored for it, so a flood takes no memory. [`crate::watch`] reports the
-//! attempt, so that an incomplete connection can give up its socket.
+//! A kernel queues connections until a service accepts them. `smoltcp` has no such queue: it
+//! refuses connections when no socket listens on a port. [`crate::filter`] drops these refusals for
+//! the port of the service: the client regards its packet as lost and sends another after about a
+//! second (RFC 6298). Nothing is stored for it, so a flood takes no memory. [`crate::watch`]
+//! reports the attempt, so that an incomplete connection can give up its socket.
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;

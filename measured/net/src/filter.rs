@@ -6,17 +6,18 @@
 //! * An invalid address makes it panic. DHCP messages whose router or sender is not a host are
 //!   dropped, and so are IPv6 router advertisements that lead to an invalid address, those of more
 //!   routers than its table holds, and packets from 0.0.0.0.
-//! * It sends no other datagram while it waits for a neighbour's hardware address, so a forged sender
-//!   would block all others. The filter injects the answer to that question, from the datagram.
+//! * It sends no other datagram while it waits for a neighbour's hardware address, so a forged
+//!   sender would block all others. The filter injects the answer to that question, from the
+//!   datagram.
 //! * It ignores IPv6 routers while there is a route of IPv4: [`use_routers`] sets them.
-//! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any prefix
-//!   it forgets all its timers. The filter injects an advertisement of no router, at the start and
-//!   after the third solicitation (RFC 4861, section 6.3.7).
+//! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any
+//!   prefix it forgets all its timers. The filter injects an advertisement of no router, at the
+//!   start and after the third solicitation (RFC 4861, section 6.3.7).
 //!
 //! Of the packets that are sent, refusals of connections are dropped ([`backlog`]).
 //!
-//! A patched copy of smoltcp would take the place of this module at the price of some 60,000 lines in
-//! this repository, and a patch at build time would break with each of its releases.
+//! A patched copy of smoltcp would take the place of this module at the price of some 60,000 lines
+//! in this repository, and a patch at build time would break with each of its releases.
 
 mod rules;
 

@@ -1,9 +1,9 @@
 //! Network services, and the configuration of the unikernel's network.
 //!
 //! A service is written once, on the sockets of `edge-nal`, which the unikernel's stack
-//! (`embassy-net`, on `smoltcp`) and Linux both have. So an image, a process on the kernel's sockets
-//! and a process over a TAP device with the unikernel's stack run the same code, and the difference
-//! between them is the operating system.
+//! (`embassy-net`, on `smoltcp`) and Linux both have. So an image, a process on the kernel's
+//! sockets and a process over a TAP device with the unikernel's stack run the same code, and the
+//! difference between them is the operating system.
 //!
 //! * [`settings`]: addresses and routes, from words;
 //! * [`filter`]: packets that the stack cannot handle safely, dropped before they reach it;
@@ -18,10 +18,10 @@
 //!
 //! # Why `embassy-net`
 //!
-//! A name server on `smoltcp` alone took 71 kB with IPv4, UDP and DHCP, where this one took 95 kB (90
-//! by now), and 18 instead of 21 µs of QEMU's CPU time per query (TCG, user-mode network, median of
-//! three on a busy machine). It had no time limits, no filter and no version for Linux: the sockets
-//! of `edge-nal` and the tasks that wait for them are the other 24 kB.
+//! A name server on `smoltcp` alone took 71 kB with IPv4, UDP and DHCP, where this one took 95 kB
+//! (90 by now), and 18 instead of 21 µs of QEMU's CPU time per query (TCG, user-mode network,
+//! median of three on a busy machine). It had no time limits, no filter and no version for Linux:
+//! the sockets of `edge-nal` and the tasks that wait for them are the other 24 kB.
 #![no_std]
 
 extern crate alloc;

@@ -1,8 +1,8 @@
 //! Addresses and routes as words of a command line, such as
 //! `ip=192.0.2.2/24 gateway=192.0.2.1 ip6=2001:db8::2/64 mtu=1400`.
 //!
-//! Without `ip=`, the IPv4 address comes from DHCP; without `ip6=`, the IPv6 address comes from SLAAC;
-//! each where it is linked.
+//! Without `ip=`, the IPv4 address comes from DHCP; without `ip6=`, the IPv6 address comes from
+//! SLAAC; each where it is linked.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};

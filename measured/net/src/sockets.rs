@@ -3,8 +3,8 @@
 //! * A client that begins a connection and falls silent loses its socket, sooner if another client
 //!   needs one. A connection that ends before a service has seen it is ignored.
 //! * The stack keeps datagrams to a neighbour that does not exist until it answers, in front of all
-//!   others, so they are dropped here after a time. Datagrams without a possible answer, from outside
-//!   all routes or to a multicast group, are ignored.
+//!   others, so they are dropped here after a time. Datagrams without a possible answer, from
+//!   outside all routes or to a multicast group, are ignored.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -226,8 +226,8 @@ pub struct Datagrams {
     stack: Stack<'static>,
     socket: UdpSocket<'static>,
     port: u16,
-    /// The last time at which something was surely sent: nothing was waiting, or more had been queued
-    /// than can wait.
+    /// The last time at which something was surely sent: nothing was waiting, or more had been
+    /// queued than can wait.
     sent: Instant,
     /// The number of datagrams queued since then.
     queued: usize,
@@ -237,8 +237,8 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Makes a socket with room for `count` datagrams and `bytes` bytes in each direction. None if the
-    /// port is in use.
+    /// Makes a socket with room for `count` datagrams and `bytes` bytes in each direction. None if
+    /// the port is in use.
     #[must_use]
     pub fn new(
         stack: Stack<'static>,

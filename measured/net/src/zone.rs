@@ -57,7 +57,8 @@ fn record(kind: u16, data: &[u8]) -> Record<'_> {
 #[derive(Clone, Debug)]
 pub struct Zone {
     origin: Vec<u8>,
-    /// For each name: its length, the name, and the type, time to live, length and data of each record.
+    /// For each name: its length, the name, and the type, time to live, length and data of each
+    /// record.
     bytes: Vec<u8>,
     /// The start of each name and the end of its records, in the order of names.
     names: Vec<(u32, u32)>,

@@ -1,7 +1,8 @@
-//! The name server against another reader of zones and messages, with the queries of `corpus` and with what becomes of them by chance.
+//! The name server compared with another reader of zones and messages, on the queries of `corpus`
+//! and random changes of them.
 //!
-//! The corpus has one query in each file, named for what is in it: good ones of all kinds, and malformed ones. `measured/fuzz` starts from
-//! the same.
+//! The corpus has one query in each file, named for its content: valid ones of all kinds, and
+//! malformed ones. `measured/fuzz` starts from the same.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use oracle::Oracle;
 
 const CASES: u32 = 100_000;
 
-/// Numbers that look random, the same in each run (SplitMix64).
+/// A reproducible random number generator (SplitMix64).
 struct Chance(u64);
 
 impl Chance {
@@ -34,7 +35,8 @@ impl Chance {
     }
 }
 
-/// Makes a good query: for a name, perhaps with another label before it or in other letters, with EDNS or without.
+/// Generates a valid query: for a name, perhaps with an additional label or in other case, with
+/// EDNS or without.
 fn make(chance: &mut Chance, names: &[&[u8]]) -> Vec<u8> {
     let edns = chance.below(2);
     let mut query = vec![
@@ -58,7 +60,7 @@ fn make(chance: &mut Chance, names: &[&[u8]]) -> Vec<u8> {
         _ => {}
     }
     let start = query.len();
-    // Also what is above.
+    // Also names above it.
     let above = if chance.below(4) == 0 {
         1 + usize::from(name[0])
     } else {

@@ -1,5 +1,5 @@
-//! The console of an image: the serial line, or with `console=virtio` a virtio device, which takes a
-//! whole line at once.
+//! The console of an image: the serial line, or with `console=virtio` a virtio device, which takes
+//! a whole line at once.
 
 use core::cell::OnceCell;
 

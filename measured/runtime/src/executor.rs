@@ -1,5 +1,5 @@
-//! The event loop: runs woken tasks, reads the counts of interrupts, and halts when there is nothing to
-//! do.
+//! The event loop: runs woken tasks, reads the counts of interrupts, and halts when there is
+//! nothing to do.
 //!
 //! ```text
 //!        ┌──► tasks that were woken ──► devices ──► timers ──┬─ something was woken ─┐
@@ -7,9 +7,9 @@
 //!        └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Interrupts are disabled except while the CPU halts, and for a moment after each round of tasks. `sti`
-//! takes effect after the start of `hlt`, so an earlier interrupt ends the halt at once: no wake-up is
-//! lost.
+//! Interrupts are disabled except while the CPU halts, and for a moment after each round of tasks.
+//! `sti` takes effect after the start of `hlt`, so an earlier interrupt ends the halt at once: no
+//! wake-up is lost.
 
 use core::cell::Cell;
 use core::future::poll_fn;
@@ -21,8 +21,8 @@ use tare_unikernel::cpu;
 
 use crate::time;
 
-/// Number of rounds in which tasks may wake each other without an event from outside. A packet takes
-/// a few tasks.
+/// Number of rounds in which tasks may wake each other without an event from outside. A packet
+/// takes a few tasks.
 const OWN_PASSES: u32 = 32;
 
 static IS_WOKEN: AtomicBool = AtomicBool::new(false);

@@ -1,7 +1,7 @@
 //! The files of an image: those of an archive (tar, QEMU's `-initrd`), and those of a FAT disk.
 //!
-//! All are read before a service starts, so that a service never waits for a disk, and the memory that
-//! they take is known. QEMU makes such a disk from a folder:
+//! All are read before a service starts, so that a service never waits for a disk, and the memory
+//! that they take is known. QEMU makes such a disk from a folder:
 //! `-drive if=none,id=disk,format=raw,read-only=on,file=fat:FOLDER`.
 
 use alloc::borrow::ToOwned;
@@ -64,8 +64,8 @@ impl core::error::Error for FilesError {}
 pub struct Files(Vec<(String, &'static [u8])>);
 
 impl Files {
-    /// Reads all files of the archive and of the first disk, if any. The archive wins where both have a
-    /// file of one name.
+    /// Reads all files of the archive and of the first disk, if any. The archive wins where both
+    /// have a file of one name.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The runtime of images with tasks: an executor with its clock, random numbers, files, the network.
+//! The runtime of images with tasks: an executor with its clock, random numbers, files, the
+//! network.
 //!
 //! * [`executor`]: runs tasks, and halts when there is nothing to do;
 //! * [`time`]: the clock and the timers of tasks;

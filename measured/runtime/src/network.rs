@@ -65,10 +65,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// Starts the network on the first card, with room for `SOCKETS` sockets, for a service on a port.
+    /// Starts the network on the first card, with room for `SOCKETS` sockets, for a service on a
+    /// port.
     ///
-    /// Words: `ring=N` sets the entries of a queue, `poll=yes` polls for packets, others are those of
-    /// [`Settings`]; unknown words are ignored.
+    /// Words: `ring=N` sets the entries of a queue, `poll=yes` polls for packets, others are those
+    /// of [`Settings`]; unknown words are ignored.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Critical sections, which are empty: only the first CPU runs tasks, and interrupt handlers only count.
+//! Critical sections, which are empty: only the first CPU runs tasks, and interrupt handlers only
+//! count.
 
 use critical_section::{Impl, RawRestoreState};
 use tare_unikernel::local::local;

@@ -28,7 +28,8 @@ struct Timers {
     set: Cell<(u64, u64)>,
 }
 
-// SAFETY: only the first CPU runs tasks (`section` rejects others), and interrupt handlers do not use it.
+// SAFETY: only the first CPU runs tasks (`section` rejects others), and interrupt handlers do not
+// use it.
 unsafe impl Sync for Timers {}
 // SAFETY: the same.
 unsafe impl Send for Timers {}

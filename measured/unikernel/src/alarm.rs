@@ -7,18 +7,17 @@
 //!                                 planned ◄────────── latency ────────────►
 //! ```
 //!
-//! Interrupts are let in while the CPU is halted; `sti` takes effect behind the instruction that follows
-//! it, so an interrupt that comes just before `hlt` still ends it.
+//! Interrupts are enabled while the CPU is halted; `sti` takes effect after the instruction that
+//! follows it, so an interrupt that comes just before `hlt` still ends it.
 //!
-//! Where the CPU has the TSC-deadline mode, the timer compares with the very clock by which the lateness is
-//! told. Elsewhere the APIC's own count is converted; how well its rate is known is
-//! [`Alarm::uncertainty_ppm`]. An interrupt that comes early makes the CPU halt again for the rest, so
-//! that no latency is negative; one that comes late for the same reason can't be told from one that was
-//! delivered late.
+//! In TSC-deadline mode, the timer uses the same clock as the measured latency. Otherwise the time
+//! is converted to the APIC's count; the uncertainty of its rate is [`Alarm::uncertainty_ppm`].
+//! After an early interrupt the CPU halts again for the rest, so that no latency is negative; an
+//! interrupt that comes late for the same reason is indistinguishable from a late delivery.
 //!
-//! A CPU has one timer. Where a tick is wanted as well, the timer is set for what is due first,
-//! and the tick's work, which is to count and to set the next one, is done by the code that was woken: as
-//! a conventional kernel does by its queue of high-resolution timers.
+//! A CPU has one timer. With a tick, the timer is set to the earlier of both times, and the tick's
+//! work, counting and setting the next one, is done by the code that was woken: as a conventional
+//! kernel does by its queue of high-resolution timers.
 
 use core::sync::atomic::Ordering;
 
@@ -30,19 +29,19 @@ use crate::local::local;
 use crate::rate::{Scale, steps_per_period};
 use crate::timer::TimerError;
 
-/// The alarm of the CPU on which it was made.
+/// The alarm of the CPU on which it was created.
 #[derive(Debug)]
 pub struct Alarm {
     by: By,
     tick: Option<Tick>,
 }
 
-/// How the timer is set.
+/// The mode of the timer.
 #[derive(Debug)]
 enum By {
-    /// To a value of the TSC.
+    /// A TSC deadline.
     Deadline,
-    /// To a count of the APIC's timer.
+    /// A count of the APIC's timer.
     Count {
         /// From ticks of the TSC to steps of the count.
         scale: Scale,
@@ -50,7 +49,7 @@ enum By {
     },
 }
 
-/// A tick beside the alarm, in ticks of the TSC.
+/// A tick in addition to the alarm, in ticks of the TSC.
 #[derive(Debug)]
 struct Tick {
     period: u64,
@@ -58,14 +57,15 @@ struct Tick {
 }
 
 impl Alarm {
-    /// Takes the timer of this CPU, and keeps interrupts out from now on. With `tick_hz` there is a
-    /// tick beside it, and interrupts are let in while code runs.
+    /// Takes over the timer of this CPU, and disables interrupts. With `tick_hz` there is a tick as
+    /// well, and interrupts are enabled while code runs.
     ///
     /// Without TSC-deadline mode it takes 100 ms to compare the timer with the TSC.
     ///
     /// # Errors
     ///
-    /// Returns [`TimerError`] if the timer does not count, or the tick can't be so fast or so slow.
+    /// Returns [`TimerError`] if the timer does not count, or does not support the rate of the
+    /// tick.
     pub fn new(tick_hz: Option<u32>, tsc_hz: f64) -> Result<Self, TimerError> {
         cpu::disable_interrupts();
         apic::enable();
@@ -94,8 +94,8 @@ impl Alarm {
         })
     }
 
-    /// Returns how well the timer's rate is known in terms of the TSC, in parts per million; None where it
-    /// is the TSC that it follows.
+    /// Returns the uncertainty of the timer's rate relative to the TSC, in parts per million; None
+    /// if it follows the TSC.
     #[must_use]
     pub fn uncertainty_ppm(&self) -> Option<f64> {
         match self.by {
@@ -106,9 +106,9 @@ impl Alarm {
         }
     }
 
-    /// Halts until the TSC has reached `planned`, and returns the TSC as the code read it when it ran
-    /// again. Does not halt if that is over already. A time before `planned` means that the host has asked to end
-    /// ([`asked_to_end`]): nothing looks at that after a wake-up in time.
+    /// Halts until the TSC has reached `planned`, and returns the TSC when the code ran again. Does
+    /// not halt if that time has passed. A time before `planned` means that the host has requested
+    /// the end ([`asked_to_end`]), which is not checked after a wake-up in time.
     pub fn sleep_until(&mut self, planned: u64) -> u64 {
         cpu::disable_interrupts();
         loop {
@@ -135,8 +135,7 @@ impl Alarm {
         match self.by {
             By::Deadline => apic::set_deadline(due),
             By::Count { scale, .. } => {
-                // Never early by rounding, and 0 would stop the timer. What is beyond the count is slept
-                // in pieces.
+                // Never early by rounding, and 0 would stop the timer. Longer sleeps are divided.
                 let count = scale.convert(due.saturating_sub(now)).saturating_add(1);
                 apic::set_count(u32::try_from(count).unwrap_or(u32::MAX));
             }
@@ -145,7 +144,7 @@ impl Alarm {
 }
 
 impl Tick {
-    /// Does what is due by now, and returns when the next one is.
+    /// Handles everything due by now, and returns the next due time.
     fn serve(&mut self, now: u64) -> u64 {
         if now >= self.due {
             let over = (now - self.due) / self.period;

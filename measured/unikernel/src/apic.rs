@@ -6,10 +6,10 @@ use crate::cpu;
 use crate::interrupts::SPURIOUS;
 use crate::local::local;
 
-/// Where the registers are, unless firmware moved them.
+/// The default address of the registers.
 const BASE: u64 = 0xfee0_0000;
 const BASE_REGISTER: u32 = 0x1b;
-/// The MSR that holds the TSC at which the timer fires.
+/// The MSR with the TSC at which the timer fires.
 pub const TSC_DEADLINE: u32 = 0x6e0;
 
 const TASK_PRIORITY: u64 = 0x80;
@@ -33,7 +33,7 @@ pub(crate) const HIGH_INITIAL_COUNT: i32 = (BASE + INITIAL_COUNT) as u32 as i32;
 const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
 
-/// How the timer works.
+/// The mode of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Counts down once.
@@ -42,7 +42,7 @@ pub enum Mode {
     Deadline = 2 << 17,
 }
 
-/// Turns the controller of this CPU on, with everything masked.
+/// Enables the controller of this CPU, with everything masked.
 ///
 /// # Panics
 ///
@@ -65,35 +65,35 @@ pub fn enable() {
     write(SPURIOUS_VECTOR, 1 << 8 | u32::from(SPURIOUS));
 }
 
-/// Lets an NMI in that comes over this CPU's second line: the one that QEMU injects.
+/// Unmasks NMIs on this CPU's second local interrupt pin, LINT1, where QEMU injects them.
 pub fn let_nmi_in() {
     const DELIVER_NMI: u32 = 4 << 8;
     write(LINE_1, DELIVER_NMI);
 }
 
-/// Sets what the timer does when it fires; None masks it.
+/// Sets the timer's mode and vector; None masks it.
 pub fn set_timer(mode: Mode, vector: Option<u8>) {
     let vector = vector.map_or(MASKED, u32::from);
     write(DIVIDE, DIVIDE_BY_1);
     write(TIMER_VECTOR, mode as u32 | vector);
 }
 
-/// Starts the timer's count down; 0 stops it.
+/// Starts the timer's countdown; 0 stops it.
 pub fn set_count(count: u32) {
     write(INITIAL_COUNT, count);
 }
 
-/// Returns what the timer's count has come down to.
+/// Returns the timer's current count.
 #[must_use]
 pub fn count() -> u32 {
     read(CURRENT_COUNT)
 }
 
-/// Makes the timer fire when the TSC reaches `tsc`, in deadline mode. A CPU without that mode faults
-/// (QEMU's own emulation does nothing).
+/// Makes the timer fire when the TSC reaches `tsc`, in deadline mode. A CPU without that mode
+/// faults (QEMU's own emulation does nothing).
 pub fn set_deadline(tsc: u64) {
-    // SAFETY: the fence keeps the write of the mode, to memory, in front of this one (Intel SDM,
-    // volume 3, "TSC-Deadline Mode"). The vector that fires has a handler; a fault is reported.
+    // SAFETY: the fence keeps the write of the mode, to memory, before this one (Intel SDM, volume
+    // 3, "TSC-Deadline Mode"). The vector has a handler; a fault is reported.
     unsafe {
         core::arch::x86_64::_mm_mfence();
         cpu::write_msr(TSC_DEADLINE, tsc);
@@ -147,7 +147,7 @@ fn read(register: u64) -> u32 {
 }
 
 fn write(register: u64, value: u32) {
-    // SAFETY: as above. What the registers do is said by the functions of this module; vectors
-    // that they may raise all have handlers.
+    // SAFETY: as above. The functions of this module describe the effect of each register; all
+    // vectors that they may raise have handlers.
     unsafe { write_volatile((BASE + register) as *mut u32, value) };
 }

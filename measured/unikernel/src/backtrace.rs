@@ -1,21 +1,21 @@
-//! Which functions were under way, from the stack alone.
+//! A backtrace from the stack alone.
 //!
 //! There are no frame pointers: a flag that adds them to the measured code on one side only would
-//! make it other code. Unwind tables would have to be in the image, with a program to read them. So
-//! the stack is scanned: a word is reported if it is the address behind a call instruction of the
-//! image. No active call is missed. What may be reported in addition are calls that have returned,
-//! whose addresses still lie in a part of the stack that a later function reserved and did not
-//! write to; who reads the trace knows the program and sees which.
+//! change that code. Unwind tables would have to be in the image, with a program to read them. So
+//! the stack is scanned: a word is reported if it is the address after a call instruction of the
+//! image. No active call is missed. The trace may also contain calls that have returned, whose
+//! addresses are still in a part of the stack that a later function reserved and did not write to;
+//! readers who know the program recognise them.
 
 use core::ops::Range;
 
-/// How many addresses are reported at most: of endless recursion, the innermost.
+/// The maximum number of addresses: of endless recursion, the innermost.
 pub const LIMIT: usize = 24;
 
-/// The length of the longest call instruction that is looked for, without prefixes.
+/// The length of the longest recognised call instruction, without prefixes.
 const LONGEST_CALL: usize = 7;
 
-/// Gives what the scan reads.
+/// Memory for the scan.
 pub trait Source {
     /// Returns the word at an address of the stack.
     fn word(&self, address: u64) -> Option<u64>;
@@ -38,7 +38,7 @@ pub fn scan(
         .for_each(&mut found);
 }
 
-/// Tells whether the instruction in front of `address` can be a call.
+/// Returns whether the instruction before `address` can be a call.
 fn is_behind_call(source: &impl Source, address: u64, code: &Range<u64>) -> bool {
     let Some(start) = address.checked_sub(LONGEST_CALL as u64) else {
         return false;
@@ -56,7 +56,7 @@ fn is_behind_call(source: &impl Source, address: u64, code: &Range<u64>) -> bool
     is_direct(&before, address, code) || is_indirect(&before)
 }
 
-/// Tells whether `before` ends with `E8` and a distance that leads into the code.
+/// Returns whether `before` ends with `E8` and a distance to an address in the code.
 fn is_direct(before: &[u8; LONGEST_CALL], address: u64, code: &Range<u64>) -> bool {
     let [_, _, 0xe8, a, b, c, d] = *before else {
         return false;
@@ -65,7 +65,7 @@ fn is_direct(before: &[u8; LONGEST_CALL], address: u64, code: &Range<u64>) -> bo
     code.contains(&address.wrapping_add_signed(distance.into()))
 }
 
-/// Tells whether `before` ends with `FF /2`: a call through a register or memory.
+/// Returns whether `before` ends with `FF /2`: a call through a register or memory.
 fn is_indirect(before: &[u8; LONGEST_CALL]) -> bool {
     (0..LONGEST_CALL).any(|start| match before.get(start..) {
         Some(call @ [0xff, modrm, ..]) => {
@@ -75,8 +75,8 @@ fn is_indirect(before: &[u8; LONGEST_CALL]) -> bool {
     })
 }
 
-/// Returns the length of `FF` with the ModRM byte that follows (Intel SDM, volume 2, table 2-2),
-/// or 0 if it is cut short.
+/// Returns the length of `FF` with the ModRM byte that follows (Intel SDM, volume 2, table 2-2), or
+/// 0 if it is truncated.
 fn indirect_length(call: &[u8]) -> usize {
     let [_, modrm, rest @ ..] = call else {
         return 0;
@@ -126,7 +126,8 @@ mod tests {
         }
     }
 
-    /// Tells whether the address behind `call`, at the end of some code, is taken for a call's.
+    /// Returns whether the address after `call`, at the end of some code, is recognised as a
+    /// call's.
     fn is_found(call: &[u8]) -> bool {
         let mut code = std::vec![0x90; 64 - call.len()];
         code.extend(call);

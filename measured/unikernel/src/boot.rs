@@ -22,7 +22,7 @@ global_asm!(
     guard_2 = const GUARDS[2],
 );
 
-/// What the image's main function is given.
+/// The arguments of the image's main function.
 #[derive(Debug)]
 pub struct Boot {
     /// The kernel command line.
@@ -36,10 +36,10 @@ unsafe extern "Rust" {
     safe fn tare_image_main(boot: &'static Boot) -> !;
 }
 
-/// How long a command line can be, in bytes: as on Linux for this architecture.
+/// The maximum length of a command line in bytes, as on Linux for this architecture.
 const COMMAND_LINE: usize = 2048;
 
-/// What is written once, by the first CPU, before the image's main function.
+/// A cell that the first CPU writes once, before the image's main function.
 struct Once<T>(UnsafeCell<T>);
 
 // SAFETY: written before there is a second CPU, then only read.
@@ -52,12 +52,12 @@ static BOOT: Once<Boot> = Once(UnsafeCell::new(Boot {
 }));
 static INFO: Once<Option<BootInfo<'static>>> = Once(UnsafeCell::new(None));
 
-/// Continues on the first CPU, in 64-bit mode, with SSE, on its stack. Interrupts are kept out.
+/// Continues on the first CPU, in 64-bit mode, with SSE, on its stack. Interrupts are disabled.
 extern "C" fn start(info: u32) -> ! {
     let entry_tsc = cpu::tsc();
     console::start();
-    // SAFETY: the first CPU, once: the area is its own, and no interrupt can come before the table
-    // is there.
+    // SAFETY: the first CPU, once: only it uses the area, and interrupts are disabled until the
+    // table is loaded.
     unsafe {
         local::install(FIRST.address(), 0);
         interrupts::start();
@@ -74,13 +74,13 @@ extern "C" fn start(info: u32) -> ! {
     tare_image_main(boot)
 }
 
-/// Returns what the loader told.
+/// Returns the loader's information.
 fn info() -> Option<&'static BootInfo<'static>> {
     // SAFETY: written before the image's main function, then never again.
     unsafe { &*INFO.0.get() }.as_ref()
 }
 
-/// Returns the archive that the loader was given for the image (QEMU's `-initrd`). Empty if there is none.
+/// Returns the image's archive (QEMU's `-initrd`). Empty if there is none.
 #[must_use]
 pub fn archive() -> &'static [u8] {
     let module = info().and_then(|info| info.module(&bytes));
@@ -88,7 +88,7 @@ pub fn archive() -> &'static [u8] {
     archive.unwrap_or_default()
 }
 
-/// Returns the first byte of the memory to use and the first one behind.
+/// Returns the bounds of the usable memory.
 pub(crate) fn free_memory() -> (u64, u64) {
     let image_end = memory::image_end();
     info().map_or((image_end, image_end), |info| {
@@ -101,7 +101,7 @@ unsafe extern "C" {
     static low_memory: [u8; 2 * PAGE];
 }
 
-/// Returns bytes that the loader left.
+/// Returns bytes in the loader's memory.
 fn bytes(address: u64, count: usize) -> Option<&'static [u8]> {
     let end = address.checked_add(count as u64)?;
     if address < PAGE as u64 {
@@ -109,7 +109,7 @@ fn bytes(address: u64, count: usize) -> Option<&'static [u8]> {
         return unsafe { low_memory.get(address as usize..end as usize) };
     }
     let is_readable = memory::is_readable(address..end);
-    // SAFETY: mapped memory, or what a loader says is memory; nobody writes to what the loader
-    // left until it has been read.
+    // SAFETY: mapped memory, or memory according to the loader; nobody writes to the loader's data
+    // until they have been read.
     is_readable.then(|| unsafe { core::slice::from_raw_parts(address as *const u8, count) })
 }

@@ -1,25 +1,25 @@
-//! What a PVH loader tells: the command line, the map of the memory, and where an archive is.
+//! The data from a PVH loader: the command line, the memory map, and the position of an archive.
 //!
-//! The layout is Xen's `hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h), which QEMU,
-//! qboot and Firecracker fill in. Nothing in it is believed beyond what is checked here: the
-//! structure is read byte by byte through a function that may refuse an address.
+//! The layout is Xen's `hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h), as filled
+//! in by QEMU, qboot and Firecracker. All of it is validated here: the structure is read byte by
+//! byte through a function that may reject an address.
 
 use crate::memory_map::{Kind, Region, usable};
 
-/// Starts every `hvm_start_info`.
+/// The first field of every `hvm_start_info`.
 const MAGIC: u32 = 0x336e_c578;
 /// The length of the structure from version 1 on, in bytes.
 const LENGTH: usize = 56;
 /// The length of one entry of the memory map, in bytes.
 const ENTRY: usize = 24;
-/// How many entries of the memory map are read at most.
+/// The maximum number of entries of the memory map.
 const ENTRIES: u32 = 128;
 /// The length of the address and the size that begin an entry of the list of modules, in bytes.
 const MODULE: usize = 16;
 
-/// Gives bytes of the physical memory: `bytes(address, count)`, None where it can't be read.
+/// Access to the physical memory: `bytes(address, count)`, None if unreadable.
 pub trait Physical<'a> {
-    /// Returns `count` bytes from `address` on.
+    /// Returns `count` bytes at `address`.
     fn bytes(&self, address: u64, count: usize) -> Option<&'a [u8]>;
 }
 
@@ -53,7 +53,8 @@ impl<'a> BootInfo<'a> {
         })
     }
 
-    /// Copies the command line into `room`, cut to what fits; what is not UTF-8 is cut, too.
+    /// Copies the command line to `room`, truncated if it does not fit or at the first byte that is
+    /// not UTF-8.
     pub fn command_line<'r>(&self, physical: &impl Physical<'a>, room: &'r mut [u8]) -> &'r str {
         let mut length = 0;
         let line = number64(self.info, 24);
@@ -70,15 +71,16 @@ impl<'a> BootInfo<'a> {
         text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
     }
 
-    /// Returns where the first module lies, QEMU's `-initrd`, and its length in bytes. None if there is none.
+    /// Returns the address of the first module, QEMU's `-initrd`, and its length in bytes. None if
+    /// there is none.
     pub fn module(&self, physical: &impl Physical<'a>) -> Option<(u64, u64)> {
         let (count, list) = (number32(self.info, 12), number64(self.info, 16));
         let module = physical.bytes(list, MODULE).filter(|_| count > 0)?;
         Some((number64(module, 0), number64(module, 8)))
     }
 
-    /// Returns the largest piece of free memory behind `image_end` (see [`usable`]) that holds
-    /// nothing of the loader's: neither these structures, which are read later, nor the first module.
+    /// Returns the largest piece of free memory after `image_end` (see [`usable`]) that contains no
+    /// data of the loader: neither these structures, which are read later, nor the first module.
     pub fn free_memory(&self, physical: &impl Physical<'a>, image_end: u64) -> (u64, u64) {
         let module = self.module(physical).unwrap_or_default();
         let taken = [
@@ -90,12 +92,12 @@ impl<'a> BootInfo<'a> {
         let taken = taken.map(|(start, bytes)| Region {
             start,
             end: start.saturating_add(bytes),
-            kind: Kind::Taken,
+            kind: Kind::Reserved,
         });
         usable(self.regions().chain(taken), image_end)
     }
 
-    /// Returns the entries of the memory map, as the loader gave them.
+    /// Returns the entries of the memory map, unchanged.
     pub fn regions(&self) -> impl Iterator<Item = Region> + Clone + use<'a> {
         self.map.chunks_exact(ENTRY).map(|entry| {
             let start = number64(entry, 0);
@@ -105,20 +107,20 @@ impl<'a> BootInfo<'a> {
                 // As in the E820 map: 1 is free memory.
                 kind: match number32(entry, 16) {
                     1 => Kind::Free,
-                    _ => Kind::Taken,
+                    _ => Kind::Reserved,
                 },
             }
         })
     }
 }
 
-/// Returns the number at a place that the caller knows to be there: 0 stands for nothing anywhere.
+/// Returns the number at an offset within bounds; out of bounds it is 0.
 fn number32(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
     found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// As [`number32`], for 64 bits.
+/// Like [`number32`], for 64 bits.
 fn number64(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
     found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -189,7 +191,7 @@ mod tests {
                 Region {
                     start: 0xf_0000,
                     end: u64::MAX,
-                    kind: Kind::Taken
+                    kind: Kind::Reserved
                 },
             ]
         );
@@ -224,7 +226,7 @@ mod tests {
         const MIB: u64 = 1 << 20;
         const HIGH: u64 = 40 * MIB;
         const IMAGE_END: u64 = 2 * MIB;
-        // What is moved behind the image: the place of its address, and where it lies.
+        // Structures moved after the image: the field with the address, and the new address.
         for (pointer, place) in [
             (None, INFO),
             (Some(INFO + 40), MAP),

@@ -1,5 +1,5 @@
-//! The functions that compiled code calls without being asked: memory functions, and the names by
-//! which it refers to unwinding, which never happens (`panic = "abort"`).
+//! Functions that the compiler calls implicitly: memory functions, and the symbols for unwinding,
+//! which never happens (`panic = "abort"`).
 
 use core::arch::global_asm;
 
@@ -17,7 +17,7 @@ global_asm!(
     ".purgem named",
 );
 
-// The host's tests have a C library: there, ours get other names.
+// The host's tests have a C library, so these functions get other names there.
 #[cfg(test)]
 global_asm!(
     ".macro named name",

@@ -1,5 +1,6 @@
-//! The frequency of the TSC, where CPUID does not tell it: from the hypervisor's paravirtual clock,
-//! or from at most 2 ms beside a timer of known frequency; and the time of day. Nothing is measured until someone asks.
+//! The frequency of the TSC, where CPUID does not report it: from the hypervisor's paravirtual
+//! clock, or from at most 2 ms of comparison with a timer of known frequency; and the time of day.
+//! Nothing is measured before the first request.
 
 use core::arch::x86_64::__cpuid;
 use core::ptr::read_volatile;
@@ -14,7 +15,7 @@ use crate::wall_clock;
 pub struct Frequency {
     /// The frequency.
     pub rate: Rate,
-    /// Where it comes from.
+    /// The source.
     pub source: Source,
 }
 
@@ -29,7 +30,7 @@ pub enum Source {
     ApicTimer,
 }
 
-/// Finds the frequency. None where nothing tells it.
+/// Determines the frequency. None if there is no source.
 #[must_use]
 pub fn tsc_frequency() -> Option<Frequency> {
     paravirtual()
@@ -38,15 +39,15 @@ pub fn tsc_frequency() -> Option<Frequency> {
         .map(|(source, rate)| Frequency { rate, source })
 }
 
-/// Returns the frequency of the APIC's timer in Hz, as far as it is known without measuring: KVM
-/// and QEMU's own emulation let it run with 1 GHz.
+/// Returns the frequency of the APIC's timer in Hz if it is known without measuring: it is 1 GHz
+/// under KVM and QEMU's emulation.
 #[must_use]
 pub fn apic_timer_hz() -> Option<f64> {
     let known: [&[u8; 12]; 2] = [b"KVMKVMKVM\0\0\0", b"TCGTCGTCGTCG"];
     known.contains(&&cpu::hypervisor()?).then_some(1e9)
 }
 
-/// Measures the frequency of the APIC's timer in Hz beside the PIT. None without PIT.
+/// Measures the frequency of the APIC's timer in Hz with the PIT. None without PIT.
 #[must_use]
 pub fn measure_apic_timer_hz() -> Option<f64> {
     apic::set_timer(apic::Mode::OneShot, None);
@@ -61,11 +62,11 @@ pub fn measure_apic_timer_hz() -> Option<f64> {
     Some(counted * PIT_HZ / steps as f64)
 }
 
-/// Counts the APIC's timer against the TSC for 100 ms, with interrupts of the timer masked. Returns how
-/// many ticks of the TSC one step takes; None if it does not count.
+/// Counts the APIC's timer against the TSC for 100 ms, with interrupts of the timer masked. Returns
+/// how many ticks of the TSC one step takes; None if it does not count.
 #[must_use]
 pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
-    /// How many readings are tried at each end; the tightest is used.
+    /// The number of readings at each end; the tightest is used.
     const READINGS: u32 = 100;
     const PART_OF_A_SECOND: f64 = 10.0;
     let span = (tsc_hz / PART_OF_A_SECOND) as u64;
@@ -93,13 +94,14 @@ pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
     rate::between(start, end, 1.0)
 }
 
-/// Returns the time of day in seconds since 1970. None where there is no clock, or it shows no time.
+/// Returns the time of day in seconds since 1970. None if there is no clock, or it shows no valid
+/// time.
 #[must_use]
 pub fn wall_seconds() -> Option<u64> {
-    /// Says whether the time is about to change: once in a second, for 2 ms at most.
+    /// The register with the update flag, which is set once per second for up to 2 ms.
     const STATUS_A: u8 = 10;
     const CHANGES: u8 = 1 << 7;
-    /// How often the clock is read at most until it reads the same twice. A reading takes 7 µs or more.
+    /// The maximum number of readings until two are equal. A reading takes 7 µs or more.
     const READINGS: u32 = 100_000;
     let read = |register| {
         // SAFETY: ports of the clock, which touch no memory.
@@ -148,8 +150,8 @@ fn paravirtual() -> Option<(Source, Rate)> {
     }
     let page = ParavirtualClock::default();
     let place = &raw const page;
-    // SAFETY: KVM has the register. It writes to `page` until told to stop, two lines below; the
-    // page is read as memory that others change.
+    // SAFETY: KVM has the register. It writes to `page` until disabled, two lines below; the page
+    // is read as shared memory.
     let (factor, shift) = unsafe {
         cpu::write_msr(CLOCK, place as u64 | ENABLED);
         let read = (
@@ -166,10 +168,10 @@ fn paravirtual() -> Option<(Source, Rate)> {
     Some((Source::ParavirtualClock, rate))
 }
 
-/// The PIT's channel 2, which counts down from 65,535 without disturbing anybody.
+/// The PIT's channel 2, which counts down from 65,535 without side effects.
 struct Pit;
 
-/// How many steps of the PIT are waited for: 1.5 ms.
+/// The number of PIT steps to wait for: 1.5 ms.
 const PIT_STEPS: u64 = 1_790;
 /// The number of readings without a step after which there is no PIT.
 const PATIENCE: u32 = 1_000;

@@ -1,8 +1,8 @@
-//! The console: the first serial line of a PC, a 16550, which every machine type of QEMU has, unless the
-//! image has another one.
+//! The console: the first serial line of a PC, a 16550, which every machine type of QEMU has,
+//! unless the image links another one.
 //!
-//! Its bytes go through the linker's symbol `tare_console_write`. An image links another crate's
-//! definition of it (`tare-runtime` has a virtio console), and has no byte of that otherwise.
+//! Its bytes go through the linker's symbol `tare_console_write`. An image may link another crate's
+//! definition of it (`tare-runtime` has a virtio console), and contains none of that otherwise.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -11,19 +11,19 @@ use crate::cpu::{in8, out8};
 
 /// The first register of COM1.
 const PORT: u16 = 0x3f8;
-/// How many bytes the transmitter takes at once when it is empty.
+/// The number of bytes that an empty transmitter accepts.
 const FIFO: usize = 16;
-/// Says in the line status register that the transmitter takes bytes: its FIFO is empty.
+/// The bit of the line status register for an empty transmitter FIFO.
 const EMPTY: u8 = 1 << 5;
-/// Says in the line status register that the last bit has left.
+/// The bit of the line status register for an idle transmitter.
 const IDLE: u8 = 1 << 6;
-/// How often that is asked for before the machine ends: at 115,200 baud sixteen bytes take 1.4 ms, a read
-/// of a register takes about 1 µs on real hardware.
+/// The number of polls before giving up: at 115,200 baud sixteen bytes take 1.4 ms, a read of a
+/// register takes about 1 µs on real hardware.
 const PATIENCE: u32 = 100_000;
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 
-/// Sets the line to 115,200 baud, eight bits, no parity, with its FIFO, without interrupts.
+/// Sets the line to 115,200 baud, eight bits, no parity, with FIFO, without interrupts.
 pub fn start() {
     // SAFETY: registers of the serial line, in the order of its data sheet; it touches no memory.
     let is_there = unsafe {
@@ -41,16 +41,17 @@ pub fn start() {
 }
 
 unsafe extern "Rust" {
-    /// Takes what is written: [`serial_line`], unless a crate of the image defines another place (`image.ld`).
+    /// The output of the console: [`serial_line`], unless a crate of the image defines another one
+    /// (`image.ld`).
     safe fn tare_console_write(bytes: &[u8]);
 }
 
-/// Writes bytes as they are, and waits as long as the other side does not take them.
+/// Writes raw bytes, and waits until the other side accepts them.
 pub fn write(bytes: &[u8]) {
     tare_console_write(bytes);
 }
 
-/// Writes bytes to the serial line. Without one they are lost.
+/// Writes bytes to the serial line. Without one they are discarded.
 #[unsafe(export_name = "tare_serial_line_write")]
 pub fn serial_line(bytes: &[u8]) {
     if !IS_THERE.load(Ordering::Relaxed) {
@@ -67,8 +68,8 @@ pub fn serial_line(bytes: &[u8]) {
     }
 }
 
-/// Waits until all that was written has left the machine, so that ending it loses nothing. Does not
-/// wait for ever for a line that nobody reads.
+/// Waits until everything written has been transmitted, so that ending the machine loses nothing.
+/// Gives up on a line that nobody reads.
 pub fn drain() {
     if !IS_THERE.load(Ordering::Relaxed) {
         return;
@@ -81,19 +82,19 @@ pub fn drain() {
     }
 }
 
-/// The console as a place for formatted text.
+/// The console as a sink for formatted text.
 #[derive(Clone, Copy, Debug)]
 pub struct Console;
 
 impl Console {
-    /// Writes texts one behind the other.
+    /// Writes texts one after the other.
     pub fn texts(self, texts: &[&str]) {
         for text in texts {
             write(text.as_bytes());
         }
     }
 
-    /// Writes an address as `0x` and sixteen digits: smaller than the formatting of `core`.
+    /// Writes an address as `0x` and sixteen digits, in less code than the formatting of `core`.
     pub fn address(self, address: u64) {
         let mut digits = *b"0x0000000000000000";
         for (place, digit) in digits[2..].iter_mut().enumerate() {

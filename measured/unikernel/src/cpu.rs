@@ -1,4 +1,4 @@
-//! The instructions that Rust has no words for, and what the CPU can.
+//! CPU instructions without a Rust equivalent, and CPU features.
 
 use core::arch::asm;
 use core::arch::x86_64::__cpuid;
@@ -7,7 +7,7 @@ use core::arch::x86_64::__cpuid;
 ///
 /// # Safety
 ///
-/// What the device behind the port does must not break memory safety.
+/// The effect on the device must not break memory safety.
 pub unsafe fn out8(port: u16, value: u8) {
     // SAFETY: passed on to the caller.
     unsafe {
@@ -73,7 +73,7 @@ pub unsafe fn in32(port: u16) -> u32 {
 ///
 /// # Safety
 ///
-/// The CPU must have it: another one is a fault.
+/// The CPU must have it: otherwise the access faults.
 #[must_use]
 pub unsafe fn read_msr(register: u32) -> u64 {
     let (low, high): (u32, u32);
@@ -89,7 +89,7 @@ pub unsafe fn read_msr(register: u32) -> u64 {
 ///
 /// # Safety
 ///
-/// The CPU must have it, and what it changes must not break memory safety.
+/// The CPU must have it, and the change must not break memory safety.
 pub unsafe fn write_msr(register: u32, value: u64) {
     // SAFETY: passed on to the caller. Memory may be affected, so no `nomem`.
     unsafe {
@@ -105,28 +105,27 @@ pub fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Lets interrupts in.
+/// Enables interrupts.
 pub fn enable_interrupts() {
-    // SAFETY: every vector has a handler on a stack of its own (`interrupts`), from before the
-    // image's main function on.
+    // SAFETY: every vector has a handler on its own stack (`interrupts`), installed before the
+    // image's main function.
     unsafe { asm!("sti", options(nostack)) };
 }
 
-/// Keeps interrupts out.
+/// Disables interrupts.
 pub fn disable_interrupts() {
-    // SAFETY: less can happen than before.
+    // SAFETY: only prevents events.
     unsafe { asm!("cli", options(nostack)) };
 }
 
-/// Lets in the interrupts that have come, and keeps them out again.
+/// Takes pending interrupts, and disables interrupts again.
 pub fn serve_interrupts() {
-    // They come no sooner than behind the instruction after `sti`. It must not be `pause`: QEMU's TCG goes on from there as if it had still to
-    // come.
-    // SAFETY: as in `enable_interrupts`.
+    // They are taken after the instruction that follows `sti` at the earliest. It must not be
+    // `pause`, before which QEMU's TCG would resume. SAFETY: as in `enable_interrupts`.
     unsafe { asm!("sti", "nop", "cli", options(nostack)) };
 }
 
-/// Keeps interrupts out while something is done, and lets them in again if they were before.
+/// Disables interrupts during `work`, and enables them again if they were enabled before.
 pub fn without_interrupts<T>(work: impl FnOnce() -> T) -> T {
     const INTERRUPTS: u64 = 1 << 9;
     let flags: u64;
@@ -140,22 +139,22 @@ pub fn without_interrupts<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Lets interrupts in and halts until one has been handled, then keeps them out.
+/// Enables interrupts and halts until one has been handled, then disables them.
 ///
-/// `sti` takes effect behind the instruction that follows it, so none is missed in between.
+/// `sti` takes effect after the instruction that follows it, so none is missed in between.
 pub fn wait_for_interrupt() {
     // SAFETY: as for `enable_interrupts`.
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
 }
 
-/// Halts, for ever, whatever interrupts come.
+/// Halts forever, with interrupts enabled.
 pub fn idle() -> ! {
     loop {
         wait_for_interrupt();
     }
 }
 
-/// Halts with interrupts kept out: nothing more happens on this CPU.
+/// Halts with interrupts disabled: nothing more happens on this CPU.
 pub fn stop() -> ! {
     loop {
         // SAFETY: halts.
@@ -163,30 +162,30 @@ pub fn stop() -> ! {
     }
 }
 
-/// Tells whether the CPU has RDTSCP.
+/// Returns whether the CPU has RDTSCP.
 #[must_use]
 pub fn has_rdtscp() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx >> 27 & 1 != 0
 }
 
-/// Tells whether the CPU has AVX; it is then enabled.
+/// Returns whether the CPU has AVX, which is then enabled.
 #[must_use]
 pub fn has_avx() -> bool {
     const XSAVE_AVX: u32 = 1 << 26 | 1 << 28;
     __cpuid(1).ecx & XSAVE_AVX == XSAVE_AVX
 }
 
-/// Tells whether the APIC's timer can fire at a given TSC.
+/// Returns whether the APIC's timer can fire at a given TSC.
 #[must_use]
 pub fn has_tsc_deadline() -> bool {
     __cpuid(1).ecx >> 24 & 1 != 0
 }
 
-/// Returns 64 random bits of the CPU's generator. None if it has none, or it gives none.
+/// Returns 64 random bits from the CPU's generator. None if it has none, or it fails.
 #[must_use]
 pub fn random() -> Option<u64> {
-    /// How often is tried, as the manual recommends (Intel SDM, volume 1, "Random Number Generator
-    /// Instructions").
+    /// The number of attempts that the manual recommends (Intel SDM, volume 1, "Random Number
+    /// Generator Instructions").
     const TRIES: u32 = 10;
     if __cpuid(1).ecx >> 30 & 1 == 0 {
         return None;
@@ -204,7 +203,7 @@ pub fn random() -> Option<u64> {
     None
 }
 
-/// Returns the name that the hypervisor gives itself, if there is one.
+/// Returns the hypervisor's name for itself, if there is one.
 #[must_use]
 pub fn hypervisor() -> Option<[u8; 12]> {
     if __cpuid(1).ecx >> 31 == 0 {

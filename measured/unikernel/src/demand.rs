@@ -1,7 +1,8 @@
-//! Memory that is mapped when it is touched: what a page fault costs that is handled.
+//! Demand-mapped memory, to measure the cost of a handled page fault.
 //!
-//! One region of 2 MiB, whose pages are not mapped at first. The first access to each faults; the handler clears the page,
-//! maps it, counts, and returns to the access. Everything else that faults is reported as without it.
+//! One region of 2 MiB, whose pages are not mapped at first. The first access to each faults; the
+//! handler clears the page, maps it, counts the fault, and returns to the access. Other faults are
+//! reported as usual.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,11 +11,11 @@ use crate::local::PAGE;
 use crate::memory;
 use crate::paging::{self, LARGE_PAGE};
 
-/// Where the region starts; 0 as long as there is none. Read by the handler.
+/// The start of the region; 0 if there is none. Read by the handler.
 pub(crate) static START: AtomicU64 = AtomicU64::new(0);
-/// Its page table. Read by the handler.
+/// The region's page table. Read by the handler.
 pub(crate) static TABLE: AtomicU64 = AtomicU64::new(0);
-/// How many faults were handled. Written by the handler.
+/// The number of handled faults. Written by the handler.
 pub(crate) static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 /// The region.
@@ -24,15 +25,16 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Makes it, and takes over page faults; the same region again if there is one. None if there is no memory for it.
+    /// Creates the region, and handles its page faults; later calls return the same region. None if
+    /// there is not enough memory.
     #[must_use]
     pub fn new() -> Option<Self> {
         let mut start = START.load(Ordering::Relaxed);
         if start == 0 {
-            // Twice as much, so that a large page is in it as a whole.
+            // Twice the size, so that it contains a whole large page.
             let block = memory::take(2 * LARGE_PAGE as usize)?.as_ptr() as u64;
             start = block.next_multiple_of(LARGE_PAGE);
-            // SAFETY: free memory of our own.
+            // SAFETY: free memory, used only here.
             let table = unsafe { paging::small_pages(start)? };
             TABLE.store(table as u64, Ordering::Relaxed);
             START.store(start, Ordering::Relaxed);
@@ -42,11 +44,11 @@ impl Demand {
         Some(Self { start })
     }
 
-    /// Takes all pages away again.
+    /// Unmaps all pages again.
     pub fn forget(&self) {
         let table = TABLE.load(Ordering::Relaxed) as *mut u64;
         for (index, page) in self.pages().enumerate() {
-            // SAFETY: the table of the region, which is nobody else's.
+            // SAFETY: the table belongs to this region alone.
             unsafe { paging::hide(table.wrapping_add(index), page as u64) };
         }
     }
@@ -59,7 +61,7 @@ impl Demand {
             .map(move |offset| start.wrapping_add(offset))
     }
 
-    /// Returns how many faults were handled up to now.
+    /// Returns the number of handled faults.
     #[must_use]
     pub fn faults(&self) -> u64 {
         FAULTS.load(Ordering::Relaxed)

@@ -1,5 +1,4 @@
-//! What is said when an image panics or faults. The machine then ends with
-//! [`Status::Crashed`].
+//! The report of a panic or fault. The machine then ends with [`Status::Crashed`].
 //!
 //! ```text
 //! unikernel: fault: #PF page fault: a stack overflow
@@ -8,10 +7,10 @@
 //! unikernel: backtrace 0x0000000000100abc
 //! ```
 //!
-//! or `unikernel: panic at file:line:column: message` and the backtrace. After `at` stands the
-//! instruction that faulted; after `backtrace` a return address each, innermost first (see
-//! [`crate::backtrace`]): the call is the instruction that ends there, so a symbol is looked up for
-//! the address minus one. Who has the image with its symbols resolves them.
+//! or `unikernel: panic at file:line:column: message` and the backtrace. `at` gives the address of
+//! the faulting instruction; each `backtrace` a return address, innermost first (see
+//! [`crate::backtrace`]): the call is the instruction that ends there, so symbols are looked up for
+//! the address minus one, with the unstripped image.
 
 use core::arch::asm;
 use core::fmt::Write;
@@ -26,7 +25,7 @@ use crate::local::{Local, local};
 use crate::memory;
 use crate::page_fault::{Layout, describe};
 
-/// What the stub of an exception leaves on the stack.
+/// The stack frame made by the stub of an exception.
 #[repr(C)]
 pub(crate) struct Frame {
     registers: [u64; 15],
@@ -66,7 +65,7 @@ const NAMES: [&str; 22] = [
 ];
 const PAGE_FAULT: u64 = 14;
 
-/// Reports an exception. Called by its stub, on a stack of its own.
+/// Reports an exception. Called by its stub, on a separate stack.
 pub(crate) extern "C" fn faulted(frame: &Frame) -> ! {
     let local = begin();
     let name = NAMES.get(frame.vector as usize).unwrap_or(&"reserved");
@@ -122,10 +121,10 @@ pub fn panicked(info: &PanicInfo<'_>) -> ! {
     exit(Status::Crashed)
 }
 
-/// 0 as long as nobody reports, then the number of the CPU that does, plus one.
+/// The number of the reporting CPU, plus one; 0 if there is none.
 static REPORTING: AtomicU32 = AtomicU32::new(0);
 
-/// Lets one CPU report: a second one stops, and a report that fails itself ends the machine.
+/// Lets one CPU report: a second one stops, and a failure while reporting ends the machine.
 fn begin() -> &'static Local {
     cpu::disable_interrupts();
     let local = local();
@@ -160,18 +159,18 @@ fn trace(local: &Local, rsp: u64) {
     });
 }
 
-/// The running image, for the scan: it asks for addresses on the stack and in the code only.
+/// The running image, for the scan, which only reads stack and code addresses.
 struct Image;
 
 impl Source for Image {
     fn word(&self, address: u64) -> Option<u64> {
-        // SAFETY: an aligned word of a stack of this CPU, which is mapped.
+        // SAFETY: an aligned word on a stack of this CPU, which is mapped.
         Some(unsafe { core::ptr::read_volatile(address as *const u64) })
     }
 
     fn code(&self, address: u64) -> Option<u8> {
         let is_code = memory::image_code().contains(&address);
-        // SAFETY: a byte of the image's code, which may be read.
+        // SAFETY: a byte of the image's code, which is readable.
         is_code.then(|| unsafe { core::ptr::read_volatile(address as *const u8) })
     }
 }

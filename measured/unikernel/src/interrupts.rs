@@ -1,15 +1,15 @@
-//! The interrupt descriptor table, and what happens at each vector.
+//! The interrupt descriptor table, and the handler of each vector.
 //!
 //! | vectors | what | stack |
 //! |---|---|---|
 //! | 0 ‥ 31 | exceptions: all but 2 end in [`crate::fault`] | fault; last for 8, 18 |
 //! | 2 | NMI: the host asks the image to end ([`asked_to_end`]) | NMI |
-//! | 32 ‥ 47 | counted one by one and acknowledged | interrupts |
+//! | 32 ‥ 47 | counted individually and acknowledged | interrupts |
 //! | 48, 49 | tick by deadline, by count: sets the next one, counts as vector 32 | interrupts |
-//! | 50 ‥ 254 | nobody uses them: counted together and acknowledged | interrupts |
+//! | 50 ‥ 254 | unused: counted together and acknowledged | interrupts |
 //! | 255 | spurious: nothing | interrupts |
 //!
-//! Every vector switches to a stack of its own: code for this target keeps data below the stack
+//! Every vector switches to a separate stack: code for this target keeps data below the stack
 //! pointer (the red zone), which an interrupt on the same stack would overwrite. The handlers for
 //! interrupts use no register that they don't restore, so they need not save the vector registers.
 
@@ -26,7 +26,7 @@ use crate::local::{
     COUNTED, FAULT_IST, INTERRUPT_IST, LAST_IST, Local, NMI_IST, TablePointer, local,
 };
 
-/// The vector as which the timer's ticks are counted.
+/// The vector that counts the timer's ticks.
 pub const TIMER: u8 = 32;
 /// The vector by which one CPU wakes another.
 pub const WAKE: u8 = 33;
@@ -113,10 +113,10 @@ static TABLE: Table = Table(UnsafeCell::new([Gate { low: 0, high: 0 }; 256]));
 ///
 /// # Safety
 ///
-/// To be called once, by the first CPU, after its [`crate::local::install`] and before any other
+/// Must be called once, by the first CPU, after its [`crate::local::install`] and before any other
 /// CPU runs.
 pub(crate) unsafe fn start() {
-    // SAFETY: nobody else has access yet.
+    // SAFETY: there is no other reference yet.
     let table = unsafe { &mut *TABLE.0.get() };
     for (vector, gate) in table.iter_mut().enumerate() {
         *gate = Gate::new(handler(vector), stack(vector));
@@ -124,7 +124,7 @@ pub(crate) unsafe fn start() {
     // SAFETY: the table is complete.
     unsafe { load() };
     // SAFETY: masks all lines of the two 8259, which would use the vectors of exceptions, and stops
-    // channel 0 of the PIT: nobody would see its ticks, but QEMU works for each, 36 times a second.
+    // channel 0 of the PIT, whose unused ticks would cost QEMU work, 36 times a second.
     unsafe {
         cpu::out8(0x21, 0xff);
         cpu::out8(0xa1, 0xff);
@@ -132,7 +132,7 @@ pub(crate) unsafe fn start() {
     }
 }
 
-/// Lets page faults of a region be handled that is mapped on demand ([`crate::demand`]).
+/// Installs the handler for page faults of the demand-mapped region ([`crate::demand`]).
 pub(crate) fn map_on_demand() {
     // SAFETY: the entry of one vector, which no other function changes after the start.
     unsafe {
@@ -151,13 +151,13 @@ pub(crate) fn map_on_demand() {
 /// [`start`] must have filled it.
 pub(crate) unsafe fn load() {
     let pointer = TablePointer::new(TABLE.0.get() as u64, size_of::<[Gate; 256]>());
-    // SAFETY: the table stays where it is; the caller vouches that it is complete.
+    // SAFETY: the table stays in place; the caller guarantees that it is complete.
     unsafe {
         asm!("lidt [{}]", in(reg) &raw const pointer, options(readonly, nostack, preserves_flags));
     }
 }
 
-/// Gives a vector to a device, for ever: its interrupts are counted
+/// Allocates a vector for a device, permanently: its interrupts are counted
 /// ([`crate::local::Local::interrupts`]). None if all are in use.
 pub fn take_vector() -> Option<u8> {
     static NEXT: AtomicU8 = AtomicU8::new(FIRST_DEVICE);
@@ -166,7 +166,8 @@ pub fn take_vector() -> Option<u8> {
         .ok()
 }
 
-/// Says whether the host has asked this CPU to end, by an NMI. One comes through only where [`apic::let_nmi_in`] was called.
+/// Returns whether the host has requested the end on this CPU, by an NMI, which only arrives after
+/// [`apic::let_nmi_in`].
 #[inline]
 #[must_use]
 pub fn asked_to_end() -> bool {

@@ -4,19 +4,19 @@ use core::ptr::{read_volatile, write_volatile};
 
 use crate::local::local;
 
-/// Where the first controller is on every PC, and the second one of QEMU's microvm.
+/// The addresses of the first controller of every PC, and of the second one of QEMU's microvm.
 const BASES: [u64; 2] = [0xfec0_0000, 0xfec1_0000];
-/// How many lines each controller of QEMU has.
+/// The number of lines of each controller in QEMU.
 const LINES: u32 = 24;
 const SELECT: u64 = 0;
 const WINDOW: u64 = 0x10;
 /// The lower half of the entry of line 0; two registers an entry.
 const FIRST_ENTRY: u32 = 0x10;
 
-/// Lets a line raise a vector on this CPU each time that it becomes active.
+/// Makes a line raise a vector on this CPU whenever it becomes active.
 ///
-/// By its edge, not its level: so a handler needs to do nothing but count. A device that holds its line until it is told
-/// makes an edge again once it has been told.
+/// By its edge, not its level, so that a handler only needs to count. A device that holds its line
+/// until it is acknowledged makes another edge afterwards.
 ///
 /// # Panics
 ///
@@ -26,7 +26,7 @@ pub fn route(line: u32, vector: u8) {
     let entry = FIRST_ENTRY + 2 * (line % LINES);
     write(base, entry + 1, u32::from(local().apic_id()) << 24);
     write(base, entry, vector.into());
-    // Some controllers take an entry only with the next access.
+    // Some controllers apply an entry only at the next access.
     let _ = read(base, entry);
 }
 

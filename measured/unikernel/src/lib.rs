@@ -1,22 +1,22 @@
-//! The library OS: what an image needs to run the measured code without a kernel beneath.
+//! The library OS: everything that an image needs to run the measured code without a kernel.
 //!
 //! # Principles
 //!
-//! * **Quiet.** Nothing happens that the image did not ask for: no tick unless [`timer`] is started,
+//! * **Quiet.** Nothing happens without the image's request: no tick unless [`timer`] is started,
 //!   and interrupt handlers only count and acknowledge. Idle is `hlt`.
 //! * **A mistake is a message.** No page is writable and executable, page 0 is not mapped, every
-//!   stack ends at a guard page, every vector runs on a stack of its own. A fault or panic says what
+//!   stack ends at a guard page, every vector runs on its own stack. A fault or panic reports what
 //!   happened and where, and ends the machine with a failure status.
-//! * **Small.** No allocator unless the image takes one; what is not called is not linked.
-//! * **Logic apart from hardware.** What can be computed is in modules without `unsafe`, which are
-//!   tested on the host; the modules that touch hardware do little else, and are not there in the
+//! * **Small.** No allocator unless the image links one; uncalled code is not linked.
+//! * **Logic apart from hardware.** Computations are in modules without `unsafe`, which are
+//!   tested on the host; the modules that touch hardware do little else, and are absent from the
 //!   host's tests.
 //!
 //! # Tour
 //!
 //! An image is a binary that names its main function by [`image!`] and is linked by `image.ld`.
 //!
-//! By hand it is booted like this, and the status 33 says that all went well (see [`exit`]):
+//! Booted manually like this, it ends with status 33 on success (see [`exit`]):
 //!
 //! ```text
 //! qemu-system-x86_64 -M microvm -bios qboot.rom -nodefaults -no-user-config -display none \
@@ -27,16 +27,17 @@
 //! * [`boot`]: from the loader (PVH) to the image's main function; [`boot_info`] reads what the
 //!   loader tells, [`memory_map`] chooses the memory to use;
 //! * [`console`], [`exit`]: the way out for text and for the status;
-//! * [`fault`], [`backtrace`]: what is said when something goes wrong;
-//! * [`cpu`]: instructions and features, [`local`]: what each CPU has of its own;
+//! * [`fault`], [`backtrace`]: reports of faults and panics;
+//! * [`cpu`]: instructions and features, [`local`]: the data of each CPU;
 //! * [`interrupts`], [`apic`], [`timer`]: vectors, the interrupt controller, the tick;
-//! * [`io_apic`], [`pci`]: where interrupts of devices go, and where the registers of devices are;
+//! * [`io_apic`], [`pci`]: routing of device interrupts, and addresses of device registers;
 //! * [`alarm`]: halts until a time;
-//! * [`clock`]: the frequency of the TSC and the time of day, [`rate`] and [`wall_clock`] the arithmetic behind them;
+//! * [`clock`]: the frequency of the TSC and the time of day, [`rate`] and [`wall_clock`] the
+//!   arithmetic behind them;
 //! * [`memory`], [`paging`]: memory for buffers, guard pages;
 //! * [`smp`]: all other CPUs, one task each.
 //!
-//! # Not there
+//! # Not implemented
 //!
 //! No scheduler, no processes, no memory above 4 GiB, no x2APIC, at most 255 CPUs.
 #![no_std]

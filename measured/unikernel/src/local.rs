@@ -1,4 +1,4 @@
-//! What each CPU has of its own: stacks, descriptor tables, counters.
+//! The data of each CPU: stacks, descriptor tables, counters.
 //!
 //! ```text
 //! Area   guard page      not mapped
@@ -23,11 +23,11 @@ use crate::cpu;
 /// The size of a page.
 pub const PAGE: usize = 4096;
 
-/// How many interrupt vectors are counted one by one, from vector 32 on.
+/// The number of interrupt vectors that are counted individually, from vector 32 on.
 pub const COUNTED: usize = 16;
 
-/// The size of the main stack, in bytes. When built for debugging, the stack of the network is copied there several times on
-/// its way to its place.
+/// The size of the main stack, in bytes. In debug builds, the network stack is copied several times
+/// on its way to its destination.
 const STACK: usize = if cfg!(debug_assertions) {
     512 << 10
 } else {
@@ -37,8 +37,8 @@ const FAULT_STACK: usize = 16 << 10;
 const LAST_STACK: usize = 8 << 10;
 const INTERRUPT_STACK: usize = 1 << 10;
 
-/// The memory of one CPU. It is never made: there is one in the image, others lie in memory
-/// that was free.
+/// The memory of one CPU. It is never constructed: the first is in the image, others are in free
+/// memory.
 #[repr(C, align(4096))]
 pub(crate) struct Area {
     guard_0: [u8; PAGE],
@@ -54,7 +54,7 @@ pub(crate) struct Area {
 
 /// The end of the main stack in an area.
 pub(crate) const STACK_TOP: usize = offset_of!(Area, guard_1);
-/// The places of the guard pages in an area.
+/// The offsets of the guard pages in an area.
 pub(crate) const GUARDS: [usize; 3] = [
     offset_of!(Area, guard_0),
     offset_of!(Area, guard_1),
@@ -65,7 +65,7 @@ pub(crate) const GUARDS: [usize; 3] = [
 #[repr(transparent)]
 pub(crate) struct First(UnsafeCell<core::mem::MaybeUninit<Area>>);
 
-// SAFETY: only the first CPU takes it into use, once, by its address.
+// SAFETY: only the first CPU uses it, once, by its address.
 unsafe impl Sync for First {}
 
 #[unsafe(link_section = ".bss.stacks")]
@@ -78,20 +78,20 @@ impl First {
     }
 }
 
-/// What GS points to. Interrupt handlers reach the fields by their offsets.
+/// The data that GS points to. Interrupt handlers reach the fields by their offsets.
 #[repr(C)]
 pub struct Local {
     /// Interrupts per vector, from 32 on.
     pub(crate) counts: [AtomicU64; COUNTED],
     /// Interrupts of all vectors above those.
     pub(crate) unexpected: AtomicU64,
-    /// NMIs, by which the host asks to end.
+    /// NMIs, by which the host requests the end.
     pub(crate) asked: AtomicU64,
     /// TSC at which the next tick is due, in deadline mode.
     pub(crate) deadline: AtomicU64,
     /// Steps of the TSC, or of the APIC's timer, from one tick to the next.
     pub(crate) period: AtomicU64,
-    /// Ticks that were left out since they were over before they could be set, in deadline mode.
+    /// Ticks that were skipped because they had passed before they could be set, in deadline mode.
     pub(crate) missed: AtomicU64,
     this: *const Local,
     /// Number of the CPU, from 0.
@@ -110,20 +110,20 @@ struct Tables {
     tss: Tss,
 }
 
-/// The 64-bit task state segment (Intel SDM, volume 3, figure 9-11), in halves, since its
-/// addresses are not aligned.
+/// The 64-bit task state segment (Intel SDM, volume 3, figure 9-11), in halves, since its addresses
+/// are not aligned.
 #[repr(C)]
 struct Tss {
     words: [u32; 26],
 }
 
-/// Selects the stack for interrupts, in the TSS's interrupt stack table.
+/// The entry for interrupts in the TSS's interrupt stack table.
 pub(crate) const INTERRUPT_IST: u8 = 1;
-/// Selects the stack for exceptions.
+/// The entry for exceptions.
 pub(crate) const FAULT_IST: u8 = 2;
-/// Selects the stack for exceptions while another exception is handled.
+/// The entry for exceptions while another exception is handled.
 pub(crate) const LAST_IST: u8 = 3;
-/// Selects the stack for NMIs.
+/// The entry for NMIs.
 pub(crate) const NMI_IST: u8 = 4;
 
 impl Tss {
@@ -133,7 +133,7 @@ impl Tss {
             words[9 + 2 * index] = top as u32;
             words[10 + 2 * index] = (top >> 32) as u32;
         }
-        // The permission bitmap for ports lies behind the segment: there is none.
+        // The permission bitmap for ports would be after the segment: there is none.
         words[25] = (size_of::<Self>() as u32) << 16;
         Self { words }
     }
@@ -150,11 +150,12 @@ fn tss_descriptor(base: u64) -> [u64; 2] {
     [low, base >> 32]
 }
 
-/// Takes an area into use on the CPU that runs this: GS, GDT, TSS.
+/// Sets up an area for the current CPU: GS, GDT, TSS.
 ///
 /// # Safety
 ///
-/// `area` must be the address of memory for an [`Area`], aligned, for this CPU alone and for ever.
+/// `area` must be the address of memory for an [`Area`], aligned, and used by this CPU alone,
+/// permanently.
 pub(crate) unsafe fn install(area: usize, number: u32) {
     let local = (area + offset_of!(Area, local)) as *mut Local;
     let top = |offset: usize| (area + offset) as u64;
@@ -180,8 +181,8 @@ pub(crate) unsafe fn install(area: usize, number: u32) {
             ]),
         },
     };
-    // SAFETY: the caller vouches for the memory. The descriptor tables stay where they are, their
-    // entries are the same flat segments as those in use, and the TSS holds valid stacks.
+    // SAFETY: the caller guarantees the memory. The descriptor tables stay in place, their entries
+    // are the same flat segments as those in use, and the TSS holds valid stacks.
     unsafe {
         local.write(fresh);
         let tss = (&raw const (*local).tables.tss) as u64;
@@ -198,7 +199,7 @@ pub(crate) unsafe fn install(area: usize, number: u32) {
 
 const GS_BASE: u32 = 0xc000_0101;
 
-/// What `lgdt` and `lidt` read.
+/// The operand of `lgdt` and `lidt`.
 #[repr(C, packed)]
 pub(crate) struct TablePointer {
     limit: u16,
@@ -214,12 +215,12 @@ impl TablePointer {
     }
 }
 
-/// Returns what this CPU has of its own.
+/// Returns the data of this CPU.
 #[must_use]
 pub fn local() -> &'static Local {
     let this: *const Local;
-    // SAFETY: `install` ran on this CPU before any other code of the image, and what it wrote is
-    // changed through atomics only.
+    // SAFETY: `install` ran on this CPU before any other code of the image, and the data change
+    // through atomics only.
     unsafe {
         asm!("mov {}, gs:[{offset}]", out(reg) this, offset = const offset_of!(Local, this),
              options(nostack, preserves_flags, readonly));
@@ -227,7 +228,7 @@ pub fn local() -> &'static Local {
     }
 }
 
-/// Returns what the CPU with the area at `area` has of its own.
+/// Returns the data of the CPU with the area at `area`.
 ///
 /// # Safety
 ///
@@ -248,13 +249,13 @@ impl Local {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// Returns the number by which the interrupt controller addresses the CPU.
+    /// Returns the CPU's APIC id.
     #[must_use]
     pub fn apic_id(&self) -> u8 {
         self.apic_id
     }
 
-    /// Returns how often a vector from 32 to 47 has interrupted the CPU.
+    /// Returns the CPU's number of interrupts by a vector from 32 to 47.
     ///
     /// # Panics
     ///
@@ -264,14 +265,14 @@ impl Local {
         self.counts[usize::from(vector) - 32].load(Ordering::Relaxed)
     }
 
-    /// Returns how often a vector that nobody uses has interrupted the CPU.
+    /// Returns the CPU's number of interrupts by unused vectors.
     #[must_use]
     pub fn unexpected_interrupts(&self) -> u64 {
         self.unexpected.load(Ordering::Relaxed)
     }
 
-    /// Returns the part of the stack above `pointer`, for any of the CPU's stacks; for a pointer
-    /// in a guard page, the whole stack above that. Empty for a pointer elsewhere.
+    /// Returns the part of the stack above `pointer`, for any of the CPU's stacks; for a pointer to
+    /// a guard page, the whole stack above that. Empty for other pointers.
     pub(crate) fn stack_above(&self, pointer: u64) -> Range<u64> {
         let at = |offset: usize| (self.area + offset) as u64;
         let stacks = [

@@ -1,4 +1,4 @@
-//! Memory for buffers: pieces of what is free behind the image, given out once and for ever.
+//! A bump allocator over the free memory after the image; nothing is freed.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -15,22 +15,22 @@ unsafe extern "C" {
     static image_end_symbol: u8;
 }
 
-/// Returns where the image's code lies.
+/// Returns the range of the image's code.
 pub(crate) fn image_code() -> Range<u64> {
     (&raw const image_code_start) as u64..(&raw const image_code_end) as u64
 }
 
-/// Returns where the image's constants lie.
+/// Returns the range of the image's constants.
 pub(crate) fn image_constants() -> Range<u64> {
     (&raw const image_constants_start) as u64..(&raw const image_constants_end) as u64
 }
 
-/// Returns the first address behind the image.
+/// Returns the first address after the image.
 pub(crate) fn image_end() -> u64 {
     (&raw const image_end_symbol) as u64
 }
 
-/// Tells whether addresses are mapped, and not for device registers.
+/// Returns whether addresses are mapped as memory, not as device registers.
 pub(crate) fn is_readable(addresses: Range<u64>) -> bool {
     const DEVICES: u64 = 0xe000_0000;
     addresses.start >= PAGE as u64 && addresses.end <= DEVICES
@@ -39,8 +39,8 @@ pub(crate) fn is_readable(addresses: Range<u64>) -> bool {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the end of the memory to give out; finds it when it is asked for the first time, which
-/// is before there is a second CPU: that one's stack is taken here.
+/// Returns the end of the free memory. The first call determines it, before there is a second CPU,
+/// whose stack is allocated here.
 fn end() -> u64 {
     if END.load(Ordering::Relaxed) == 0 {
         let (start, end) = boot::free_memory();
@@ -50,14 +50,14 @@ fn end() -> u64 {
     END.load(Ordering::Relaxed)
 }
 
-/// Returns how many bytes are left.
+/// Returns the number of free bytes.
 #[must_use]
 pub fn left() -> usize {
     let end = end();
     (end - NEXT.load(Ordering::Relaxed)) as usize
 }
 
-/// Takes `bytes` bytes, rounded up to whole pages, zeroed. None if there are not so many.
+/// Allocates `bytes` bytes, rounded up to whole pages, zeroed. None if there is not enough memory.
 #[must_use]
 pub fn take(bytes: usize) -> Option<&'static mut [u8]> {
     let rounded = bytes.checked_next_multiple_of(PAGE)? as u64;
@@ -67,7 +67,7 @@ pub fn take(bytes: usize) -> Option<&'static mut [u8]> {
             next.checked_add(rounded).filter(|behind| *behind <= end)
         })
         .ok()?;
-    // SAFETY: free memory, mapped, of which every byte is given out once.
+    // SAFETY: free memory, mapped, of which every byte is allocated once.
     let piece = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, bytes) };
     piece.fill(0);
     Some(piece)

@@ -1,50 +1,51 @@
-//! Which part of the physical memory an image may use.
+//! The choice of the physical memory that an image may use.
 
 /// A piece of the physical address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// First byte.
     pub start: u64,
-    /// First byte behind.
+    /// First byte after it.
     pub end: u64,
-    /// What it is good for.
+    /// Kind of memory.
     pub kind: Kind,
 }
 
-/// Says what a region is good for.
+/// A kind of memory region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Memory that belongs to nobody.
+    /// Free memory.
     Free,
     /// Anything else: firmware tables, devices, broken memory.
-    Taken,
+    Reserved,
 }
 
-/// The end of what is mapped.
+/// The end of the mapped addresses.
 const MAPPED_END: u64 = 0xe000_0000;
 
 /// The size of a page.
 const PAGE: u64 = 4096;
 
-/// Returns the largest piece of free memory, in whole pages, that lies behind `image_end` and is
-/// mapped. The piece is empty if there is none.
+/// Returns the largest piece of free memory, in whole pages, that is after `image_end` and mapped.
+/// The piece is empty if there is none.
 ///
-/// Where the map contradicts itself, what is taken wins.
+/// If regions overlap, reserved ones take precedence.
 #[must_use]
 pub fn usable(regions: impl Iterator<Item = Region> + Clone, image_end: u64) -> (u64, u64) {
     let mut best = (image_end, image_end);
-    // A piece begins where a free region does, or behind what is taken, and ends where either one does.
+    // A piece begins at the start of a free region or the end of a reserved one, and ends where
+    // either one does.
     for region in regions.clone() {
         let start = match region.kind {
             Kind::Free => region.start,
-            Kind::Taken => region.end,
+            Kind::Reserved => region.end,
         };
         let start = start.max(image_end).min(MAPPED_END).next_multiple_of(PAGE);
         let (mut free_end, mut taken_start) = (start, MAPPED_END);
         for other in regions.clone() {
             match other.kind {
                 Kind::Free if other.start <= start => free_end = free_end.max(other.end),
-                Kind::Taken if other.end > start => {
+                Kind::Reserved if other.end > start => {
                     taken_start = taken_start.min(other.start.max(start));
                 }
                 _ => {}
@@ -76,7 +77,7 @@ mod tests {
         Region {
             start,
             end,
-            kind: Kind::Taken,
+            kind: Kind::Reserved,
         }
     }
 

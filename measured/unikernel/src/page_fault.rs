@@ -1,8 +1,8 @@
-//! What a page fault means, in words.
+//! Descriptions of page faults.
 
 use core::ops::Range;
 
-/// Says where things lie, as far as it matters for the meaning of an address.
+/// The memory layout, as far as it explains an address.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The image's code: may be read and executed.
@@ -13,8 +13,8 @@ pub struct Layout {
     pub guards: [Range<u64>; 3],
 }
 
-/// Says in words what was tried: error code and address as the CPU gives them (Intel SDM, volume
-/// 3, "Interrupt 14").
+/// Describes the access: error code and address are those from the CPU (Intel SDM, volume 3,
+/// "Interrupt 14").
 #[must_use]
 pub fn describe(error: u64, address: u64, layout: &Layout) -> &'static str {
     const PRESENT: u64 = 1;

@@ -17,12 +17,11 @@ unsafe extern "C" {
     static page_directories: u8;
 }
 
-/// Takes one page away from what is mapped. None if a page table is needed for that, and there is
-/// no memory for it.
+/// Unmaps one page. None if a page table is needed for that, and there is no memory for it.
 ///
 /// # Safety
 ///
-/// The page must lie below 4 GiB, be in nobody's use, and no other CPU may run.
+/// The page must be below 4 GiB and unused, and no other CPU may run.
 pub(crate) unsafe fn unmap(page: u64) -> Option<()> {
     // SAFETY: passed on to the caller.
     unsafe {
@@ -34,15 +33,16 @@ pub(crate) unsafe fn unmap(page: u64) -> Option<()> {
     Some(())
 }
 
-/// Returns the table of the small pages around an address; makes one where a large page is mapped. None if there is no memory
-/// for it.
+/// Returns the table of the small pages around an address; creates one where a large page is
+/// mapped. None if there is no memory for it.
 ///
 /// # Safety
 ///
-/// The address must lie below 4 GiB.
+/// The address must be below 4 GiB.
 pub(crate) unsafe fn small_pages(address: u64) -> Option<*mut u64> {
     let directory = (&raw const page_directories) as *mut u64;
-    // SAFETY: the four page directories are one array of 2,048 entries, words that only these functions write after the start.
+    // SAFETY: the four page directories are one array of 2,048 entries, words that only these
+    // functions write after the start.
     unsafe {
         let entry = directory.add((address / LARGE_PAGE) as usize);
         if read_volatile(entry) & LARGE != 0 {
@@ -52,11 +52,11 @@ pub(crate) unsafe fn small_pages(address: u64) -> Option<*mut u64> {
     }
 }
 
-/// Marks a page as not there, but keeps where it is.
+/// Marks a page as not present, but keeps its address.
 ///
 /// # Safety
 ///
-/// `entry` must be the entry of a page that is in nobody's use.
+/// `entry` must be the entry of an unused page.
 pub(crate) unsafe fn hide(entry: *mut u64, page: u64) {
     // SAFETY: passed on to the caller.
     unsafe {
@@ -72,8 +72,8 @@ pub(crate) unsafe fn hide(entry: *mut u64, page: u64) {
 /// `entry` must be a page directory's entry for a large page.
 unsafe fn split(entry: *mut u64) -> Option<()> {
     let table = memory::take(PAGE)?.as_mut_ptr().cast::<u64>();
-    // SAFETY: a fresh page holds 512 entries. They say the same as the large page did, so the
-    // change is seen by nobody.
+    // SAFETY: a fresh page holds 512 entries. They map the same memory as the large page, so nobody
+    // sees the change.
     unsafe {
         let large = read_volatile(entry) & !LARGE;
         for index in 0..ENTRIES {

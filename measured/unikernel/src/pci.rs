@@ -1,8 +1,8 @@
-//! The functions on PCI bus 0: their configuration, the memory of their registers, their interrupts.
+//! The functions on PCI bus 0: their configuration, registers and interrupts.
 //!
-//! Configuration is reached by the ports that every PC has, or where those are missing (QEMU's microvm
-//! with `pcie=on`) by memory. Firmware gives registers their addresses; where it does not (qboot), this
-//! module does, from the window that QEMU's machines leave to PCI.
+//! Configuration is accessed through the ports that every PC has, or through memory if those are
+//! missing (QEMU's microvm with `pcie=on`). Firmware assigns addresses to registers; if it does not
+//! (qboot), this module does, from the window that QEMU's machines reserve for PCI.
 
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -13,9 +13,9 @@ use crate::cpu::{in32, out32};
 const ADDRESS_PORT: u16 = 0xcf8;
 const DATA_PORT: u16 = 0xcfc;
 const ENABLE: u32 = 1 << 31;
-/// Where QEMU's microvm has the configuration.
+/// The address of the configuration space on QEMU's microvm.
 const CONFIGURATION: u64 = 0xe000_0000;
-/// Where addresses are given out: all machine types of QEMU leave this part to PCI.
+/// The window for addresses: all machine types of QEMU reserve this part for PCI.
 const WINDOW: u32 = 0xc800_0000;
 const WINDOW_END: u32 = 0xd000_0000;
 
@@ -25,17 +25,17 @@ const COMMAND_USE: u32 = 1 << 1 | 1 << 2 | 1 << 10;
 const STATUS_CAPABILITIES: u32 = 1 << 20;
 const BASES: u8 = 0x10;
 const CAPABILITIES: u8 = 0x34;
-/// The capability of interrupts by messages.
+/// The id of the MSI-X capability.
 const MSI_X: u8 = 0x11;
 
-/// One function of a device.
+/// A function of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     number: u8,
     by_memory: bool,
 }
 
-/// Lists the functions that are there.
+/// Returns the functions that are present.
 pub fn functions() -> impl Iterator<Item = Function> {
     // SAFETY: selects a register of the configuration.
     let by_memory = unsafe {
@@ -72,7 +72,7 @@ impl Function {
     /// Writes 32 bits of the configuration.
     fn write(&self, offset: u8, value: u32) {
         if self.by_memory {
-            // SAFETY: configuration, mapped uncached; what is written is said by this module's functions.
+            // SAFETY: configuration, mapped uncached; this module's functions document the effect.
             return unsafe { write_volatile(self.memory(offset), value) };
         }
         // SAFETY: as above.
@@ -92,7 +92,7 @@ impl Function {
 
     /// Lists the capabilities: each one's kind and offset.
     pub fn capabilities(&self) -> impl Iterator<Item = (u8, u8)> {
-        /// How many fit in the configuration, so that a list that ends nowhere ends here.
+        /// The maximum number of capabilities, so that a cyclic list ends.
         const MOST: usize = 48;
         let first = match self.read(COMMAND) & STATUS_CAPABILITIES {
             0 => 0,
@@ -105,14 +105,14 @@ impl Function {
             .map(|offset| (self.read(offset) as u8, offset))
     }
 
-    /// Lets the function answer at its registers, and write to memory.
+    /// Enables the function's registers and its access to memory.
     pub fn enable(&self) {
         // The upper half holds flags that a one would clear.
         self.write(COMMAND, self.read(COMMAND) & 0xffff | COMMAND_USE);
     }
 
-    /// Returns the address of one of its six ranges of registers, which gets one if it has none that is mapped. None if it
-    /// is no memory, or there is no room.
+    /// Returns the address of one of its six ranges of registers; assigns one if it has none that
+    /// is mapped. None if it is not in memory, or there is no room.
     #[must_use]
     pub fn registers(&self, range: u8) -> Option<u64> {
         const PORTS: u32 = 1;
@@ -127,7 +127,7 @@ impl Function {
         if low & !0xf != 0 && !is_high {
             return Some((low & !0xf).into());
         }
-        // The function must not answer at an address that is only half written.
+        // The function must not respond while its address is half written.
         let command = self.read(COMMAND) & 0xffff;
         self.write(COMMAND, command & !COMMAND_USE);
         self.write(offset, u32::MAX);
@@ -141,8 +141,8 @@ impl Function {
         Some(place.into())
     }
 
-    /// Lets the first messages of the function raise these vectors on this CPU. None if it has not so
-    /// many.
+    /// Assigns these vectors on this CPU to the first messages of the function. None if it has too
+    /// few.
     #[must_use]
     pub fn route(&self, vectors: &[u8]) -> Option<()> {
         const ON: u32 = 1 << 31;
@@ -158,8 +158,8 @@ impl Function {
             let entry = (entries as *mut u32).wrapping_add(4 * index);
             let words = [address as u32, (address >> 32) as u32, data, 0];
             for (place, word) in words.into_iter().enumerate() {
-                // SAFETY: the table of messages, of which the function has that many; the vectors have
-                // handlers.
+                // SAFETY: the table of messages, of which the function has that many; the vectors
+                // have handlers.
                 unsafe { write_volatile(entry.wrapping_add(place), word) };
             }
         }
@@ -168,7 +168,7 @@ impl Function {
     }
 }
 
-/// Gives out a range of the window, aligned to its size. None if it is not so large.
+/// Allocates a range of the window, aligned to its size. None if it is too large.
 fn take(bytes: u32) -> Option<u32> {
     static NEXT: AtomicU32 = AtomicU32::new(WINDOW);
     let end = |next: u32| {

@@ -8,13 +8,13 @@ pub const PIT_HZ: f64 = 1_193_181.666;
 pub struct Reading {
     /// TSC before.
     pub before: u64,
-    /// TSC behind.
+    /// TSC after.
     pub after: u64,
-    /// What the slow counter read.
+    /// Value of the slow counter.
     pub count: u64,
 }
 
-/// A frequency with what is not known of it.
+/// A frequency with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// The frequency, in Hz.
@@ -45,7 +45,7 @@ pub fn between(start: Reading, end: Reading, count_hz: f64) -> Option<Rate> {
 }
 
 /// Returns the TSC's frequency in Hz by the factor and shift of KVM's and Xen's paravirtual clock,
-/// which turn ticks into ns: `ns = (ticks << shift) * factor >> 32`.
+/// which convert ticks to ns: `ns = (ticks << shift) * factor >> 32`.
 #[must_use]
 pub fn paravirtual_hz(factor: u32, shift: i8) -> Option<f64> {
     if factor == 0 || !(-31..=31).contains(&shift) {
@@ -56,25 +56,27 @@ pub fn paravirtual_hz(factor: u32, shift: i8) -> Option<f64> {
     Some(if shift < 0 { hz * scale } else { hz / scale })
 }
 
-/// Returns how many steps of a counter with `count_hz` make one period of `hz`, rounded; None if
-/// that is none, or more than 32 bits hold.
+/// Returns the number of steps of a counter with `count_hz` in one period of `hz`, rounded; None if
+/// it is 0 or exceeds 32 bits.
 #[must_use]
 pub fn steps_per_period(count_hz: f64, hz: u32) -> Option<u32> {
     let steps = count_hz / f64::from(hz) + 0.5;
     (steps >= 1.0 && steps < f64::from(u32::MAX)).then_some(steps as u32)
 }
 
-/// Turns counts of one clock into those of another, by a factor with 32 fractional bits.
+/// A conversion from counts of one clock to those of another, by a factor with 32 fractional bits.
 ///
-/// The factor is rounded, which makes the result wrong by less than 1 part in 10⁹ as long as the second
-/// clock is not eight times slower than the first: far less than any frequency here is known.
+/// The factor is rounded, which makes the result wrong by less than 1 part in 10⁹ as long as the
+/// second clock is not eight times slower than the first: far less than the uncertainty of any
+/// frequency here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     factor: u64,
 }
 
 impl Scale {
-    /// Makes the scale from a clock to another. None if they differ by more than a factor of a million.
+    /// Returns the conversion from a clock to another. None if they differ by more than a factor of
+    /// a million.
     #[must_use]
     pub fn new(from_hz: f64, to_hz: f64) -> Option<Self> {
         const ONE: f64 = 4_294_967_296.0;
@@ -84,7 +86,7 @@ impl Scale {
         })
     }
 
-    /// Converts a count; what is beyond a whole one is cut off.
+    /// Converts a count, rounding down.
     #[must_use]
     pub fn convert(self, count: u64) -> u64 {
         let product = u128::from(count) * u128::from(self.factor);
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_rate_lies_within_its_uncertainty() {
-        // 1,000 steps of 1 MHz are 1 ms; readings take 200 ticks; the truth is 2.5 GHz.
+        // 1,000 steps of 1 MHz are 1 ms; readings take 200 ticks; the actual frequency is 2.5 GHz.
         let rate = between(
             reading(1_000, 1_200, 5),
             reading(2_501_050, 2_501_250, 1_005),

@@ -1,4 +1,4 @@
-//! All other CPUs: one task each, on a stack of its own, pinned for ever.
+//! All other CPUs: one task each, on a separate stack, permanently pinned.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use crate::interrupts::{self, WAKE};
 use crate::local::{self, Area, GUARDS, PAGE};
 use crate::{memory, paging};
 
-/// How many CPUs can be used at most: so many can be addressed.
+/// The greatest number of CPUs, limited by the APIC ids.
 pub const MOST: u32 = 255;
 
 /// The page below 1 MiB in which other CPUs start, in real mode. PC firmware leaves it free.
@@ -22,32 +22,32 @@ unsafe extern "C" {
     static others_areas: AtomicU32;
 }
 
-/// Says why there are not so many CPUs.
+/// The reason why CPUs could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmpError {
-    /// None, or more than [`MOST`], were asked for.
+    /// 0 or more than [`MOST`] were requested.
     Count,
     /// There is no memory for their stacks.
     Memory,
-    /// Only so many started.
+    /// Only this many started.
     Started(u32),
 }
 
-/// The address of the areas of all other CPUs, one behind the other.
+/// The address of the contiguous areas of all other CPUs.
 static AREAS: AtomicUsize = AtomicUsize::new(0);
-/// How many CPUs there are, the first included.
+/// The number of CPUs, including the first.
 static COUNT: AtomicU32 = AtomicU32::new(1);
-/// How many other CPUs wait for their task.
+/// The number of other CPUs that wait for their task.
 static READY: AtomicU32 = AtomicU32::new(0);
 
-/// Starts CPUs until there are `count`, the first included. To be called once, by the first CPU.
+/// Starts CPUs until there are `count`, including the first. Must be called once, by the first CPU.
 ///
 /// If the machine has more, those that start last halt. CPUs are numbered in the order of their
-/// APIC ids, so that a number means the same CPU each time.
+/// APIC ids, so that a number always refers to the same CPU.
 ///
 /// # Errors
 ///
-/// Returns [`SmpError`] if there are not so many.
+/// Returns [`SmpError`] if there are too few.
 pub fn start(count: u32) -> Result<(), SmpError> {
     if !(1..=MOST).contains(&count) {
         return Err(SmpError::Count);
@@ -61,12 +61,12 @@ pub fn start(count: u32) -> Result<(), SmpError> {
     for guard in
         (0..others).flat_map(|k| GUARDS.map(|offset| areas + k * size_of::<Area>() + offset))
     {
-        // SAFETY: a page of the areas, which nobody uses, and no other CPU runs yet.
+        // SAFETY: an unused page of the areas, and no other CPU runs yet.
         unsafe { paging::unmap(guard as u64) }.ok_or(SmpError::Memory)?;
     }
     AREAS.store(areas, Ordering::Release);
-    // SAFETY: the assembly's words, read only by CPUs that are woken below. They take the numbers
-    // from 1 on, and find their stacks at as many areas behind this address.
+    // SAFETY: the assembly's words, read only by CPUs that are woken below. They are numbered from
+    // 1 on, and find their stacks that many areas after this address.
     unsafe {
         others_areas.store((areas - size_of::<Area>()) as u32, Ordering::Release);
         others_started.store(1, Ordering::Release);
@@ -76,20 +76,20 @@ pub fn start(count: u32) -> Result<(), SmpError> {
     wait(others as u32)
 }
 
-/// Puts the trampoline in its place and resets all other CPUs, which then wait for the start-up
-/// message (Intel SDM, volume 3, "MP initialization protocol").
+/// Installs the trampoline and resets all other CPUs, which then wait for the start-up message
+/// (Intel SDM, volume 3, "MP initialization protocol").
 fn reset_others() {
     let page = (usize::from(PAGE_NUMBER) * PAGE) as *mut u8;
     let code = &raw const trampoline_start;
     let bytes = (&raw const trampoline_end) as usize - code as usize;
-    // SAFETY: the page is conventional memory that nobody uses, and larger than the code.
+    // SAFETY: the page is unused conventional memory, and larger than the code.
     unsafe { core::ptr::copy_nonoverlapping(code, page, bytes) };
     apic::enable();
     apic::send(Message::ResetOthers);
     pause();
 }
 
-/// Lets some ten µs go by: a port access takes about one.
+/// Waits for some ten µs: a port access takes about one.
 fn pause() {
     for _ in 0..20 {
         // SAFETY: the port for power-on self-test codes, which does nothing.
@@ -97,12 +97,12 @@ fn pause() {
     }
 }
 
-/// Sends the start-up message until so many other CPUs are ready. Running ones ignore it; so there
-/// is no need for the manual's fixed delays between its two messages.
+/// Sends the start-up message until this many other CPUs are ready. Running ones ignore it, so the
+/// manual's fixed delays between its two messages are not needed.
 fn wait(others: u32) -> Result<(), SmpError> {
-    /// How long CPUs may take, in pauses: about a second or more.
+    /// The time limit for CPUs to start, in pauses: about a second or more.
     const PATIENCE: u32 = 50_000;
-    /// How many pauses lie between two messages.
+    /// The number of pauses between two messages.
     const REPEAT: u32 = 500;
     for attempt in 0..PATIENCE {
         if attempt % REPEAT == 0 {
@@ -130,7 +130,7 @@ fn number_by_apic_id(others: u32) {
 /// Continues on another CPU, in 64-bit mode, with SSE, on its stack.
 pub(crate) extern "C" fn start_other(slot: u32) -> ! {
     let area = area(slot);
-    // SAFETY: the area is this CPU's alone, and the interrupt table is filled.
+    // SAFETY: only this CPU uses the area, and the interrupt table is filled.
     unsafe {
         local::install(area, slot);
         interrupts::load();
@@ -153,24 +153,24 @@ fn area(slot: u32) -> usize {
     AREAS.load(Ordering::Acquire) + (slot as usize - 1) * size_of::<Area>()
 }
 
-/// Returns how many CPUs there are.
+/// Returns the number of CPUs.
 #[must_use]
 pub fn count() -> u32 {
     COUNT.load(Ordering::Acquire)
 }
 
-/// Says why a task can't run.
+/// The reason why a task can't run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// The CPU was not started.
     NoSuchCpu,
     /// It is the caller's own, or the first one, which runs the image's main function.
     OwnCpu,
-    /// It has a task that it has not begun.
+    /// It has a task that it has not yet begun.
     Busy,
 }
 
-/// Runs `task` on another CPU. It starts with interrupts kept out.
+/// Runs `task` on another CPU, with interrupts disabled at first.
 ///
 /// # Errors
 ///
@@ -179,7 +179,7 @@ pub fn on_cpu(number: u32, task: fn()) -> Result<(), TaskError> {
     if number == local::local().number() || number == 0 {
         return Err(TaskError::OwnCpu);
     }
-    // SAFETY: all have installed their areas before they counted.
+    // SAFETY: all have installed their areas before they were counted.
     let other = (1..count())
         .map(|slot| unsafe { local::of(area(slot)) })
         .find(|other| other.number() == number)

@@ -1,10 +1,10 @@
-//! The tick: an interrupt at a chosen rate, as a conventional kernel has.
+//! The tick: an interrupt at a chosen rate, as in a conventional kernel.
 //!
-//! The timer fires once, and its handler sets it again, counts and acknowledges. Where the CPU has
-//! the TSC-deadline mode, the next tick is due a period after the last one was due, so the rate is
-//! exact. Elsewhere (QEMU's own emulation, CPUs before 2011) the APIC's timer counts a period from
-//! the handler on, so ticks come later by the interrupt's latency each. The periodic mode would not,
-//! but KVM limits its rate to 5 kHz.
+//! The timer fires once, and its handler sets it again, counts and acknowledges. If the CPU has the
+//! TSC-deadline mode, the next tick is due a period after the last one was due, so the rate is
+//! exact. Otherwise (QEMU's own emulation, CPUs before 2011) the APIC's timer counts a period from
+//! the handler on, so each tick is delayed by the interrupt's latency. The periodic mode would
+//! avoid that, but KVM limits its rate to 5 kHz.
 
 use core::sync::atomic::Ordering;
 
@@ -15,21 +15,21 @@ use crate::interrupts::{DEADLINE, ONE_SHOT, TIMER};
 use crate::local::local;
 use crate::rate::steps_per_period;
 
-/// Says why there is no tick.
+/// The reason why there is no tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerError {
-    /// Nothing tells the frequency of the timer.
+    /// The frequency of the timer is unknown.
     NoFrequency,
-    /// The timer can't tick so fast or so slowly.
+    /// The timer doesn't support a tick this fast or this slow.
     Rate,
 }
 
-/// Starts the tick on this CPU, with `hz` interrupts a second, and lets interrupts in. `tsc_hz`
-/// is asked for the TSC's frequency if it is needed.
+/// Starts the tick on this CPU, with `hz` interrupts a second, and enables interrupts. `tsc_hz` is
+/// called if the TSC's frequency is needed.
 ///
 /// # Errors
 ///
-/// Returns [`TimerError`] if the timer can't tick so.
+/// Returns [`TimerError`] if the timer does not support the rate.
 pub fn start(hz: u32, tsc_hz: impl FnOnce() -> Option<f64>) -> Result<(), TimerError> {
     apic::enable();
     if cpu::has_tsc_deadline() {
@@ -49,8 +49,8 @@ pub fn start(hz: u32, tsc_hz: impl FnOnce() -> Option<f64>) -> Result<(), TimerE
     Ok(())
 }
 
-/// Starts the tick by the TSC-deadline mode, every `period` TSC ticks; [`start`] chooses it where the
-/// CPU has it. Does not let interrupts in.
+/// Starts the tick in TSC-deadline mode, every `period` TSC ticks; [`start`] chooses it if the CPU
+/// has it. Does not enable interrupts.
 pub fn start_by_deadline(period: u64) {
     let deadline = cpu::tsc() + period;
     local().period.store(period, Ordering::Relaxed);
@@ -65,13 +65,14 @@ pub fn deadline() -> u64 {
     local().deadline.load(Ordering::Relaxed)
 }
 
-/// Returns how often the tick has interrupted this CPU.
+/// Returns the number of ticks on this CPU.
 #[must_use]
 pub fn ticks() -> u64 {
     local().interrupts(TIMER)
 }
 
-/// Returns how many ticks were left out on this CPU, since they were over before they could be set.
+/// Returns the number of ticks skipped on this CPU because they had passed before they could be
+/// set.
 #[must_use]
 pub fn missed() -> u64 {
     local().missed.load(Ordering::Relaxed)

@@ -1,17 +1,17 @@
-//! What the battery-backed clock of a PC (MC146818) shows.
+//! The time from the battery-backed clock of a PC (MC146818).
 
 /// The registers of a reading: seconds, minutes, hours, day, month, and year of the century.
 pub const REGISTERS: [u8; 6] = [0, 2, 4, 7, 8, 9];
-/// The register that says how the others are to be understood.
+/// The register with the format of the others.
 pub const STATUS_B: u8 = 11;
-/// Says in status B that hours go to 23, and that numbers are binary.
+/// The bits of status B for hours up to 23, and for binary numbers.
 const HAS_24_HOURS: u8 = 1 << 1;
 const IS_BINARY: u8 = 1 << 2;
-/// Says in the hours that they are those behind noon, where they go to 12.
+/// The bit of the hours for p.m., in 12-hour format.
 const IS_AFTERNOON: u8 = 1 << 7;
 
-/// Returns the time in seconds since 1970 of a reading and the status beside it. None if it is no time. The clock is taken to run in
-/// UTC, as QEMU's does, and in this century.
+/// Returns the time in seconds since 1970 of a reading, with the status read at the same time. None
+/// if it is no valid time. The clock is assumed to run in UTC, as QEMU's does, and in this century.
 #[must_use]
 pub fn since_1970(reading: [u8; 6], status: u8) -> Option<u64> {
     let is_afternoon = status & HAS_24_HOURS == 0 && reading[2] & IS_AFTERNOON != 0;
@@ -37,9 +37,9 @@ pub fn since_1970(reading: [u8; 6], status: u8) -> Option<u64> {
     Some(((days(2000 + year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Returns the days from 1970-01-01 to a day.
+/// Returns the days from 1970-01-01 to a date.
 fn days(year: u64, month: u64, day: u64) -> u64 {
-    // Years that begin with March end with the day that some do not have.
+    // With years that begin in March, a leap day is the last day of its year.
     let (year, month) = match month {
         1 | 2 => (year - 1, month + 9),
         _ => (year, month - 3),

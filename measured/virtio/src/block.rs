@@ -103,7 +103,8 @@ impl Disk {
             buffer(DATA, to.len(), true),
             buffer(STATUS, 1, true),
         ];
-        // SAFETY: memory reserved for this, which belongs to the driver again when the queue returns.
+        // SAFETY: memory reserved for this, which belongs to the driver again when the queue
+        // returns.
         unsafe {
             (place(0) as *mut [u64; 2]).write_volatile([READ, sector]);
             (place(STATUS) as *mut u8).write_volatile(!DONE);

@@ -1,7 +1,7 @@
 //! Checksums of UDP and TCP that a card leaves to the driver (Virtio 1.2, 5.1.6).
 //!
-//! In a packet that the card completes, the field holds the sum over the addresses, the protocol and
-//! the length; the card adds the rest from [`Place::start`].
+//! In a packet that the card completes, the field holds the sum over the addresses, the protocol
+//! and the length; the card adds the rest from [`Place::start`].
 
 use core::ops::Range;
 

@@ -1,5 +1,5 @@
-//! A console (Virtio 1.2, 5.3), write-only. Writing waits until the other side has read the bytes; if
-//! it reads nothing for a second, output is lost until it does.
+//! A console (Virtio 1.2, 5.3), write-only. Writing waits until the other side has read the bytes;
+//! if it reads nothing for a second, output is lost until it does.
 
 use core::cell::RefCell;
 

@@ -274,8 +274,8 @@ impl Device {
         self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK);
     }
 
-    /// Sets up interrupts: `N` vectors on PCI, the first for changes of the configuration; one vector
-    /// for all events with MMIO.
+    /// Sets up interrupts: `N` vectors on PCI, the first for changes of the configuration; one
+    /// vector for all events with MMIO.
     ///
     /// # Errors
     ///
@@ -311,8 +311,8 @@ impl Device {
         matches!(self.registers, Registers::Mmio { .. })
     }
 
-    /// Acknowledges an interrupt of an MMIO device, which sends no other before. Returns whether its
-    /// configuration has changed.
+    /// Acknowledges an interrupt of an MMIO device, which sends no other before. Returns whether
+    /// its configuration has changed.
     pub fn acknowledge(&self) -> bool {
         const CHANGE: u32 = 2;
         let Registers::Mmio { base, .. } = self.registers else {

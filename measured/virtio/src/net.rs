@@ -1,11 +1,11 @@
 //! The network card.
 //!
 //! Each entry of a queue has its own buffer: a packet is read where the device has written it, and
-//! written where the device reads it. The event loop calls [`Port::attend`] whenever an interrupt may
-//! have come, and before the CPU halts; it wakes the stack.
+//! written where the device reads it. The event loop calls [`Port::attend`] whenever an interrupt
+//! may have come, and before the CPU halts; it wakes the stack.
 //!
-//! Interrupts are enabled only when there is nothing to do: for the next packet when all were taken,
-//! and for room in the transmit queue when it is full.
+//! Interrupts are enabled only when there is nothing to do: for the next packet when all were
+//! taken, and for room in the transmit queue when it is full.
 
 use core::cell::{Cell, RefCell};
 use core::task::{Context, Waker};
@@ -65,7 +65,8 @@ impl Default for Settings {
 pub struct Counters {
     /// Interrupts for received packets.
     pub receive_interrupts: u64,
-    /// Interrupts for room in the transmit queue. With MMIO all interrupts count as received packets.
+    /// Interrupts for room in the transmit queue. With MMIO all interrupts count as received
+    /// packets.
     pub transmit_interrupts: u64,
     /// Notifications of the device.
     pub notifications: u64,
@@ -192,8 +193,8 @@ impl Port {
         Ok(port)
     }
 
-    /// Notifies the device of new buffers, and wakes the stack if there may be something to do. Returns
-    /// whether there may.
+    /// Notifies the device of new buffers, and wakes the stack if there may be something to do.
+    /// Returns whether there may.
     pub fn attend(&self) -> bool {
         let mut receive = self.receive.borrow_mut();
         let mut transmit = self.transmit.borrow_mut();

@@ -5,8 +5,8 @@
 //! console if there is none, and messages of init ([`Message`]). The last message ends the guest,
 //! because the host has read everything before it.
 //!
-//! While the plan runs, a byte that the host writes to the port asks the measured process to end and
-//! to report its results so far.
+//! While the plan runs, a byte that the host writes to the port asks the measured process to end
+//! and to report its results so far.
 
 use core::fmt::{self, Write};
 
@@ -16,22 +16,23 @@ pub const PORT: &str = "tare";
 /// The kernel parameter with the text of a load, as [`Encoded`] writes it.
 pub const LOAD: &str = "tare.load";
 
-/// The kernel parameter with the size of a RAM disk on [`SCRATCH`], in the form of tmpfs. Without it,
-/// init looks for a disk.
+/// The kernel parameter with the size of a RAM disk on [`SCRATCH`], in the form of tmpfs. Without
+/// it, init looks for a disk.
 pub const RAM_SCRATCH: &str = "tare.ram";
 
-/// The kernel parameter that makes init continue into the root file system on a disk, and its value.
+/// The kernel parameter that makes init continue into the root file system on a disk, and its
+/// value.
 pub const ROOT: (&str, &str) = ("tare.root", "debian");
 
-/// The kernel parameter that makes init execute the plan itself, on the console, and end the guest by
-/// a reset: the shortest way.
+/// The kernel parameter that makes init execute the plan itself, on the console, and end the guest
+/// by a reset: the shortest way.
 pub const DIRECT: &str = "tare.direct";
 
 /// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 
-/// The agent's argument to execute the plan of the kernel command line in a system that has booted by
-/// itself.
+/// The agent's argument to execute the plan of the kernel command line in a system that has booted
+/// by itself.
 pub const IN_SYSTEM: &str = "guest";
 
 /// The variable with the descriptor over which a measuring process reports to the load in its guest

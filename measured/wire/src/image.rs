@@ -1,23 +1,23 @@
 //! The settings of the unikernel, as words.
 //!
 //! They are on the kernel command line among the words of the service, for example
-//! `service=bench irq=on timer-hz=250 workload=ID key=value`. Keys with a dot belong to devices: QEMU
-//! adds `virtio_mmio.device=…`.
+//! `service=bench irq=on timer-hz=250 workload=ID key=value`. Keys with a dot belong to devices:
+//! QEMU adds `virtio_mmio.device=…`.
 
 use core::fmt;
 
 use crate::PROTOCOL;
 use crate::words::PlanError;
 
-/// The name of the ELF note that holds the protocol of an image's records, so that it is known before
-/// the image boots.
+/// The name of the ELF note that holds the protocol of an image's records, so that it is known
+/// before the image boots.
 pub const NOTE_NAME: [u8; 4] = *b"tare";
 
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
 
-/// The note of an image with [`PROTOCOL`], for its section `.note.tare`: length of the name with its
-/// final zero, length of the content, type, name, content.
+/// The note of an image with [`PROTOCOL`], for its section `.note.tare`: length of the name with
+/// its final zero, length of the content, type, name, content.
 pub const NOTE: [u32; 6] = [
     5,
     4,

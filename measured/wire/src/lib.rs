@@ -1,9 +1,9 @@
 //! The protocol between the laboratory and the measured code.
 //!
-//! *In* goes a plan: words such as `workload=ID key=value`, on the command line of the agent or of a
-//! kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]). *Out*
-//! come records, one line of text each ([`record`], [`line`]), over a pipe, a virtio port, a serial
-//! line or serial over LAN.
+//! *In* goes a plan: words such as `workload=ID key=value`, on the command line of the agent or of
+//! a kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]).
+//! *Out* come records, one line of text each ([`record`], [`line`]), over a pipe, a virtio port, a
+//! serial line or serial over LAN.
 //!
 //! # Why text, and why lines
 //!

@@ -111,8 +111,8 @@ impl Packer {
     }
 }
 
-/// Packs rows into as few lists as possible, and passes each to `put`. `pack` packs a row with the one
-/// before it in the same list.
+/// Packs rows into as few lists as possible, and passes each to `put`. `pack` packs a row with the
+/// one before it in the same list.
 ///
 /// # Errors
 ///

@@ -5,8 +5,9 @@
 //!
 //! 1. [`Hello`], [`Ready`], [`Calibration`];
 //! 2. [`Begins`], and during the measurement [`Live`] and [`Exceeded`], if the plan asks for them;
-//! 3. each [`Set`], followed by its lists ([`Record::Parts`], [`Record::Counts`], [`Record::Events`],
-//!    [`Record::Envelope`], [`Record::Raw`]) in any order, the rows of each list in order;
+//! 3. each [`Set`], followed by its lists ([`Record::Parts`], [`Record::Counts`],
+//!    [`Record::Events`], [`Record::Envelope`], [`Record::Raw`]) in any order, the rows of each
+//!    list in order;
 //! 4. each [`Trace`], followed by its [`Record::TraceEvents`]; [`Name`]s;
 //! 5. [`Record::CutShort`] if the measured code was asked to end before its plan was done;
 //! 6. [`Frequency`] once for each source, and [`End`].
@@ -39,18 +40,18 @@ pub enum Record<'a> {
     /// The head of the samples of one set.
     #[serde(borrow)]
     Set(Set<'a>),
-    /// Exact counts per value: rows of (set, part, value − value of the row before, count). The value
-    /// starts from 0 in every record and with every other set or part.
+    /// Exact counts per value: rows of (set, part, value − value of the row before, count). The
+    /// value starts from 0 in every record and with every other set or part.
     #[serde(borrow)]
     Counts(List<'a>),
     /// Samples at or above the set's threshold: rows of (set, index − the one before, time, value).
-    /// The time is the difference from the time at which the sample was due (zigzag) if the set has a
-    /// period, otherwise from the time of the row before. The index starts from 0 and the time from
-    /// the set's first in every record and with every other set.
+    /// The time is the difference from the time at which the sample was due (zigzag) if the set has
+    /// a period, otherwise from the time of the row before. The index starts from 0 and the time
+    /// from the set's first in every record and with every other set.
     #[serde(borrow)]
     Events(List<'a>),
-    /// The envelope over time: rows of (set, number of the bin, samples, sum, least, greatest value). A
-    /// sample belongs to the bin of its time; empty bins are omitted.
+    /// The envelope over time: rows of (set, number of the bin, samples, sum, least, greatest
+    /// value). A sample belongs to the bin of its time; empty bins are omitted.
     #[serde(borrow)]
     Envelope(List<'a>),
     /// Single samples: rows like those of [`Record::Events`].
@@ -86,8 +87,9 @@ pub enum Record<'a> {
     Exceeded(Exceeded),
     /// The sample of the trace events that follow.
     Trace(Trace),
-    /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time relative
-    /// to the sample in ns (zigzag), kind, and two values that depend on the kind, [`crate::trace`]).
+    /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time
+    /// relative to the sample in ns (zigzag), kind, and two values that depend on the kind,
+    /// [`crate::trace`]).
     #[serde(borrow)]
     TraceEvents(List<'a>),
     /// The name behind a number in trace events.
@@ -98,9 +100,9 @@ pub enum Record<'a> {
     Phase(Phase<'a>),
     /// Parts of time into which a set's counts are divided, if there are several: rows of (set,
     /// beginning of the part − that of the part before), a row for each part, the first one 0.
-    /// Beginnings are relative to the set's first sample, start from 0 in every record and with every
-    /// other set, and don't fall. A sample belongs to the last part that begins no later than the
-    /// sample was due; the last part has no end.
+    /// Beginnings are relative to the set's first sample, start from 0 in every record and with
+    /// every other set, and don't fall. A sample belongs to the last part that begins no later than
+    /// the sample was due; the last part has no end.
     #[serde(borrow)]
     Parts(List<'a>),
     /// A tool of a load that did not end in time.
@@ -176,17 +178,17 @@ pub struct Ready {
     pub latency_held: bool,
 }
 
-/// What the stamps and the loop cost, on the measured CPU just before measuring.
+/// The cost of the stamps and of the loop, on the measured CPU just before the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Least duration that an empty region between fenced stamps reads as.
     pub fenced_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, fenced.
+    /// Median total time of a repetition with an empty region, fenced.
     pub fenced_cost_cycles: f64,
     /// Least duration that an empty region between bare `rdtscp` reads as.
     pub published_region_cycles: u64,
-    /// Median time that a repetition with an empty region takes in all, bare `rdtscp`.
+    /// Median total time of a repetition with an empty region, bare `rdtscp`.
     pub published_cost_cycles: f64,
     /// Median time of one bare `rdtsc` among many, unrolled.
     pub bare_read_cycles: f64,
@@ -240,16 +242,16 @@ pub enum Unit {
     Ns,
 }
 
-/// The head of one set: all samples of one measure with one choice of labels. Values and times are in
-/// its unit.
+/// The head of one set: all samples of one measure with one choice of labels. Values and times are
+/// in its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set<'a> {
     /// The number of the set, from 0, to which the rows of lists refer.
     pub number: u32,
     /// The measure of a sample, such as `duration`.
     pub measure: &'a str,
-    /// The labels that distinguish the set from others of its measure: words `key=value`, separated by
-    /// blanks. May be empty.
+    /// The labels that distinguish the set from others of its measure: words `key=value`, separated
+    /// by blanks. May be empty.
     pub labels: &'a str,
     /// Unit of values and times.
     pub unit: Unit,
@@ -259,8 +261,8 @@ pub struct Set<'a> {
     pub sum: u64,
     /// Least value; 0 where values below the threshold are not known one by one.
     pub min: u64,
-    /// Greatest value, also if it is not counted and listed; 0 if none reaches the threshold and those
-    /// below it are not known one by one.
+    /// Greatest value, also if it is not counted and listed; 0 if none reaches the threshold and
+    /// those below it are not known one by one.
     pub max: u64,
     /// Time of the first sample; where the set has a period, when it was due.
     pub first: u64,
@@ -279,8 +281,8 @@ pub struct Set<'a> {
     pub unkept_max: u64,
     /// Sum of the values at or above the threshold that are not listed.
     pub unkept_sum: u64,
-    /// Sum of the squares of the values below the threshold, if only those at or above it are counted
-    /// per value.
+    /// Sum of the squares of the values below the threshold, if only those at or above it are
+    /// counted per value.
     pub squares_below: Option<u64>,
     /// Samples that were not counted, because there was no room for another value.
     pub uncounted: u64,
@@ -289,8 +291,8 @@ pub struct Set<'a> {
     /// Greatest uncounted value.
     pub uncounted_max: u64,
     /// Samples whose end is before their start, since clocks of CPUs differ. They count in no other
-    /// figure except the sum of a set whose values below the threshold are not known one by one: that
-    /// is the time from the first to the last.
+    /// figure except the sum of a set whose values below the threshold are not known one by one:
+    /// that is the time from the first to the last.
     pub backwards: u64,
     /// Width of one bin of the envelope, from the first sample; 0 if the set has none.
     pub bin: u64,
@@ -366,13 +368,13 @@ pub struct Achieved<'a> {
     pub ns: u64,
 }
 
-/// The time at which the first sample is due, sent [`crate::phases::LEAD_NS`] before it. From then on
-/// the measurement can be asked to end early, and reports its results so far: by SIGTERM, and the
-/// unikernel by an NMI.
+/// The time at which the first sample is due, sent [`crate::phases::LEAD_NS`] before it. From then
+/// on the measurement can be asked to end early, and reports its results so far: by SIGTERM, and
+/// the unikernel by an NMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begins {
-    /// The time of the first sample by the target's clock: CLOCK_MONOTONIC, or the time since the start
-    /// if there is no kernel.
+    /// The time of the first sample by the target's clock: CLOCK_MONOTONIC, or the time since the
+    /// start if there is no kernel.
     pub origin_ns: u64,
 }
 
@@ -424,8 +426,8 @@ pub struct Trace {
     pub tid: u32,
     /// Events that follow.
     pub events: u32,
-    /// Whether the kernel's buffer reaches back to the time of the sample; otherwise the first events
-    /// are missing.
+    /// Whether the kernel's buffer reaches back to the time of the sample; otherwise the first
+    /// events are missing.
     pub complete: bool,
 }
 
@@ -449,7 +451,8 @@ pub struct Phase<'a> {
     pub load: &'a str,
     /// The time at which it was due.
     pub due_ns: u64,
-    /// The start of its tools; the time at which it was skipped, if more than half of it had passed.
+    /// The start of its tools; the time at which it was skipped, if more than half of it had
+    /// passed.
     pub started_ns: u64,
     /// The time at which they were asked to end.
     pub stopping_ns: u64,

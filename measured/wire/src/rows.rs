@@ -132,8 +132,8 @@ pub fn counts(list: List<'_>) -> impl Iterator<Item = Result<Count, Malformed>> 
     })
 }
 
-/// Iterates over the rows of [`crate::record::Record::Events`] or [`crate::record::Record::Raw`]. `period_of` knows the
-/// period of a set; a row of a set that it does not know is [`Malformed`].
+/// Iterates over the rows of [`crate::record::Record::Events`] or [`crate::record::Record::Raw`].
+/// `period_of` knows the period of a set; a row of a set that it does not know is [`Malformed`].
 pub fn samples(
     list: List<'_>,
     period_of: impl Fn(u32) -> Option<u64>,

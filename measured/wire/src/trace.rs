@@ -1,7 +1,7 @@
 //! Kinds of kernel trace events around a sample, by number.
 //!
-//! An event is a row of numbers in [`crate::record::Record::TraceEvents`]; the names behind the numbers come in
-//! [`crate::record::Name`].
+//! An event is a row of numbers in [`crate::record::Record::TraceEvents`]; the names behind the
+//! numbers come in [`crate::record::Name`].
 
 /// A kind of trace event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,8 @@ pub enum Kind {
     TimerExpired = 6,
     /// A thread was made runnable: (thread with priority, 0), see [`Task`].
     Waking = 7,
-    /// The CPU went on to another thread: (previous one with priority, next one with priority), see [`Task`].
+    /// The CPU went on to another thread: (previous one with priority, next one with priority), see
+    /// [`Task`].
     Switch = 8,
     /// Another interrupt was entered: (vector, 0).
     VectorEntry = 9,
@@ -33,8 +34,8 @@ pub enum Kind {
     Running = 11,
     /// The interrupt entered by the event before came while the CPU was in user mode: (0, 0).
     FromUser = 12,
-    /// A kernel function was active at the event before, innermost first: (function, 0). At an interrupt's
-    /// entry it is one that was interrupted; at a switch, one that led to it.
+    /// A kernel function was active at the event before, innermost first: (function, 0). At an
+    /// interrupt's entry it is one that was interrupted; at a switch, one that led to it.
     Frame = 13,
 }
 

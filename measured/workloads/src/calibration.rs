@@ -1,21 +1,21 @@
-//! What the stamps and the loop themselves cost, so that it can be said and subtracted.
+//! The cost of the stamps and of the loop, so that it can be reported and subtracted.
 //!
 //! These are measured symbols too: their bytes are the same on every target, and the empty region
-//! is the very loop of [`crate::timing::batch`] around nothing.
+//! is the loop of [`crate::timing::batch`] around nothing.
 
 use core::arch::asm;
 
 use crate::timing::{Fenced, Published, Stamp, bare_rdtsc, batch};
 
-/// Names the symbol of the empty region between fenced stamps.
+/// The symbol of the empty region between fenced stamps.
 pub const EMPTY_FENCED_SYMBOL: &str = "tare_empty_fenced";
-/// Names the symbol of the empty region between bare `rdtscp`.
+/// The symbol of the empty region between bare `rdtscp`.
 pub const EMPTY_PUBLISHED_SYMBOL: &str = "tare_empty_published";
-/// Names the symbol of the unrolled timer reads.
+/// The symbol of the unrolled timer reads.
 pub const UNROLLED_TIMER_SYMBOL: &str = "tare_unrolled_timer";
-/// Names the symbol of the additions.
+/// The symbol of the additions.
 pub const ADDITIONS_SYMBOL: &str = "tare_additions";
-/// Names the symbol of the empty loop.
+/// The symbol of the empty loop.
 pub const LOOP_SYMBOL: &str = "tare_loop";
 
 /// The number of `rdtsc` that one pass of [`tare_unrolled_timer`] executes.
@@ -88,10 +88,11 @@ pub extern "C" fn tare_loop(iterations: u64) -> u64 {
     bare_rdtsc().wrapping_sub(start)
 }
 
-/// Adds `passes` × [`ADDITIONS`] times to one register and returns the TSC ticks that took: each addition waits for the one
-/// before, and takes one cycle of the core's clock.
+/// Adds `passes` × [`ADDITIONS`] times to one register and returns the TSC ticks that took: each
+/// addition waits for the previous one, and takes one cycle of the core's clock.
 ///
-/// What is added is in a register, since some CPUs carry out additions of constants while they rename registers.
+/// The addend is in a register, since some CPUs carry out additions of constants while they rename
+/// registers.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn tare_additions(passes: u64) -> u64 {

@@ -1,13 +1,14 @@
 //! `call`: calls a procedure with none to seven integer arguments.
 //!
-//! One pass is [`CALLS`] calls, unrolled. The caller puts every argument where the System V calling convention wants it, the
-//! first six into registers and the seventh onto the stack; the procedure sets up a frame, adds its arguments, and returns.
-//! It is part of the symbol, so that nothing outside of it is called.
+//! One pass is [`CALLS`] calls, unrolled. The caller passes every argument according to the System
+//! V calling convention, the first six in registers and the seventh on the stack; the procedure
+//! sets up a frame, adds its arguments, and returns. It is part of the symbol, so that no outside
+//! code is called.
 //!
 //! # When the method lies
 //!
-//! A predicted call costs a CPU that executes several instructions at a time hardly more than its instructions: return
-//! addresses come from a stack of their own. A call that was not expected costs tens of cycles more.
+//! On a superscalar CPU a predicted call costs hardly more than its instructions: return addresses
+//! come from the return stack. A mispredicted call costs tens of cycles more.
 
 use core::arch::asm;
 
@@ -18,7 +19,7 @@ pub const CALLS: u64 = 16;
 /// The greatest number of arguments.
 pub const MOST_ARGUMENTS: usize = 7;
 
-/// Names the measured symbols, by the number of arguments.
+/// The measured symbols, by the number of arguments.
 pub const SYMBOLS: [&str; MOST_ARGUMENTS + 1] = [
     "tare_call_0",
     "tare_call_1",
@@ -30,7 +31,8 @@ pub const SYMBOLS: [&str; MOST_ARGUMENTS + 1] = [
     "tare_call_7",
 ];
 
-/// The measured functions, by the number of arguments: each takes the number of passes, and returns the TSC ticks they took.
+/// The measured functions, by the number of arguments: each takes the number of passes, and returns
+/// their TSC ticks.
 pub const FUNCTIONS: [extern "C" fn(u64) -> u64; MOST_ARGUMENTS + 1] = [
     tare_call_0,
     tare_call_1,

@@ -1,26 +1,27 @@
-//! `chase`: follows pointers through memory, each of which has to arrive before the next can be asked for.
+//! `chase`: follows pointers through memory, each of which must arrive before the next load can
+//! start.
 //!
-//! [`tare_chase`] does nothing but load. Which addresses it visits is written into the memory before: a random cycle through
-//! all lines ([`link`]) shows how long a line takes from wherever a working set of that size lies; a cycle in steps of a
-//! stride shows what the hardware makes of a pattern.
+//! [`tare_chase`] only loads. The visited addresses are written to the memory in advance: a random
+//! cycle through all lines ([`link`]) shows the latency of the level that a working set of that
+//! size fits into; a cycle with a stride shows how the hardware handles a pattern.
 //!
 //! # When the method lies
 //!
-//! Steps of a stride are foreseen by prefetchers: on strides up to a page the figure is that of a pattern, not of memory.
-//! Without huge pages, a working set larger than the TLB's reach pays for page walks as well.
+//! Prefetchers predict strides: up to a page the figure is that of a pattern, not of memory.
+//! Without huge pages, a working set beyond the TLB's reach also pays for page walks.
 
 use core::arch::asm;
 
 use crate::timing::{Fenced, Timing};
 
-/// Names the measured symbol.
+/// The measured symbol.
 pub const SYMBOL: &str = "tare_chase";
 
 /// The number of loads in one pass.
 pub const LOADS: u64 = 32;
 
-/// Follows pointers for `passes` × [`LOADS`] loads from `start`, and returns the TSC ticks that took. Where it ended
-/// is written to `start`.
+/// Follows pointers for `passes` × [`LOADS`] loads from `start`, and returns the TSC ticks that
+/// took. The end is written to `start`.
 ///
 /// # Safety
 ///
@@ -28,7 +29,7 @@ pub const LOADS: u64 = 32;
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn tare_chase(start: *mut usize, passes: u64) -> u64 {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: the caller guarantees that the pointer is valid.
     let first = unsafe { *start };
     let begin = Fenced::before();
     let last: usize;
@@ -58,18 +59,18 @@ pub unsafe extern "C" fn tare_chase(start: *mut usize, passes: u64) -> u64 {
 /// The order in which a cycle visits the places of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other, and from the last to the first.
+    /// Ascending, and from the last to the first.
     Rising,
     /// At random: one cycle through all.
     Random,
 }
 
-/// Links the places of a memory, `stride` bytes apart, to one cycle, the first `linked` of which are one already, and returns the
-/// address of the first.
+/// Links the places of a memory, `stride` bytes apart, to one cycle, of which the first `linked`
+/// exist already, and returns the address of the first.
 ///
-/// Each place is put behind one of those before it; behind any of them with the same probability, that is one of all cycles at random, as
-/// Sattolo's algorithm makes it. So a cycle grows without being made anew, and every place is visited once before any is
-/// visited again.
+/// Each place is inserted after an earlier one; if all of these are equally likely, the result is a
+/// random cycle, as in Sattolo's algorithm. So a cycle grows without being linked again, and every
+/// place is visited once before any is visited again.
 ///
 /// # Panics
 ///
@@ -95,8 +96,9 @@ pub fn link(memory: &mut [usize], stride: usize, order: Order, linked: usize) ->
     base
 }
 
-/// Returns a number below `bound` by xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators", 2016. The bias by the division is below 2⁻⁴⁰ for every memory there is.
+/// Returns a number below `bound` by xorshift64*: Vigna, "An experimental exploration of
+/// Marsaglia's xorshift generators", 2016. The bias of the division is below 2⁻⁴⁰ for any memory
+/// size.
 fn below(state: &mut u64, bound: usize) -> usize {
     *state ^= *state >> 12;
     *state ^= *state << 25;

@@ -1,14 +1,14 @@
 //! `copy`: copies one array to another and increments the source, after STREAM's Copy.
 //!
 //! One repetition is one pass over the first n elements of two `u64` arrays: `c[j] = a[j]`, then
-//! `a[j] += 1`. It moves 24 bytes an element (two reads of which one is of a line just written,
-//! two writes), as kot-2019 has it.
+//! `a[j] += 1`. It moves 24 bytes per element (two reads, of which one is of a line just written,
+//! and two writes), as in kot-2019.
 //!
 //! # When the method lies
 //!
-//! The arrays are virtual memory: which physical pages lie under them decides which cache sets
-//! they fill, and changes from launch to launch. Compare medians over runs, never two single runs.
-//! Stores may still be in the store buffer when the second stamp is taken.
+//! The arrays are virtual memory: their physical pages determine which cache sets they fill, and
+//! change from launch to launch. Compare medians over runs, never two single runs. Stores may still
+//! be in the store buffer when the second stamp is taken.
 
 use crate::noise::{Code, Kind, Size, Timed, Workload};
 use crate::timing::{Fenced, Published, Stamp, Timing, batch};
@@ -50,13 +50,13 @@ pub const WORKLOAD: Workload = Workload {
     uses_memory: true,
 };
 
-/// Returns the elements after which another array begins in a cache line of its own.
+/// Returns the distance between two arrays in elements, so that the second starts at a cache line.
 fn from_line_to_line(elements: u64) -> u64 {
     elements.next_multiple_of(8)
 }
 
 unsafe extern "C" fn fenced(elements: u64, a: *mut u64, repetitions: u64, out: *mut Stamp) -> u64 {
-    // SAFETY: the memory holds both arrays; else passed on to the caller.
+    // SAFETY: the memory holds both arrays; the rest is up to the caller.
     unsafe {
         let c = a.add(from_line_to_line(elements) as usize);
         tare_copy_fenced(a, c, elements, repetitions, out);
@@ -70,7 +70,7 @@ unsafe extern "C" fn published(
     repetitions: u64,
     out: *mut Stamp,
 ) -> u64 {
-    // SAFETY: the memory holds both arrays; else passed on to the caller.
+    // SAFETY: the memory holds both arrays; the rest is up to the caller.
     unsafe {
         let c = a.add(from_line_to_line(elements) as usize);
         tare_copy_published(a, c, elements, repetitions, out);
@@ -126,7 +126,7 @@ unsafe fn run<T: Timing>(
     let pass = || {
         let mut j = 0;
         while j < elements as usize {
-            // SAFETY: j stays below `elements`, for which the caller vouches.
+            // SAFETY: j stays below `elements`, which the caller guarantees.
             unsafe {
                 *c.add(j) = *a.add(j);
                 *a.add(j) = (*a.add(j)).wrapping_add(1);
@@ -151,7 +151,7 @@ mod tests {
                 *value = j as u64 * 10;
             }
             let mut out = [Stamp::default(); 3];
-            // SAFETY: all three arrays are larger than what is asked for.
+            // SAFETY: all three arrays are large enough.
             unsafe {
                 tare_copy_fenced(
                     a.as_mut_ptr(),

@@ -1,20 +1,20 @@
 //! `gap`: spins on the timer and records every interruption.
 //!
-//! One iteration is one bare `rdtsc` and the difference to the one before. Differences at or above
-//! the threshold are recorded one by one with index, time stamp and length; of those below it only
-//! the number and the sum of squares are kept, in registers, so that mean and standard deviation of
-//! all iterations stay exact. Nothing else runs, so whatever makes a difference long took the CPU
+//! One iteration is one bare `rdtsc` and the difference from the previous one. Differences at or
+//! above the threshold are recorded with index, time stamp and length; shorter ones only contribute
+//! to their number and the sum of squares, in registers, so that mean and standard deviation of all
+//! iterations stay exact. Nothing else runs, so a long difference means that the CPU was taken
 //! away.
 //!
-//! Counting the short ones per value was tried: the load that an increment in memory needs makes
-//! the next `rdtsc` wait, and the loop took 1.5 times as long (Zen 4). Arithmetic in registers is
-//! hidden behind `rdtsc`, and the loop costs what unrolled bare `rdtsc` do.
+//! Counting short differences per value was tried: the load for an increment in memory delays the
+//! next `rdtsc`, and the loop took 1.5 times as long (Zen 4). Arithmetic in registers is hidden
+//! behind `rdtsc`, so the loop costs no more than unrolled bare `rdtsc`.
 //!
 //! # When the method lies
 //!
-//! An interruption shorter than the timer's step or than one iteration can't be seen. Recording
-//! one gap lengthens the next difference by a few cycles. Memory is hardly used: noise that comes
-//! from shared caches or memory bandwidth does not show here, but does in `copy`.
+//! Interruptions shorter than the timer's step or than one iteration are invisible. Recording a gap
+//! lengthens the next difference by a few cycles. Memory is hardly used: noise from shared caches
+//! or memory bandwidth does not show here, but does in `copy`.
 
 use crate::noise::{Code, Kind, Workload};
 use crate::timing::bare_rdtsc;
@@ -40,7 +40,7 @@ pub const WORKLOAD: Workload = Workload {
     uses_memory: false,
 };
 
-/// Records one interruption.
+/// An interruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Gap {
@@ -52,7 +52,7 @@ pub struct Gap {
     pub length: u64,
 }
 
-/// Sums up one spin.
+/// The totals of a spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Totals {
@@ -64,13 +64,13 @@ pub struct Totals {
     pub quiet_squares: u64,
     /// Gaps at or above the threshold.
     pub seen: u64,
-    /// Sum of the lengths of those that no longer fitted into the buffer, in TSC ticks.
+    /// Sum of the lengths of those that did not fit into the buffer, in TSC ticks.
     pub unkept_cycles: u64,
     /// Longest of those, in TSC ticks.
     pub unkept_longest: u64,
 }
 
-/// Says where [`tare_gap`] writes, and how much room there is.
+/// The output buffer of [`tare_gap`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Buffers {
@@ -80,13 +80,13 @@ pub struct Buffers {
     pub capacity: u64,
 }
 
-/// Gives the time, so that tests can replay a recorded trace through the measured loop.
+/// A source of time stamps, so that tests can replay a recorded trace through the measured loop.
 pub trait Timer {
     /// Returns the next time stamp.
     fn read(&mut self) -> u64;
 }
 
-/// Reads the TSC.
+/// The TSC.
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc;
 
@@ -129,7 +129,7 @@ pub unsafe fn spin(
     buffers: *const Buffers,
     totals: *mut Totals,
 ) {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: the caller guarantees that the pointer is valid.
     let Buffers { gaps, capacity } = unsafe { *buffers };
     let mut sums = Totals::default();
     let mut previous = timer.read();
@@ -142,7 +142,7 @@ pub unsafe fn spin(
         if length < threshold {
             sums.quiet_squares = sums.quiet_squares.wrapping_add(length.wrapping_mul(length));
         } else if sums.seen < capacity {
-            // SAFETY: fewer than `capacity` gaps were written so far.
+            // SAFETY: fewer than `capacity` gaps have been written.
             unsafe {
                 *gaps.add(sums.seen as usize) = Gap {
                     index,
@@ -163,7 +163,7 @@ pub unsafe fn spin(
         left -= 1;
     }
     sums.last = previous;
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: the caller guarantees that the pointer is valid.
     unsafe { *totals = sums };
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Replays differences, starting at any time stamp.
+    /// A timer that replays differences, starting at any time stamp.
     struct Replay<'a> {
         now: u64,
         lengths: &'a [u64],
@@ -211,7 +211,7 @@ mod tests {
             next: 0,
         };
         let iterations = lengths.len() as u64;
-        // SAFETY: the vectors are as long as the buffers say.
+        // SAFETY: the vectors have the lengths of the buffers.
         unsafe {
             spin(
                 &mut timer,
@@ -290,8 +290,8 @@ mod tests {
             gaps: gaps.as_mut_ptr(),
             capacity: 1_000_000,
         };
-        // SAFETY: the vector is as long as the buffers say. With a threshold of 1 every
-        // difference but 0 is a gap.
+        // SAFETY: the vector has the length of the buffer. With a threshold of 1 every difference
+        // but 0 is a gap.
         unsafe { tare_gap(1_000_000, 1, &raw const buffers, &raw mut totals) };
         let kept = &gaps[..totals.seen as usize];
         let sum: u64 = kept.iter().map(|gap| gap.length).sum();

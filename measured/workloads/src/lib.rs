@@ -3,27 +3,27 @@
 //! # Why these functions look as they do
 //!
 //! The same machine code must run as a Linux process and on the unikernel, byte for byte, or a
-//! difference between two targets could be a difference between two compilations. A function
-//! keeps its bytes from binary to binary only if nothing in it depends on its surroundings, so:
+//! difference between two targets could be a difference between two compilations. A function keeps
+//! its bytes from binary to binary only if nothing in it depends on its context, so:
 //!
 //! * raw pointers instead of slices: a bounds check would call the panic machinery;
 //! * no calls out of a measured symbol, and no relocations in it;
 //! * every measured symbol is `#[inline(never)]`, `#[unsafe(no_mangle)]` and `extern "C"`;
-//! * this crate is compiled at `opt-level = 3`, in one codegen unit and without debug assertions
-//!   in every profile, and nothing is optimised across it at link time (`measured/Cargo.toml`).
+//! * this crate is compiled at `opt-level = 3`, in one codegen unit and without debug assertions in
+//!   every profile, and nothing is optimised across it at link time (`measured/Cargo.toml`).
 //!
-//! A test disassembles nothing and trusts nothing: it reads the symbols of
-//! [`symbols`] from the linked agent, and checks that they hold no call and no relocation.
+//! A test checks this without a disassembler: it reads the symbols of [`symbols`] from the linked
+//! agent, and checks that they contain no call and no relocation.
 //!
-//! Measured code knows nothing of where it runs. It does not allocate, makes no system call and
-//! writes only to memory that its caller has mapped, touched and, where allowed, locked.
+//! Measured code is independent of its environment. It does not allocate, makes no system call and
+//! writes only to memory that its caller has mapped, touched and, if permitted, locked.
 //!
 //! # Tour
 //!
-//! * [`timing`]: how a time stamp is taken, and the loop that puts two of them around a body;
-//! * [`noise`]: the workloads of `noise`, each a file that [`noise::WORKLOADS`] names;
+//! * [`timing`]: time stamps, and the loop that puts two of them around a body;
+//! * [`noise`]: the workloads of `noise`, each a file listed in [`noise::WORKLOADS`];
 //! * [`call`], [`chase`], [`stream`]: primitives of the processor, likewise;
-//! * [`calibration`]: what the stamps and the loop themselves cost.
+//! * [`calibration`]: the cost of the stamps and of the loop.
 #![no_std]
 #![cfg(target_arch = "x86_64")]
 
@@ -39,7 +39,7 @@ pub mod timing;
 
 /// Returns the name of every measured symbol.
 ///
-/// Tests compare the bytes of these symbols between binaries, and check what they contain.
+/// Tests compare the bytes of these symbols between binaries, and check their content.
 pub fn symbols() -> impl Iterator<Item = &'static str> {
     let of_noise = noise::workloads().flat_map(|workload| workload.symbols);
     of_noise.chain(OTHER_SYMBOLS).copied()

@@ -1,8 +1,8 @@
-//! The workloads of the experiment `noise`: a descriptor beside the code of each, and one table.
+//! The workloads of the experiment `noise`: a descriptor next to the code of each, and one table.
 //!
-//! Everything that runs or shows `noise` reads the descriptor: the plan and its bounds, the loop
-//! that measures, options and help, estimates, tables, sentences and checks. So a new workload is
-//! one file and two lines: its module in `lib.rs`, and its descriptor in [`WORKLOADS`]
+//! All code that runs or shows `noise` reads the descriptor: the plan and its bounds, the measuring
+//! loop, options and help, estimates, tables, sentences and checks. So a new workload is one file
+//! and two lines: its module in `lib.rs`, and its descriptor in [`WORKLOADS`]
 //! (docs/adding-a-workload.md).
 
 use core::ptr;
@@ -22,9 +22,9 @@ pub struct Workload {
     pub code: Code,
     /// The measured symbols.
     pub symbols: &'static [&'static str],
-    /// Repetitions of a run by default.
+    /// Default number of repetitions of a run.
     pub repetitions: u64,
-    /// Time of a repetition of a size in ns, roughly and without its stamps.
+    /// Approximate time of a repetition of a size in ns, without stamps.
     pub ns: fn(u64) -> f64,
     /// Keywords for help: `registers only`.
     pub keywords: &'static str,
@@ -60,7 +60,7 @@ pub struct Size {
     pub least: u64,
     /// Greatest value.
     pub most: u64,
-    /// Value by default.
+    /// Default value.
     pub default: u64,
     /// Meaning of a value N, in a sentence without its full stop.
     pub meaning: &'static str,
@@ -115,7 +115,7 @@ impl PartialEq for Code {
 
 impl Eq for Code {}
 
-/// The code of [`WORKLOADS`] alone, so that an image holds none of the texts.
+/// The code of [`WORKLOADS`] alone, so that an image contains none of the texts.
 pub static CODE: [Code; WORKLOADS.len()] = {
     let mut all = [WORKLOADS[0].code; WORKLOADS.len()];
     let mut place = 1;
@@ -129,7 +129,8 @@ pub static CODE: [Code; WORKLOADS.len()] = {
 /// The workloads that a program adds to those of tare.
 static ADDED: AtomicPtr<&[Workload]> = AtomicPtr::new(ptr::null_mut());
 
-/// Adds workloads to those of tare, once and before anything reads them: a program has its own.
+/// Adds workloads to those of tare, once and before anything reads them; each program has its own
+/// set.
 pub fn add(workloads: &'static &'static [Workload]) {
     ADDED.store(ptr::from_ref(workloads).cast_mut(), Ordering::Release);
 }

@@ -4,14 +4,14 @@
 //! that divisor is n itself. One inner step is one 32-bit `div` and the loop around it. Limit 22
 //! takes 84 divisions, as in kot-2019.
 //!
-//! It is assembly so that nothing spills: the repetition touches no memory, so whatever delays it
-//! is not a cache miss of its own.
+//! It is assembly so that nothing spills: the repetition touches no memory, so its delays are not
+//! its own cache misses.
 //!
 //! # When the method lies
 //!
-//! A division's duration depends on its operands on many CPUs, and the loop's branches are learnt
-//! by the branch predictor over the first repetitions: the first samples of a batch are slower.
-//! What is constant is the work; compare a limit only with the same limit.
+//! On many CPUs a division's duration depends on its operands, and the branch predictor learns the
+//! loop over the first repetitions: the first samples of a batch are slower. Only the work is
+//! constant; compare a limit only with the same limit.
 
 use core::arch::asm;
 
@@ -45,7 +45,7 @@ pub const WORKLOAD: Workload = Workload {
     keywords: "registers only",
     does: "computes in registers only",
     method: "counts the primes below a limit by trial division, in registers only, and times every repetition. No \
-             repetition touches memory, so what delays one is not a cache miss of its own.",
+             repetition touches memory, so its own cache misses do not delay it.",
     steps: "integer divisions in one repetition",
     is_linear: true,
     uses_memory: false,
@@ -67,7 +67,7 @@ unsafe extern "C" fn published(limit: u64, _: *mut u64, repetitions: u64, out: *
     unsafe { tare_prime_published(limit as u32, repetitions, out).into() }
 }
 
-/// Counts the divisions that one repetition executes.
+/// Returns the number of divisions in one repetition.
 ///
 /// Runs outside the timed code, and computes the number rather than simulating the loop: for n the
 /// number of divisors tried is its smallest prime factor minus one.
@@ -77,8 +77,8 @@ pub fn divisions(limit: u32) -> u64 {
 }
 
 /// Approximates the divisions by the prime number theorem: primes dominate, each p costs p − 1
-/// divisions, and the primes below x sum to about x² / (2 ln x). The exact count would take a plan of
-/// many limits too long.
+/// divisions, and the primes below x sum to about x² / (2 ln x). The exact count would take too
+/// long for a plan of many limits.
 fn roughly(limit: u64) -> f64 {
     let x = limit.max(2) as f64;
     // log₂ by linear interpolation between powers of 2, as `core` has no logarithm.
@@ -87,7 +87,7 @@ fn roughly(limit: u64) -> f64 {
     x * x / (2.0 * core::f64::consts::LN_2 * log2)
 }
 
-/// Counts the primes below `limit`, by another way than the measured code.
+/// Counts the primes below `limit` by a different method from the measured code's.
 #[must_use]
 pub fn primes_below(limit: u32) -> u32 {
     (2..limit).map(|n| u32::from(smallest_factor(n) == n)).sum()

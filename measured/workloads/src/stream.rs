@@ -1,30 +1,31 @@
-//! `stream`: reads, writes and copies arrays from one end to the other, after STREAM (McCalpin, 1995) and cse221-2022.
+//! `stream`: reads, writes and copies arrays from one end to the other, after STREAM (McCalpin,
+//! 1995) and cse221-2022.
 //!
-//! A pass returns the TSC ticks that it took between fenced stamps. Bytes are counted as STREAM does: what the program asks
-//! for. What a write fetches before it changes a line is not counted.
+//! A pass returns its TSC ticks between fenced stamps. Bytes are counted as in STREAM, from the
+//! program's requests: lines that are fetched before a write are not counted.
 //!
 //! # When the method lies
 //!
-//! An array that a cache holds shows the cache. Stores may still be in the store buffer when the second stamp is taken: some
-//! kB of a pass.
+//! An array that fits into a cache shows the cache. Stores may still be in the store buffer when
+//! the second stamp is taken: some kB of a pass.
 
 use core::arch::asm;
 
 use crate::timing::{Fenced, Timing};
 
-/// Names the measured symbol that reads.
+/// The measured symbol that reads.
 pub const READ_SYMBOL: &str = "tare_stream_read";
-/// Names the measured symbol that writes.
+/// The measured symbol that writes.
 pub const WRITE_SYMBOL: &str = "tare_stream_write";
-/// Names the measured symbol that copies.
+/// The measured symbol that copies.
 pub const COPY_SYMBOL: &str = "tare_stream_copy";
-/// Names the measured symbol of the triad.
+/// The measured symbol of the triad.
 pub const TRIAD_SYMBOL: &str = "tare_stream_triad";
 
-/// The number of elements that the loops take at a time: arrays are multiples of it.
+/// The number of elements per iteration: the lengths of arrays are multiples of it.
 pub const UNROLLED: u64 = 32;
 
-/// Makes a loop over arrays, 256 bytes of each at a time: instructions for every offset in them.
+/// Generates a loop over arrays, 256 bytes of each at a time, from the instructions for one offset.
 macro_rules! pass {
     ($begin:literal, [$($each:literal),*], $($operand:tt)*) => {
         pass!("0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240", $begin, [$($each),*], $($operand)*)
@@ -49,16 +50,18 @@ macro_rules! pass {
     };
 }
 
-/// Adds up `elements` of an array, in four sums: a single one would be as slow as its additions, which wait for each other.
+/// Adds up `elements` of an array, in four sums: a single sum would be limited by the latency of
+/// its additions.
 ///
 /// # Safety
 ///
-/// `a` must be valid for reading `elements` values, a multiple of [`UNROLLED`], and aligned to 16 bytes.
+/// `a` must be valid for reading `elements` values, a multiple of [`UNROLLED`], and aligned to 16
+/// bytes.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn tare_stream_read(a: *const u64, elements: u64) -> u64 {
     let begin = Fenced::before();
-    // SAFETY: the offset stays within the array, for which the caller vouches.
+    // SAFETY: the offset stays within the array, which the caller guarantees.
     unsafe {
         pass!("0, 64, 128, 192", "",
             ["paddq xmm0, [{a} + {at} + \\i]", "paddq xmm1, [{a} + {at} + \\i + 16]",
@@ -72,7 +75,8 @@ pub unsafe extern "C" fn tare_stream_read(a: *const u64, elements: u64) -> u64 {
 ///
 /// # Safety
 ///
-/// `a` must be valid for writing `elements` values, a multiple of [`UNROLLED`], and aligned to 16 bytes.
+/// `a` must be valid for writing `elements` values, a multiple of [`UNROLLED`], and aligned to 16
+/// bytes.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn tare_stream_write(a: *mut u64, elements: u64, value: u64) -> u64 {
@@ -89,8 +93,8 @@ pub unsafe extern "C" fn tare_stream_write(a: *mut u64, elements: u64, value: u6
 ///
 /// # Safety
 ///
-/// `a` must be valid for reading and `c` for writing `elements` values, a multiple of [`UNROLLED`]; both are aligned to 16
-/// bytes, and they do not overlap.
+/// `a` must be valid for reading and `c` for writing `elements` values, a multiple of [`UNROLLED`];
+/// both are aligned to 16 bytes, and they do not overlap.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn tare_stream_copy(a: *const f64, c: *mut f64, elements: u64) -> u64 {
@@ -107,8 +111,8 @@ pub unsafe extern "C" fn tare_stream_copy(a: *const f64, c: *mut f64, elements: 
 ///
 /// # Safety
 ///
-/// `a` must be valid for writing, `b` and `c` for reading `elements` values, a multiple of [`UNROLLED`]; all are aligned to
-/// 16 bytes, and they do not overlap.
+/// `a` must be valid for writing, `b` and `c` for reading `elements` values, a multiple of
+/// [`UNROLLED`]; all are aligned to 16 bytes, and they do not overlap.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn tare_stream_triad(

@@ -1,17 +1,17 @@
-//! How a time stamp is taken, and the loop that puts two of them around a body.
+//! Time stamps, and the loop that puts two of them around a body.
 //!
-//! Two ways are offered. *Fenced* is the default: `lfence; rdtsc; lfence` in front of the body
-//! and `rdtscp; lfence` behind it, so that neither can the body start before the first stamp is
-//! taken, nor can the last stamp be taken before the body's instructions have completed.
-//! *Published* is two bare `rdtscp`, as the study kot-2019 did: the second one waits for the
-//! body, but the body's first instructions may overlap the first one.
+//! There are two kinds. *Fenced* is the default: `lfence; rdtsc; lfence` before the body and
+//! `rdtscp; lfence` after it, so that the body cannot start before the first stamp is taken, and
+//! the second stamp cannot be taken before the body's instructions have completed.
+//! *Published* is two bare `rdtscp`, as in the study kot-2019: the second one waits for the body,
+//! but the body's first instructions may overlap the first one.
 //!
-//! `lfence` waits for earlier instructions on Intel always, on AMD if `DE_CFG[1]` is set, which
-//! Linux does at boot. Neither way waits for the body's *stores* to leave the store buffer.
+//! `lfence` always waits for earlier instructions on Intel, and on AMD if `DE_CFG[1]` is set, which
+//! Linux does at boot. Neither kind waits for the body's *stores* to leave the store buffer.
 
 use core::arch::asm;
 
-/// Holds the time stamps around one repetition, in TSC ticks.
+/// The time stamps around one repetition, in TSC ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stamp {
@@ -29,19 +29,19 @@ impl Stamp {
     }
 }
 
-/// Takes the two stamps of one repetition.
+/// A kind of time stamps.
 pub trait Timing {
-    /// Reads the TSC in front of the body.
+    /// Reads the TSC before the body.
     fn before() -> u64;
-    /// Reads the TSC behind the body.
+    /// Reads the TSC after the body.
     fn after() -> u64;
 }
 
-/// Fences the body on both sides.
+/// Stamps with fences on both sides of the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Fenced;
 
-/// Uses two bare `rdtscp`, as kot-2019 did.
+/// Two bare `rdtscp`, as in kot-2019.
 #[derive(Clone, Copy, Debug)]
 pub struct Published;
 
@@ -84,7 +84,7 @@ impl Timing for Published {
 
 /// Runs `body` `repetitions` times and stores one [`Stamp`] for each.
 ///
-/// The store lies outside the timed region, behind the second stamp.
+/// The store is outside the timed region, after the second stamp.
 ///
 /// # Safety
 ///
@@ -97,7 +97,8 @@ pub unsafe fn batch<T: Timing>(repetitions: u64, out: *mut Stamp, mut body: impl
         let start = T::before();
         body();
         let end = T::after();
-        // SAFETY: the caller gave room for `repetitions` stamps, and `slot` advances once each.
+        // SAFETY: the caller guarantees room for `repetitions` stamps, and `slot` advances once
+        // each.
         unsafe {
             (*slot).start = start;
             (*slot).end = end;
@@ -107,7 +108,7 @@ pub unsafe fn batch<T: Timing>(repetitions: u64, out: *mut Stamp, mut body: impl
     }
 }
 
-/// Reads the TSC by a bare `rdtsc`, ordered against nothing.
+/// Reads the TSC by a bare `rdtsc`, without ordering.
 #[inline(always)]
 #[must_use]
 pub fn bare_rdtsc() -> u64 {

@@ -1,4 +1,4 @@
-//! What `tare` costs itself.
+//! The costs of `tare` itself.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::service;
 use crate::verdict::Verdicts;
 use crate::{Measurement, Result, each_run, measurements, median, output, run as tare};
 
-/// Measures the three costs against their bounds, and what services cost.
+/// Measures the three costs against their bounds, and the costs of services.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     loops(scratch.path(), verdicts)?;
@@ -18,7 +18,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     service::ways()
 }
 
-/// Compares the measured loops with what they are made of, in the same launch of the agent.
+/// Compares the measured loops with their components, in the same launch of the agent.
 fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let words = "noise --workload gap --repetitions 10000000 --runs 21";
     let folder = tare(scratch, "gap", words, &[])?;
@@ -50,7 +50,7 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
             median(runs.iter().map(between_empty)),
             median(ratios.clone())
         );
-        // Interruptions between samples only ever add: the least is what the loop costs.
+        // Interruptions between samples only add time: the least is the cost of the loop.
         verdicts.at_most(
             &format!(
                 "dead time between samples of {workload} / between empty ones, least of 21 runs"
@@ -67,14 +67,14 @@ fn between(m: &Measurement) -> f64 {
     (m.head.length() - m.head.sum) as f64 / m.head.n as f64
 }
 
-/// Returns what the same loop around nothing leaves between two samples, in cycles, as this very run's calibration
-/// found it: fences and stores cost on each CPU what they cost there. Too much by less than one step of the timer,
-/// since an empty region is known by the least that it reads as.
+/// Returns the time that the same loop around nothing needs between two samples, in cycles, as
+/// calibrated in this run: fences and stores have different costs on each CPU. Too high by less
+/// than one step of the timer, since an empty region is known by its least value.
 fn between_empty(m: &Measurement) -> f64 {
     m.program.calibration.fenced_cost_cycles - region(m)
 }
 
-/// Returns what an empty fenced region reads as, in cycles.
+/// Returns the duration of an empty fenced region, in cycles.
 fn region(m: &Measurement) -> f64 {
     m.program.calibration.fenced_region_cycles as f64
 }
@@ -104,7 +104,7 @@ fn hundred_million(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Returns the largest resident size that any child so far had, in bytes.
+/// Returns the peak resident size of all children so far, in bytes.
 fn peak_bytes() -> f64 {
     // SAFETY: zeroed is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };

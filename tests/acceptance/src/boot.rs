@@ -1,10 +1,11 @@
-//! How much later than the floor the smallest image is there, and what it costs when it idles.
+//! The start of the smallest image compared with the floor, and its cost when it idles.
 //!
 //! The floor is a guest of two instructions: a byte to the serial line, and the end. The time from
-//! the call that executes QEMU to the first line is QEMU's and its firmware's; what `hello` takes
-//! longer is the library OS's. The two alternate, so that a machine that slows down slows down
-//! both, and all of it runs on one CPU: where QEMU's threads wake each other across CPUs, medians of 20
-//! of the same image differ by 3 ms, else by half of one. An image that idles is halted, and its QEMU waits in the kernel.
+//! executing QEMU to the first line is QEMU's and its firmware's; the additional time of `hello` is
+//! the library OS's. The two alternate, so that a slower machine slows down both, and all of it
+//! runs on one CPU: if QEMU's threads wake each other across CPUs, medians of 20 of the same image
+//! differ by 3 ms, else by half of one. An image that idles is halted, and its QEMU waits in the
+//! kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,23 +16,23 @@ use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
 use crate::{Result, on_one_cpu};
 
-/// How often each image is started.
+/// The number of starts of each image.
 const STARTS: usize = 20;
-/// How many milliseconds the smallest image may take longer than the floor.
+/// The limit on the start of the smallest image after the floor, in ms.
 const MOST_LATER_MS: f64 = 2.0;
-/// The same of the image that measures, when it is started by `tare start`.
+/// The same limit for the measuring image, started by `tare start`.
 const MOST_READY_LATER_MS: f64 = 5.0;
-/// How long an idle guest is watched.
+/// The time for which an idle guest is watched.
 const IDLE: Duration = Duration::from_secs(10);
-/// How much of one CPU an idle guest may take, in percent.
+/// The limit on an idle guest's share of one CPU, in percent.
 const MOST_IDLE_PERCENT: f64 = 0.3;
 
-/// The types of machine, with the words that they take.
+/// The machine types, with their arguments.
 const MACHINES: [(&str, &str); 2] = [
     ("microvm", "-machine microvm,accel=tcg -bios qboot.rom"),
     ("pc", "-machine pc,accel=tcg"),
 ];
-/// What each of them has: its exit ends QEMU.
+/// The arguments of each: the guest's exit ends QEMU.
 const PARTS: &str = "-m 64 -device isa-debug-exit,iobase=0xf4,iosize=0x04";
 
 /// Starts the images, and watches one that idles.
@@ -47,10 +48,10 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
     ];
     for (machine, words) in MACHINES {
         let words = format!("{words} {PARTS}");
-        // What a hypervisor takes away only adds: the shortest of each is compared.
+        // A hypervisor's interruptions only add time: the shortest times are compared.
         let mut shortest = [f64::MAX; 3];
         for round in 0..STARTS {
-            // Who is first may pay for what others find in a cache: they take turns.
+            // The first one may pay for filling caches: they take turns.
             for turn in 0..images.len() {
                 let place = (round + turn) % images.len();
                 let (image, line) = &images[place];
@@ -80,7 +81,7 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Finds an image as `make build` leaves it.
+/// Returns an image built by `make build`.
 fn image(name: &str) -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root
@@ -93,7 +94,7 @@ fn image(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Sums up the CPU time of all threads of a process, in ns.
+/// Returns the CPU time of all threads of a process, in ns.
 fn cpu_ns(pid: u32) -> Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -117,7 +118,7 @@ fn idle_percent(words: &str, image: &Path) -> Result<f64> {
     let mut qemu = Qemu::start(words, image, "then=idle")?;
     qemu.wait_for("\n")?;
     let pid = qemu.0.0.id();
-    // What QEMU still does after a start is not the guest's idling.
+    // QEMU's work just after the start is not the guest's idling.
     thread::sleep(Duration::from_secs(1));
     let (begun, before) = (Instant::now(), cpu_ns(pid)?);
     thread::sleep(IDLE);

@@ -1,11 +1,13 @@
-//! `tare compare`: how often it cries wolf on a busy machine, and whether it finds what is there.
+//! `tare compare`: its rate of false alarms on a busy machine, and of true findings.
 //!
-//! A load of our own takes the measured CPU for some seconds, rests for some, and comes again, while invocations are measured
-//! in alternation. Forty times six are compared with the six between them: whatever is said to differ is a false alarm. The first of
-//! each six against the first of the other is one invocation against another, which must tell of two runs and fail no gate.
+//! A load of our own uses the measured CPU for some seconds, pauses for some, and starts again,
+//! while invocations are measured in alternation. Forty times six are compared with the six between
+//! them: every reported difference is a false alarm. The first of each six against the first of the
+//! other is one invocation against another, which must be reported as two runs and fail no gate.
 //!
-//! What is there is planted: the median of one invocation's runs is raised in tables drawn from recorded quiet invocations, and
-//! once for real, by a thread that competes with `gap` for the CPU in every NEW invocation.
+//! True differences are planted: the median of one invocation's runs is raised in tables drawn from
+//! recorded quiet invocations, and once in reality, by a thread that competes with `gap` for the
+//! CPU in every NEW invocation.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,21 +31,21 @@ use crate::{Result, median, pin, run as tare};
 const COMPARISONS: usize = 40;
 /// Invocations on each side.
 const SIDE: usize = 6;
-/// Quiet invocations that are recorded of each command, and tables drawn from them.
+/// The number of quiet invocations recorded of each command, and of tables drawn from them.
 const QUIET: usize = 24;
 const TABLES: usize = 100;
 
-/// What one invocation measures: four runs, so that one against another can be told to differ.
+/// The commands of an invocation: four runs, so that single invocations can be distinguished.
 const COMMANDS: [&str; 2] = [
     "noise --workload prime,gap --limit 22 --repetitions 100000 --runs 4",
     "wakeup -i 1000 -l 50 --policy other --runs 4",
 ];
-/// What is raised in each: the median of a run.
+/// The raised figure of each: the median of a run.
 const PLANTED: [&str; 2] = ["duration", "latency"];
 /// A gate that any rise would fail.
 const GATE: [&str; 2] = ["duration.p50 > +0%", "latency.p50 > +0%"];
 
-/// Measures false alarms and what is found.
+/// Measures false alarms and true findings.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let cpu = last_cpu()?;
@@ -64,7 +66,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
 fn alarms(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result<()> {
     let (mut with_alarm, mut judged, mut runs_differ, mut of_systems) = (0, 0, 0, 0);
     let started = Instant::now();
-    let measured = beside(cpu, true, || {
+    let measured = with_load(cpu, true, || {
         let mut sides = Vec::new();
         for number in 0..COMPARISONS {
             let place = number % COMMANDS.len();
@@ -141,13 +143,13 @@ fn planted_are_found(quiet: &[Report], measure: &str) -> Result<usize> {
     Ok(found)
 }
 
-/// Compares invocations of `gap` beside a thread that competes for the CPU with those without it.
+/// Compares invocations of `gap` in competition with a thread for the CPU with those without it.
 fn found_for_real(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result<()> {
     const GAP: &str = "noise --workload gap --repetitions 5000000 --runs 2";
     let (mut base, mut new) = (Vec::new(), Vec::new());
     for _ in 0..SIDE {
         base.extend(measure_all(scratch, GAP, cpu, 1)?);
-        new.extend(beside(cpu, false, || measure_all(scratch, GAP, cpu, 1))?);
+        new.extend(with_load(cpu, false, || measure_all(scratch, GAP, cpu, 1))?);
     }
     let of = |all: &[Report]| {
         let rows = all.iter().flat_map(|run| run.rows().of("noise", "lost"));
@@ -170,7 +172,7 @@ fn found_for_real(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result
     Ok(())
 }
 
-/// Returns the figures that all invocations have, with the value of each.
+/// Returns the figures common to all invocations, with the value of each.
 fn tables(runs: &[Report]) -> Vec<(&Row, Vec<f64>)> {
     let same = |a: &Row, b: &Row| {
         (a.measure, a.figure, &a.labels, &a.load) == (b.measure, b.figure, &b.labels, &b.load)
@@ -218,13 +220,14 @@ fn measure_all(
     (0..invocations).map(once).collect()
 }
 
-/// Does something while an ordinary thread computes on the measured CPU, all the time or in bursts of some seconds.
-fn beside<T>(cpu: usize, in_bursts: bool, run: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Runs a function while an ordinary thread computes on the measured CPU, continuously or in bursts
+/// of some seconds.
+fn with_load<T>(cpu: usize, in_bursts: bool, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let over = AtomicBool::new(false);
     let started = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Elsewhere it would be no load of that CPU; what is measured then shows it.
+            // Elsewhere it would be no load of that CPU, which the figures then show.
             let _ = pin(cpu);
             let mut random = Rng::with_seed(1);
             let is_over = || over.load(Ordering::Relaxed);

@@ -1,8 +1,9 @@
-//! What `tare start` adds to starting a container, against the same done by hand.
+//! The overhead of `tare start` on starting a container, compared with doing it manually.
 //!
-//! Start to exit of the agent that writes a line, in alternation: by `tare start`, one instance after the other; by the
-//! engine's interface, one call after the other; and by `docker run`, `runc run` and `crun run` in a shell. A private engine is
-//! started for the time of the check, and stopped before the runtimes are timed.
+//! Start to exit of the agent that writes a line, in alternation: by `tare start`, one instance
+//! after the other; by the engine's interface, one call after the other; and by `docker run`,
+//! `runc run` and `crun run` in a shell. A private engine runs during the check, and is stopped
+//! before the runtimes are timed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,15 +24,15 @@ use tare_targets::{Engine, Job, spec};
 use crate::verdict::Verdicts;
 use crate::{Result, median, output, tare};
 
-/// How often all ways take turns, and how many are started by hand in each turn.
+/// The number of turns, and of manual starts in each turn.
 const ROUNDS: usize = 9;
 const BY_HAND: usize = 8;
 
-/// How many times as long the median by `tare start` may be: at most 5 % more. Less is no fault, since by hand in a shell the
-/// time has that shell's fork, too.
+/// The limit on the median of `tare start` relative to manual starts: at most 5 % more. Less is no
+/// fault, since manual times include the fork of the shell.
 const MOST: f64 = 1.05;
 
-/// Returns what is started.
+/// Returns the work of the containers.
 fn work() -> Work {
     Work::new("start", "work=hello")
 }
@@ -116,7 +117,7 @@ fn runtime(name: &str, scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -
         bundle.display(),
         group.name()
     );
-    // crun 1.8 can't bear control groups of both versions.
+    // crun 1.8 fails with control groups of both versions.
     let unified = Path::new("/sys/fs/cgroup/unified");
     let before = match (name, unified.is_dir()) {
         ("crun", true) => "umount /sys/fs/cgroup/unified",
@@ -133,7 +134,7 @@ fn runtime(name: &str, scratch: &Path, guard: &Guard, verdicts: &mut Verdicts) -
     Ok(())
 }
 
-/// Launches once by the target, which makes all that is needed.
+/// Launches once by the target, which creates everything needed.
 fn once(name: &str, target: &dyn tare_targets::Target, guard: &Guard) -> Result<()> {
     let instance = target.start(&Job::idle(&work()), guard)?;
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut |_: OutputEvent<'_>| {})?;
@@ -143,7 +144,7 @@ fn once(name: &str, target: &dyn tare_targets::Target, guard: &Guard) -> Result<
     }
 }
 
-/// Returns how long each instance took from its start to its end, in ms, by `tare start`.
+/// Returns the duration of each instance from its start to its end, in ms, by `tare start`.
 fn ours(target: &str, host: &str, scratch: &Path, round: usize) -> Result<Vec<f64>> {
     let path = scratch.join(format!("run-{target}-{round}"));
     let words = format!("start --target {target} --interval alone --warmup 0 --measure 1 --runs 1");
@@ -162,7 +163,7 @@ fn ours(target: &str, host: &str, scratch: &Path, round: usize) -> Result<Vec<f6
         .collect())
 }
 
-/// Returns the same in a shell, which does something before in its own mount namespace.
+/// Returns the same in a shell, after a preparation in its own mount namespace.
 fn by_hand(before: &str, run: &str) -> Result<Vec<f64>> {
     let script = format!(
         "{before}\nfor ((i = 0; i < {BY_HAND}; i++)); do a=$EPOCHREALTIME; {run} >/dev/null; b=$EPOCHREALTIME; \
@@ -219,7 +220,7 @@ fn calls(docker: &Docker, image: &str) -> Result<f64> {
     }
 }
 
-/// Copies a bundle's configuration, with a control group of its own.
+/// Copies a bundle's configuration, with another control group.
 fn bundle_like(name: &str, bundle: &Path, scratch: &Path, group: &str) -> Result<PathBuf> {
     let text = fs::read_to_string(bundle.join("config.json"))?;
     let mut config: serde_json::Value = serde_json::from_str(&text)?;

@@ -1,9 +1,10 @@
-//! How much later than the least that its kernel can do a Linux guest says its first word, and every load
-//! inside of one.
+//! The time to the first record of a Linux guest compared with a minimal one, and every load inside
+//! of one.
 //!
-//! The least is the same kernel with an `/init` of two lines: it prints and powers off. What the
-//! target `linux` takes longer is the agent's set-up: an initramfs of a few hundred kB, the modules of the
-//! virtio port, a second process. Both run on one CPU, for the reason that [`crate::boot`] has.
+//! The minimal guest is the same kernel with an `/init` of two lines: it prints and powers off. The
+//! additional time of the target `linux` is the agent's set-up: an initramfs of a few hundred kB,
+//! the modules of the virtio port, a second process. Both run on one CPU, for the reason in
+//! [`crate::boot`].
 
 use std::fs;
 use std::path::Path;
@@ -22,11 +23,11 @@ use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
 use crate::{Result, median, on_one_cpu, run as tare};
 
-/// How often each guest is started.
+/// The number of starts of each guest.
 const STARTS: usize = 14;
-/// How much longer than the least a guest may take to its first record.
+/// The limit on the time to the first record relative to the minimal guest.
 const MOST_RATIO: f64 = 1.15;
-/// How long a guest may take.
+/// The time limit for a guest.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-rt-6.1"];
@@ -57,7 +58,8 @@ fn first_words(name: &str, verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let initrd = scratch.path().join("initrd");
     fs::write(&initrd, two_lines(scratch.path())?)?;
-    // What a hypervisor takes away lasts for minutes and comes to a fifth of a start: those of one minute are compared.
+    // A hypervisor's interference lasts for minutes and amounts to a fifth of a start: guests of
+    // the same minute are compared.
     let (mut least_ms, mut ours_ms, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..STARTS {
         let least = || first_line_ms(&kernel, &initrd);
@@ -85,7 +87,7 @@ fn first_words(name: &str, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Makes an initramfs of nothing but an init that prints a line and powers off.
+/// Creates an initramfs with nothing but an init that prints a line and powers off.
 fn two_lines(scratch: &Path) -> Result<Vec<u8>> {
     let (source, program) = (scratch.join("init.s"), scratch.join("init"));
     // write(1, line, 6); reboot(…, …, LINUX_REBOOT_CMD_POWER_OFF)
@@ -112,8 +114,7 @@ fn two_lines(scratch: &Path) -> Result<Vec<u8>> {
     Ok(initramfs.finish())
 }
 
-/// Starts the kernel with the machine that the target `linux` has, and returns the time to the
-/// first line.
+/// Starts the kernel on the target `linux`'s machine, and returns the time to the first line.
 fn first_line_ms(kernel: &Kernel, initrd: &Path) -> Result<f64> {
     let words = format!(
         "-machine q35,accel=tcg -cpu max -smp 1 -m 513 -device virtio-serial-pci -initrd {}",
@@ -132,10 +133,10 @@ fn first_line_ms(kernel: &Kernel, initrd: &Path) -> Result<f64> {
 fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let guard = Guard::open(&scratch.join("state"))?;
     let target = spec::parse(&format!("linux,kernel={kernel},accel=tcg"))?;
-    // Asked before, as every run does: it looks for QEMU.
+    // Called in advance, as by every run: it looks for QEMU.
     target.program()?;
     let started_ns = tare_targets::instance::now_ns();
-    // Short: what counts here is over before it starts.
+    // Short: the measured part is over before it starts.
     let work = Work::new("prime", "limit=22 repetitions=1000");
     let instance = target.start(&Job::idle(&work), &guard)?;
     let mut first = None;
@@ -150,7 +151,7 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     Ok((at_ns - started_ns) as f64 / 1e6)
 }
 
-/// Measures noise under a load inside of a guest, and prints what the load did.
+/// Measures noise under a load inside of a guest, and prints the load's work.
 fn inside(load: &str, name: &str, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let words =
         format!("noise --workload gap --repetitions {READS} --runs 1 --target linux,cpus=2,mem=1G");

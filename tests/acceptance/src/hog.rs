@@ -1,11 +1,11 @@
-//! A SCHED_FIFO thread of known appetite takes the CPU away, and is found.
+//! A SCHED_FIFO thread of known CPU usage is detected.
 //!
-//! The hog wakes every 50 ms and computes for 1 ms: 2 % of the CPU. A burst is long beside the two
-//! context switches around it, which lengthen the gap but are not the hog's time. It writes down when it ran
-//! by the TSC, and asks the kernel how much CPU time it took. `tare noise --workload gap` measures
-//! the same CPU meanwhile. The gaps that hold the hog's own time stamps must sum to its CPU time,
-//! and the share of time lost must be 2 points higher than without it. Both are medians over five
-//! pairs that alternate without and with the hog.
+//! The hog wakes every 50 ms and computes for 1 ms: 2 % of the CPU. A burst is long compared with
+//! the two context switches around it, which lengthen the gap but are not the hog's time. It
+//! records its bursts by the TSC, and reads its CPU time from the kernel, while
+//! `tare noise --workload gap` measures the same CPU. The gaps that contain the hog's time stamps
+//! must sum to its CPU time, and the share of time lost must be 2 points higher than without it.
+//! Both are medians over five pairs that alternate without and with the hog.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdout, Command, Stdio};
@@ -24,7 +24,7 @@ use crate::{Measurement, Owned, Result, each_run, median, pin, run as tare};
 const PAIRS: usize = 5;
 const PERIOD_NS: u64 = 50_000_000;
 const BURST_NS: u64 = 1_000_000;
-/// How long the hog lives: longer than `tare noise` takes, and it ends by itself.
+/// The lifetime of the hog: longer than `tare noise` runs, and it ends by itself.
 const SECONDS: u64 = 8;
 /// The number of timer reads: about two seconds.
 const READS: &str = "200000000";
@@ -93,8 +93,8 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the CPU has been idle for a while, at most two minutes: ordinary work that shares it
-/// with the measurement would be taken for the hog's.
+/// Waits until the CPU has been idle for a while, at most two minutes: other work on it would be
+/// attributed to the hog.
 pub(crate) fn wait_for_quiet(cpu: usize) {
     const QUIET_SAMPLES: usize = 5;
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -120,25 +120,25 @@ pub(crate) fn last_cpu() -> Result<usize> {
     }
 }
 
-/// One time that the hog took the CPU.
+/// One burst of the hog.
 #[derive(Debug)]
 struct Burst {
     /// Its start by the TSC.
     start: u64,
     /// Its end by the TSC.
     end: u64,
-    /// CPU time of the thread since the end of the burst before.
+    /// CPU time of the thread since the previous burst.
     cpu_ns: u64,
 }
 
-/// The running hog. It ends by itself, and is ended when this is dropped.
+/// The running hog. It ends by itself, or when this is dropped.
 struct Hog {
     child: Owned,
     lines: io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Hog {
-    /// Starts it and waits until it takes the CPU.
+    /// Starts it and waits for its first burst.
     fn start(cpu: usize) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["hog-thread", &cpu.to_string()])
@@ -171,7 +171,7 @@ impl Hog {
     }
 }
 
-/// The hog itself, in a process of its own.
+/// The hog itself, in a separate process.
 pub fn thread(cpu: &str) -> Result<()> {
     pin(cpu.parse()?)?;
     let priority = libc::sched_param { sched_priority: 50 };
@@ -209,7 +209,7 @@ pub fn thread(cpu: &str) -> Result<()> {
         bursts.push((start, end, now - used));
         used = now;
     }
-    // The last burst ended before anything is written: writing takes the CPU, too.
+    // The last burst ends before anything is written: writing uses the CPU, too.
     std::thread::sleep(Duration::from_millis(1));
     let mut out = io::stdout().lock();
     for (start, end, cpu_ns) in bursts {

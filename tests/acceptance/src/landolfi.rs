@@ -1,4 +1,5 @@
-//! landolfi-2018 from one command, and its deterministic lane, which must tell the kernels apart and repeat itself.
+//! landolfi-2018 from one command, and its deterministic lane, which must distinguish the kernels
+//! and be reproducible.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,7 +69,8 @@ fn woken(folder: &RunFolder, plan: &CellPlan) -> Result<(Record, Samples)> {
     Err(format!("{}: not measured", plan.target).into())
 }
 
-/// Says whether wake-ups that should be the same are not. When the first one was due differs from run to run.
+/// Returns whether wake-ups that should be equal differ. The time of the first one differs from run
+/// to run.
 fn differ(one: &Samples, other: &Samples) -> bool {
     let latency = |event: &Event| (event.index, event.value);
     let sets = one.sets.iter().zip(&other.sets);

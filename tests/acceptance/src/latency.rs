@@ -1,9 +1,10 @@
-//! Wake-up latency beside Debian's cyclictest, what recording it costs, and how long a run can be kept.
+//! Wake-up latency compared with Debian's cyclictest, the cost of recording it, and its disk usage.
 //!
-//! Both programs measure the same CPU for ten seconds with `-m -p95 -i 100`, in turns, five pairs without a load and
-//! five beside hackbench; the medians over the pairs are compared. cyclictest is asked for nanoseconds (`-N`): a whole
-//! microsecond is a fifth of an idle wake-up here. Its main thread, which wakes every 10 ms, is kept off the measured CPU,
-//! as that of `tare` is: a CPU that has just been awake is awake sooner.
+//! Both programs measure the same CPU for ten seconds with `-m -p95 -i 100`, in turns, five pairs
+//! without a load and five with hackbench; the medians over the pairs are compared. cyclictest
+//! reports nanoseconds (`-N`): a whole microsecond is a fifth of an idle wake-up here. Its main
+//! thread, which wakes every 10 ms, is kept off the measured CPU, like that of `tare`: a CPU that
+//! has just been awake wakes faster.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,13 +26,14 @@ use crate::{Measurement, Result, median, output, run as tare};
 const PAIRS: usize = 5;
 const SECONDS: u32 = 10;
 const INTERVAL_US: u32 = 100;
-/// The largest histogram that cyclictest makes: 1 ms in ns. What is longer is counted, and its maximum told.
+/// The largest histogram of cyclictest: 1 ms in ns. Longer latencies are counted, and their maximum
+/// is reported.
 const HISTOGRAM_NS: u32 = 1_000_000;
 
-/// The space that a day may take on the disk.
+/// The limit on the disk usage of a day.
 const DAY_BYTES: f64 = 200e6;
 
-/// Compares, and looks at the cost.
+/// Compares both, and checks the cost.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let cpu = last_cpu()?;
     let scratch = tempfile::tempdir()?;
@@ -42,7 +44,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     cost(cpu, scratch.path(), verdicts)
 }
 
-/// What one program saw.
+/// The figures of one program.
 #[derive(Debug)]
 struct Seen {
     min_us: f64,
@@ -70,8 +72,8 @@ impl Seen {
     }
 }
 
-/// Compares under a load; returns by how much the share of missed activations is above cyclictest's, and the range of
-/// cyclictest's own.
+/// Compares under a load; returns the excess of the share of missed activations over cyclictest's,
+/// and the range of cyclictest's own.
 fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<(f64, f64)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
@@ -104,8 +106,8 @@ fn compare(load: &str, cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> R
     }
     let both =
         |get: fn(&Seen) -> f64| (median(ours.iter().map(get)), median(theirs.iter().map(get)));
-    // Minima and misses are decided by a few wake-ups in 100,000, the latter by what a hypervisor takes away: nearer than
-    // a program is to itself they can't be.
+    // Minima and misses depend on a few wake-ups in 100,000, and misses on a hypervisor: the two
+    // programs can't differ less than one differs from itself.
     let range = |of: &[Seen], get: fn(&Seen) -> f64| {
         let all = || of.iter().map(get);
         all().fold(f64::MIN, f64::max) - all().fold(f64::MAX, f64::min)
@@ -138,7 +140,7 @@ fn cyclictest(cpu: usize) -> Result<Seen> {
         let figure = text.lines().find_map(|line| line.strip_prefix(name));
         figure.and_then(|figure| figure.trim().parse().ok())
     };
-    // As if all that are beyond the histogram were as long as the longest.
+    // As if all values beyond the histogram were as long as the longest.
     let beyond = told("# Max Latencies:").zip(told("# Histogram Overflows:"));
     let beyond = beyond.ok_or("cyclictest's histogram has no summary")?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -149,7 +151,7 @@ fn cyclictest(cpu: usize) -> Result<Seen> {
     Seen::of(counts.chain([beyond]))
 }
 
-/// Runs `tare wakeup` the same way.
+/// Runs `tare wakeup` in the same way.
 fn wakeup(name: &str, cpu: usize, scratch: &Path) -> Result<Seen> {
     let folder = measured(name, cpu, SECONDS, scratch)?;
     let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
@@ -163,16 +165,17 @@ fn measured(name: &str, cpu: usize, seconds: u32, scratch: &Path) -> Result<RunF
     tare(scratch, name, &words, &[])
 }
 
-/// Returns the only cell, in which one thread measured.
+/// Returns the only cell, measured by one thread.
 fn only(folder: &RunFolder) -> Result<Measurement> {
     let plan = folder.plan().cells.first().ok_or("the plan is empty")?;
     Ok(Measurement::of(folder, plan.id).ok_or("the cell failed")?)
 }
 
-/// Looks at what recording costs a wake-up, and how much a day takes on the disk.
+/// Checks the cost of recording a wake-up, and the disk usage of a day.
 ///
-/// Counts per value grow with the number of values, not of wake-ups; lists and bins have a limit. So a day is bounded
-/// by what one value, one event, one raw wake-up takes, and by the plan's limits.
+/// Counts per value grow with the number of values, not of wake-ups; lists and bins have a limit.
+/// So a day is bounded by the size of one value, one event and one raw wake-up, and by the plan's
+/// limits.
 fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let short = measured("short", cpu, 10, scratch)?;
     let long = measured("long", cpu, 40, scratch)?;
@@ -191,7 +194,8 @@ fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         println!("       {file}: {before} bytes after 10 s, {bytes} after 40 s");
     }
     let raw_bytes = of(&long, "raw.parquet") / head.raw.max(1) as f64;
-    // Events are stored as raw ones are; on a quiet machine there are too few to tell their size from.
+    // Events are stored like raw wake-ups; on a quiet machine there are too few to derive their
+    // size.
     let kept = (Plan::DEFAULT_RAW + Plan::DEFAULT_CAPACITY) as f64;
     let lists = raw_bytes * kept;
     // As if every further value were new: from 10 s to 40 s the tail has filled up in the same way.
@@ -214,7 +218,7 @@ fn sizes(folder: &RunFolder) -> Result<BTreeMap<String, u64>> {
     Ok(sizes)
 }
 
-/// A load that runs beside, driven by the agent. It is ended when this is dropped.
+/// A load in the background, driven by the agent. It is ended when this is dropped.
 struct Background {
     child: Child,
 }

@@ -1,4 +1,4 @@
-//! What a command could leave on this machine.
+//! What a command may have left on this machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +11,10 @@ use crate::Result;
 pub struct Picture(BTreeSet<String>);
 
 impl Picture {
-    /// Looks around; `bench` is the folder in which the check works.
+    /// Records the present state; `bench` is the folder of the check.
     pub fn take(bench: &Path) -> Result<Self> {
         let mut things = BTreeSet::new();
-        // Of a `tare` that was killed, and of this program's own guard.
+        // Of a killed `tare`, and of this program's own guard.
         let marks = [
             bench.display().to_string(),
             format!("-{}-", std::process::id()),
@@ -34,7 +34,7 @@ impl Picture {
             }
         }
         for entry in fs::read_dir(bench)?.flatten() {
-            // The guard's journals, of which `tare clean` tells.
+            // The guard's journals, which `tare clean` reports.
             if entry.file_name() != "state" {
                 things.insert(format!("file {}", entry.path().display()));
             }
@@ -61,7 +61,7 @@ impl Picture {
         Ok(Self(things))
     }
 
-    /// Returns what is here and was not in an earlier picture.
+    /// Returns the things that were not in an earlier picture.
     pub fn beyond(&self, earlier: &Self) -> Vec<String> {
         self.0.difference(&earlier.0).cloned().collect()
     }

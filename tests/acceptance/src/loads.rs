@@ -1,5 +1,5 @@
-//! Each load for five seconds on this machine, with what it achieved; and nothing left of any, also after `kill -9` at
-//! random moments and one more command.
+//! Each load for five seconds on this machine, with its work; and nothing left of any, also after
+//! `kill -9` at random times and one more command.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::left::Picture;
 use crate::verdict::Verdicts;
 use crate::{Result, output, tare};
 
-/// How long each load runs.
+/// The duration of each load.
 const TIME: Duration = Duration::from_secs(5);
 
-/// How often `tare` is killed.
+/// The number of times that `tare` is killed.
 const KILLS: usize = 20;
 
 /// Loads that run anywhere.
@@ -84,7 +84,7 @@ fn one(text: &str, bench: &Path, verdicts: &mut Verdicts) -> Result<()> {
         .map_or(Ok(()), |problem| Err(problem.into()))
 }
 
-/// Prints what a load did, which must be something.
+/// Prints the work of a load, which must not be zero.
 pub fn show(what: &str, did: &model::Load, verdicts: &mut Verdicts) -> Result<()> {
     for achieved in &did.achieved {
         let rate = achieved.rate().ok_or("no time passed")?;
@@ -95,7 +95,7 @@ pub fn show(what: &str, did: &model::Load, verdicts: &mut Verdicts) -> Result<()
     Ok(())
 }
 
-/// Kills `tare` under a load, and has one more command clean up.
+/// Kills `tare` under a load, and cleans up by one more command.
 fn killed(load: &str, moment: Duration, round: usize, bench: &Path) -> Result<()> {
     let run = bench.join(format!("run-{round}"));
     let here = |words: &str| -> Result<Command> {

@@ -1,26 +1,31 @@
-//! Measures what `tare` promises: what it costs itself, and that it finds what is there.
+//! Measures the promises of `tare`: its own costs, and its findings.
 //!
-//! These are figures, so they are no part of `make test`: a busy machine would fail it. They are
-//! ratios within one run, medians over alternating repetitions, and each has a bound.
+//! These are figures, so they are not part of `make test`: they would fail on a busy machine. They
+//! are ratios within one run, medians over alternating repetitions, and each has a bound.
 //!
-//! * [`attack`]: what happens to run folders that are damaged and to runs that are killed, stopped, moved or out of space;
+//! * [`attack`]: damaged run folders, and runs that are killed, stopped, moved or out of space;
 //! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
-//!   the empty region, and folding, statistics and report of 100 million samples; services in three ways, and their bytes;
-//! * [`compare`]: how often this machine is said to differ from itself, and whether a planted shift is found;
-//! * [`containers`]: start to exit of containers by `tare start`, against the same done by hand;
-//! * [`start`]: 1,024 processes a second, beside a shell's loop, and what guests keep up;
+//!   the empty region, and folding, statistics and report of 100 million samples; services in three
+//!   ways, and their bytes;
+//! * [`compare`]: how often this machine is reported to differ from itself, and whether a planted
+//!   shift is found;
+//! * [`containers`]: start to exit of containers by `tare start`, compared with manual starts;
+//! * [`start`]: 1,024 processes a second, compared with a shell's loop, and the highest rates of
+//!   guests;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
 //! * [`places`]: every kind of target in one report;
-//! * [`hog`]: a SCHED_FIFO thread of known appetite takes the CPU away, and is found;
-//! * [`landolfi`]: the study of wake-up latency from one command, and that its deterministic lane repeats itself;
-//! * [`latency`]: wake-ups beside Debian's cyclictest, what recording them costs, how much a day of them takes;
-//! * [`loads`]: each load does something on this machine, and nothing is left of it, also after `kill -9`;
+//! * [`hog`]: a SCHED_FIFO thread of known CPU usage is detected;
+//! * [`landolfi`]: the study of wake-up latency from one command, and its reproducible
+//!   deterministic lane;
+//! * [`latency`]: wake-ups compared with Debian's cyclictest, the cost of recording them, and their
+//!   disk usage per day;
+//! * [`loads`]: each load works on this machine, and leaves nothing behind, also after `kill -9`;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
-//! * [`pace`]: how long the commands take that promise a time;
-//! * [`service`]: what a query costs a name server in the unikernel, against the same code in a Debian cloud guest, at rest, and
-//!   for ten minutes;
-//! * [`boot`]: how much later than a guest of two instructions the smallest image is there, and an instance of `tare start`, and
-//!   what it costs when it idles.
+//! * [`pace`]: the duration of commands that promise one;
+//! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
+//!   Debian cloud guest, at rest, and for ten minutes;
+//! * [`boot`]: the start of the smallest image compared with a guest of two instructions, that of
+//!   an instance of `tare start`, and the cost of an idle image.
 
 mod attack;
 mod bench;
@@ -53,13 +58,13 @@ use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
 
-/// The result of a step; the text of its error says what happened.
+/// The result of a step; the text of its error describes the failure.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Measures something and says whether it is within its bounds.
+/// Measures something and checks its bounds.
 type Check = fn(&mut Verdicts) -> Result<()>;
 
-/// Lists the checks by name, in the order in which `all` runs them.
+/// The checks by name, in the order in which `all` runs them.
 const CHECKS: [(&str, Check); 15] = [
     ("bench", bench::run),
     ("hog", hog::run),
@@ -111,8 +116,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a check, and once more if a figure was out of its bounds or could not be had: a neighbour that was loud for a
-/// minute need not cost the other half an hour.
+/// Runs a check, and once more if a figure was missing or out of its bounds: a minute of
+/// interference need not cost the other half an hour.
 fn at_most_twice(check: Check, verdicts: &mut Verdicts) -> Result<()> {
     let mut first = Verdicts::default();
     match check(&mut first) {
@@ -124,14 +129,14 @@ fn at_most_twice(check: Check, verdicts: &mut Verdicts) -> Result<()> {
     check(verdicts)
 }
 
-/// Says how to call it.
+/// Prints the usage.
 fn usage() -> ExitCode {
     let names = CHECKS.map(|(name, _)| name).join("|");
     eprintln!("Usage: tare-acceptance {names}|all\n       tare-acceptance attack SECONDS [SEED]");
     ExitCode::from(2)
 }
 
-/// Prepares to run the `tare` beside this program; the words are parted by blanks.
+/// Returns a command of the `tare` next to this program; the words are separated by blanks.
 fn tare(words: &str) -> Result<Command> {
     let path = std::env::current_exe()?.with_file_name("tare");
     if !path.is_file() {
@@ -153,7 +158,8 @@ fn output(command: &mut Command) -> Result<String> {
     Err(format!("{command:?}: {}\n{said}", output.status).into())
 }
 
-/// Runs `tare` with these words, and more that may hold blanks, into a new folder below `scratch`, and opens it.
+/// Runs `tare` with these words, and more that may contain blanks, into a new folder below
+/// `scratch`, and opens it.
 fn run(scratch: &Path, name: &str, words: &str, more: &[&str]) -> Result<RunFolder> {
     let path = scratch.join(name);
     output(tare(words)?.args(more).arg("--output").arg(&path))?;
@@ -169,7 +175,7 @@ struct Measurement {
 }
 
 impl Measurement {
-    /// Takes what was measured of a cell, if something was.
+    /// Returns the measurement of a cell, if there is one.
     fn of(folder: &RunFolder, cell: u32) -> Option<Self> {
         let CellState::Done(cell) = folder.state(cell) else {
             return None;
@@ -185,7 +191,7 @@ impl Measurement {
     }
 }
 
-/// Returns what was measured, cell by cell.
+/// Returns the measurements, cell by cell.
 fn measurements(folder: &RunFolder) -> Vec<Measurement> {
     let cells = folder.plan().cells.iter();
     cells
@@ -193,7 +199,8 @@ fn measurements(folder: &RunFolder) -> Vec<Measurement> {
         .collect()
 }
 
-/// Returns a figure of `noise` of each run of a folder that has one combination, as its report gives it; a time in cycles.
+/// Returns a figure of `noise` of each run of a folder with one combination, as in its report; a
+/// time in cycles.
 fn each_run(folder: &RunFolder, measure: &str) -> Result<Vec<f64>> {
     let analysis = analyse(folder, catalogue())?;
     let mut rows = analysis.rows().of("noise", measure);
@@ -204,7 +211,7 @@ fn each_run(folder: &RunFolder, measure: &str) -> Result<Vec<f64>> {
     Ok(figures.map(|value| row.time(value).cycles).collect())
 }
 
-/// Runs something on one CPU, its children included, and then goes back to where it was.
+/// Runs a function on one CPU, including its children, and then restores the affinity.
 fn on_one_cpu(run: impl FnOnce() -> Result<()>) -> Result<()> {
     let before = sched_getaffinity(None)?;
     pin(hog::last_cpu()?)?;
@@ -225,7 +232,7 @@ struct Owned(Child);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // One that has ended by itself can't be killed, and need not be.
+        // It may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

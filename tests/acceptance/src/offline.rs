@@ -1,4 +1,5 @@
-//! A CPU that is taken offline for a moment costs the cell that it measured: no figure of another CPU stands under its name.
+//! A measured CPU that is taken offline for a moment fails its cell: no figure of another CPU is
+//! shown as its.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,7 +13,7 @@ use crate::hog::last_cpu;
 use crate::verdict::Verdicts;
 use crate::{Owned, Result, tare};
 
-/// Takes the measured CPU away while a batch of repetitions and while wake-ups are measured.
+/// Takes the measured CPU offline while a batch of repetitions and while wake-ups are measured.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let cpu = last_cpu()?;
     let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");

@@ -1,4 +1,4 @@
-//! How long the commands take that promise a time.
+//! The duration of commands that promise one.
 
 use std::time::Instant;
 

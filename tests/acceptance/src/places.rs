@@ -1,8 +1,8 @@
 //! Every kind of target, in one run and one report.
 //!
-//! Every kernel in every flavour, every preemption model, an isolated CPU without tick, a whole Debian, every
-//! container, the unikernel: each cell must be done, and done means that the target has found the
-//! environment from inside as it was asked for.
+//! Every kernel in every flavour, every preemption model, an isolated CPU without tick, a whole
+//! Debian, every container, the unikernel: each cell must be done, which implies that the
+//! environment matched the request as seen from inside.
 
 use std::fs;
 

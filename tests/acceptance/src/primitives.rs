@@ -1,5 +1,5 @@
-//! Whether primitives cost what other programs say that they cost, and whether the caches that were found are those that the
-//! processor claims.
+//! Primitives compared with the figures of other programs, and detected caches compared with those
+//! that the processor reports.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,26 +16,26 @@ use tare_results::RunFolder;
 use crate::verdict::Verdicts;
 use crate::{Result, hog, median, output, run as tare};
 
-/// How often both sides take turns. Bursts of the neighbours' work last longer than a turn, and meet one side or both: the ratios of many short
-/// turns tell more than those of a few long ones.
+/// The number of turns. Bursts of neighbours' work last longer than a turn, and affect one side or
+/// both: the ratios of many short turns are more reliable than those of a few long ones.
 const TURNS: usize = 30;
 
-/// What one figure of tare is held against.
+/// A figure of tare and its counterpart.
 struct Peer {
     name: &'static str,
     /// The primitive, the figure of it, and labels.
     only: &'static str,
     figure: (&'static str, &'static str),
     labels: &'static [(&'static str, &'static str)],
-    /// How long each series is measured.
+    /// The length of each series.
     budget: &'static str,
-    /// By how much they may differ.
+    /// The permitted difference.
     most: f64,
     /// Returns the same figure of the other program, in ns or bytes per second.
     other: fn(&Path, usize, &str) -> Result<f64>,
 }
 
-/// Stands in labels for the size of an array that is larger than the caches claim to be.
+/// The placeholder in labels for the size of an array that exceeds the caches.
 const ARRAY: &str = "array";
 
 const PEERS: [Peer; 5] = [
@@ -153,7 +153,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     study(scratch.path(), verdicts)
 }
 
-/// Repeats the study, all six runs of it.
+/// Repeats the study, with all six runs.
 fn study(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let begin = Instant::now();
     let folder = tare(scratch, "study", "reproduce cse221-2022", &[])?;
@@ -162,7 +162,7 @@ fn study(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let analysis = analyse(&folder, catalogue())?;
     let study = analysis.summary().reproduction.as_ref();
     let rows = &study.ok_or("the study has no comparison")?.comparisons;
-    // A figure has a target; all others have the reason in its place.
+    // Some figures have a target; all others have a reason instead.
     let reasons = ["no figure: ", "no such level"];
     let is_empty = |row: &&Comparison| {
         row.target.is_none() && !reasons.iter().any(|reason| row.here.starts_with(reason))
@@ -173,7 +173,8 @@ fn study(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Finds the caches of this machine, and compares the first two with what the processor claims.
+/// Detects the caches of this machine, and compares the first two with those that the processor
+/// reports.
 fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     /// A step of the grid: a quarter of an octave.
     const STEP: f64 = 1.2;
@@ -194,7 +195,7 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
             1.0,
         );
     }
-    // How much the last one holds depends on the neighbours, but it is told.
+    // The size of the last one depends on the neighbours, but must be reported.
     let analysis = analyse(&folder, catalogue())?;
     let text = terminal::render(&analysis, 100, false);
     let last = text
@@ -238,7 +239,8 @@ fn perf(cpu: usize, words: &[&str], times: f64) -> Result<f64> {
     Ok(seconds / times * 1e9)
 }
 
-/// Returns how many bytes the largest cache claims to have, at most a part of the memory, as `tare primitives` takes it.
+/// Returns the reported size of the largest cache, limited to a part of the memory, as used by
+/// `tare primitives`.
 fn largest_cache() -> Option<u64> {
     let kib = |index| -> Option<u64> {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
@@ -251,7 +253,7 @@ fn largest_cache() -> Option<u64> {
     Some((largest << 10).min(most))
 }
 
-/// Returns what a program in C prints that is told the size of an array, run on one CPU.
+/// Returns the output of a C program with the size of an array as argument, on one CPU.
 fn in_c(scratch: &Path, (cpu, array): (usize, &str), name: &str, text: &str) -> Result<f64> {
     let program: PathBuf = scratch.join(name);
     if !program.exists() {

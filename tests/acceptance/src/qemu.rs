@@ -1,4 +1,4 @@
-//! Guests that are started by hand, under TCG.
+//! Manually started guests, under TCG.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::{Owned, Result};
 
-/// How long a guest may take until it says what is expected.
+/// The time limit for expected output of a guest.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A QEMU whose serial line is read here.
 pub struct Qemu(pub Owned);
 
 impl Qemu {
-    /// Starts a kernel; the words are parted by blanks.
+    /// Starts a kernel; the words are separated by blanks.
     pub fn start(words: &str, kernel: &Path, command_line: &str) -> Result<Self> {
         let child = Command::new("qemu-system-x86_64")
             .args(["-nodefaults", "-no-user-config", "-display", "none"])
@@ -39,7 +39,7 @@ impl Qemu {
         self.0.0.id()
     }
 
-    /// Reads until the guest has said this.
+    /// Reads until the guest has written this text.
     pub fn wait_for(&mut self, text: &str) -> Result<()> {
         let output = self
             .0
@@ -65,7 +65,8 @@ impl Qemu {
         Err(format!("the guest {why}; it said: {said}").into())
     }
 
-    /// Waits for the end of a guest that ends by itself, so that the next one does not start beside it.
+    /// Waits for the end of a guest that ends by itself, so that the next one does not run at the
+    /// same time.
     pub fn end(mut self) -> Result<()> {
         self.0.0.wait()?;
         Ok(())

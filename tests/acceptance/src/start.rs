@@ -1,5 +1,5 @@
-//! Whether arrivals keep their times at a rate that a shell loop does not reach, and what a unikernel keeps up beside a Linux
-//! guest.
+//! Arrivals on time at a rate that a shell loop does not reach, and the highest rate of a unikernel
+//! compared with that of a Linux guest.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,17 +11,17 @@ use tare_results::model::{Fate, Instance};
 use crate::verdict::Verdicts;
 use crate::{Result, median, output, run as tare};
 
-/// The rate that is offered, the study's highest.
+/// The offered rate, the study's highest.
 const RATE: u32 = 1024;
-/// The rate of the interval at which both are compared. Every 1/1024 s nobody starts more than 1,024 in a second, and a shell's loop
-/// starts more than a fifth of that on a fast machine.
+/// The rate of the interval at which both are compared. An interval of 1/1024 s limits the rate to
+/// 1,024 per second, and a shell's loop starts more than a fifth of that on a fast machine.
 const BESIDE_SHELL: u32 = 2048;
-/// How many seconds each way is measured in a turn, and how often they take turns.
+/// The duration of each way in a turn in seconds, and the number of turns.
 const SECONDS: u32 = 10;
 const ROUNDS: usize = 3;
-/// How late an instance may be started, in ns.
+/// The limit on the delay of an instance's start, in ns.
 const IN_TIME_NS: u64 = 1_000_000;
-/// What is compared on the same accelerator.
+/// The compared targets, on the same accelerator.
 const GUESTS: [&str; 2] = ["unikernel,accel=tcg", "linux,accel=tcg"];
 
 /// Measures both.
@@ -31,7 +31,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     guests(scratch.path(), verdicts)
 }
 
-/// Processes at the highest rate, and the shell's loop in alternation.
+/// Measures processes at the highest rate, and the shell's loop in alternation.
 fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let [mut in_time, mut done, mut ratios] = [const { Vec::new() }; 3];
     for round in 0..ROUNDS {
@@ -74,7 +74,7 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many instances that ended as they should were started per second.
+/// Returns the number of successful instances started per second.
 fn achieved(counted: &[Instance]) -> f64 {
     let done = counted.iter().filter(|one| one.fate() == Fate::Done);
     let mut started: Vec<u64> = done.map(|one| one.started_ns).collect();
@@ -85,8 +85,8 @@ fn achieved(counted: &[Instance]) -> f64 {
     (started.len() - 1) as f64 / ((last - first) as f64 / 1e9)
 }
 
-/// What the study forks for every start: another shell that reads the clock three times, makes the folder of its outputs, and writes
-/// beginning, output and end into a file there.
+/// The study's script for every start: another shell that reads the clock three times, creates the
+/// folder of its outputs, and writes beginning, output and end to a file there.
 const STUDY: &str = r#"named=$(date +%s%N)
 mkdir -p "$2"
 out="$2/process-$named"
@@ -96,7 +96,7 @@ ended=$(date +%s%N)
 echo "$ended ended with $?" >> "$out"
 echo "$named" >> "$2/all"
 "#;
-/// What is forked at least.
+/// The minimal script.
 const BARE: &str = r#""$1" workload=start > /dev/null
 "#;
 
@@ -118,10 +118,11 @@ fn shell(scratch: &Path, script: &str, rate: u32) -> Result<f64> {
     Ok(f64::from(number) / begun.elapsed().as_secs_f64())
 }
 
-/// A file, the agent, a folder, the interval in s and a number: starts the file so many times.
+/// A loop that starts a file a number of times. Arguments: the file, the agent, a folder, the
+/// interval in s and the number.
 const LOOP: &str = r#"for ((i = 0; i < $5; i++)); do bash "$1" "$2" "$3" & sleep "$4"; done; wait"#;
 
-/// What each guest keeps up, and the unikernel at half of that for a minute.
+/// Measures the highest rate of each guest, and the unikernel at half of that for a minute.
 fn guests(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let mut kept = Vec::new();
     for (place, target) in GUESTS.into_iter().enumerate() {
@@ -157,7 +158,8 @@ fn guests(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Returns the highest rate at which a target was not saturated, nor at any lower one; 0 if there is none.
+/// Returns the highest rate at which a target was not saturated, nor at any lower one; 0 if there
+/// is none.
 fn highest(folder: &RunFolder) -> f64 {
     let kept = folder.plan().cells.iter().map_while(|plan| {
         let (state, _) = folder.read(plan.id);

@@ -1,6 +1,6 @@
 //! Figures with their bounds, printed as they come.
 
-/// Collects whether all bounds hold.
+/// The verdict on all bounds.
 #[derive(Debug, Default)]
 pub struct Verdicts {
     failed: usize,
@@ -28,7 +28,7 @@ impl Verdicts {
         self.put(what, figure, &format!("at least {least}"), figure >= least);
     }
 
-    /// Says whether every figure so far was within its bounds.
+    /// Returns whether every figure so far was within its bounds.
     pub fn all_hold(&self) -> bool {
         self.failed == 0
     }

@@ -1,25 +1,25 @@
-//! A page in a real browser: Chromium without a window, with a profile of its own.
+//! A page in a real browser: headless Chromium with a separate profile.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Lists what is wrong with how a page looks, into an element of the page.
+/// A script that lists visual faults of a page, in an element of the page.
 const LOOK: &str = include_str!("look.js");
 
-/// What a browser told of a page.
+/// A page as shown by a browser.
 pub struct Shown {
-    /// The page as it was in the end.
+    /// The final page.
     pub dom: String,
-    /// What the browser logged.
+    /// The browser's log.
     pub log: String,
 }
 
-/// Opens a page with these options; `None` if there is no browser, which is said.
+/// Opens a page with these options; `None`, with a message, if there is no browser.
 ///
 /// # Panics
 ///
-/// Panics if there must be one, or no profile can be made.
+/// Panics if there must be one, or no profile can be created.
 #[must_use]
 pub fn open(page: &Path, options: &[&str]) -> Option<Shown> {
     let profile = tempfile::tempdir().expect("a profile of its own");
@@ -53,8 +53,9 @@ pub fn open(page: &Path, options: &[&str]) -> Option<Shown> {
     }
 }
 
-/// Looks at a page that is so many pixels wide, or as it is printed: says where a text leaves its picture or meets another,
-/// where the page is wider than its window, where nothing hints at what is to be scrolled to, which legend is no line, which tables can't be seen on paper, which colours are too faint. `None` if there
+/// Checks a page of this width in pixels, or as printed, for visual faults: text that leaves its
+/// picture or overlaps other text, a page wider than its window, hidden parts without a hint at
+/// scrolling, legends without a line, tables invisible on paper, and faint colours. `None` if there
 /// is no browser.
 ///
 /// # Panics
@@ -67,7 +68,8 @@ pub fn faults(html: &str, width: u32, printed: bool, options: &[&str]) -> Option
         folder.path().join("page.html"),
         folder.path().join("frame.html"),
     );
-    // A window has a least width, a frame has none. What is printed is laid out by the rules for paper.
+    // A window has a minimum width, a frame has none. Printed pages are laid out by the rules for
+    // paper.
     let html = match printed {
         true => html
             .replace("@media print", "@media all")

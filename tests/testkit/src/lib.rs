@@ -1,4 +1,4 @@
-//! What the tests of several crates share.
+//! Helpers for the tests of several crates.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "browser")]
@@ -15,14 +15,14 @@ use sha2::{Digest, Sha256};
 /// The environment variable that forbids skipping. CI sets it.
 pub const SKIP_NOTHING: &str = "TARE_SKIP_NOTHING";
 
-/// Says by name what can't be tested here, and why. The caller returns.
+/// Reports a skipped test by name, with the reason. The caller returns.
 ///
-/// The line is seen also when the test passes: it does not go through `print!`, whose output the
-/// test harness keeps to itself.
+/// The line is visible even if the test passes: it does not go through `print!`, which the test
+/// harness captures.
 ///
 /// # Panics
 ///
-/// Panics if [`SKIP_NOTHING`] is set: a machine on which nothing may be skipped lacks something.
+/// Panics if [`SKIP_NOTHING`] is set: then the machine must support all tests.
 #[track_caller]
 pub fn skip(component: &str, why: &str) {
     let text = format!("skipped: {component}: {why}");
@@ -31,8 +31,8 @@ pub fn skip(component: &str, why: &str) {
     let _ = writeln!(stderr, "{text}");
 }
 
-/// Gives the ordinary files of a folder of up to 64 MiB, as far as its `SHA256SUMS` lists them, their right checksums. A
-/// folder without that list is left as it is.
+/// Corrects the checksums of ordinary files up to 64 MiB in a folder, as far as they are listed in
+/// its `SHA256SUMS`. A folder without that list is unchanged.
 pub fn repair_sums(folder: &Path) {
     let sums = folder.join("SHA256SUMS");
     if !is_small(&sums) {

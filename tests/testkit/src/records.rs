@@ -1,5 +1,5 @@
-//! Records of measured code: those of a stream, read; and those that samples which are known make, folded in the plainest
-//! way.
+//! Records of measured code: a reader of streams, and a simple model of the records for known
+//! samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -10,19 +10,19 @@ use tare_wire::packed::{Packed, in_lists};
 use tare_wire::record::{Calibration, End, Hello, List, Ready, Record, Set};
 use tare_wire::rows::{self, Bin, Count, Part, Sample};
 
-/// The records of a stream. What they borrow is never given back: a test ends soon.
+/// The records of a stream. Their memory is never freed: a test ends soon.
 #[derive(Debug, Default)]
-pub struct Told {
-    /// All of them, in order.
+pub struct RecordList {
+    /// All records, in order.
     pub records: Vec<Record<'static>>,
 }
 
-impl Told {
-    /// Reads the records of a stream, which may stand among other lines.
+impl RecordList {
+    /// Reads the records of a stream, possibly among other lines.
     ///
     /// # Panics
     ///
-    /// Panics as [`Told::line`] does.
+    /// Panics as [`RecordList::line`] does.
     #[must_use]
     pub fn read(stream: Stream, text: &[u8]) -> Self {
         let mut told = Self::default();
@@ -32,11 +32,11 @@ impl Told {
         told
     }
 
-    /// Takes one line. Says whether it is a record.
+    /// Reads one line. Returns whether it is a record.
     ///
     /// # Panics
     ///
-    /// Panics if the record is damaged, or not the one that is due.
+    /// Panics if the record is damaged, or out of sequence.
     pub fn line(&mut self, stream: Stream, line: &[u8]) -> bool {
         let room = Box::leak(Box::new([0; MAX_PAYLOAD]));
         match decode_of(stream, line, room) {
@@ -56,7 +56,7 @@ impl Told {
         self.records.iter().map(Record::kind).collect()
     }
 
-    /// Returns what is picked from the records.
+    /// Returns the values that `pick` selects from the records.
     pub fn all<T>(&self, pick: impl Fn(&Record<'static>) -> Option<T>) -> Vec<T> {
         self.records.iter().filter_map(pick).collect()
     }
@@ -70,7 +70,7 @@ impl Told {
         })
     }
 
-    /// Returns what is told of the place, or of a part of it.
+    /// Returns a fact about the target, or about a part of it.
     #[must_use]
     pub fn fact(&self, name: &str, labels: &str) -> Option<&'static str> {
         self.records.iter().find_map(|record| match record {
@@ -79,7 +79,7 @@ impl Told {
         })
     }
 
-    /// Returns how often something happened beneath the measured code.
+    /// Returns a counter of events below the measured code.
     #[must_use]
     pub fn counter(&self, name: &str) -> Option<u64> {
         self.records.iter().find_map(|record| match record {
@@ -88,7 +88,7 @@ impl Told {
         })
     }
 
-    /// Returns all remarks.
+    /// Returns all notices.
     #[must_use]
     pub fn notices(&self) -> Vec<&'static str> {
         self.all(|record| match record {
@@ -97,7 +97,7 @@ impl Told {
         })
     }
 
-    /// Returns why there is no result.
+    /// Returns the reason of a failure.
     #[must_use]
     pub fn failure(&self) -> Option<&'static str> {
         self.records.iter().find_map(|record| match record {
@@ -110,7 +110,8 @@ impl Told {
     ///
     /// # Panics
     ///
-    /// Panics if the sets are not numbered in sequence, or a list is malformed or belongs to none of them.
+    /// Panics if the sets are not numbered in sequence, or a list is malformed or belongs to none
+    /// of them.
     #[must_use]
     pub fn sets(&self) -> Vec<Lists> {
         let mut sets: Vec<Lists> = Vec::new();
@@ -169,27 +170,27 @@ pub struct Lists {
     pub counts: Vec<Count>,
     /// Samples at or above the threshold.
     pub events: Vec<Sample>,
-    /// Samples as they were.
+    /// Raw samples.
     pub raw: Vec<Sample>,
     /// The envelope over time.
     pub bins: Vec<Bin>,
 }
 
-/// How much measured code has room for.
+/// The capacity of measured code.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Different values, each of every part.
+    /// Number of distinct values, counted per part.
     pub values: usize,
-    /// Events.
+    /// Number of events.
     pub events: usize,
-    /// Raw samples, from the first one on.
+    /// Number of raw samples, from the first one on.
     pub raw: usize,
-    /// Bins, of which the last one takes all that comes later.
+    /// Number of bins; later samples belong to the last one.
     pub bins: u64,
 }
 
 impl Room {
-    /// More than anybody takes.
+    /// More than any test needs.
     pub const ENOUGH: Self = Self {
         values: usize::MAX,
         events: usize::MAX,
@@ -199,12 +200,13 @@ impl Room {
 }
 
 impl Lists {
-    /// Folds samples, each with its index, its time from the first one on, and its value. Of the head, `set` holds what is
-    /// known before they are taken; `begins` says when each part begins.
+    /// Folds samples, each with its index, its time from the first one on, and its value. `set`
+    /// holds the parts of the head that are known in advance; `begins` are the beginnings of the
+    /// parts.
     ///
     /// # Panics
     ///
-    /// Panics if a sample is of no part.
+    /// Panics if a sample belongs to no part.
     #[must_use]
     pub fn fold(
         set: Set<'static>,
@@ -262,7 +264,7 @@ impl Lists {
             if known.len() < room.values {
                 known.insert((part, value));
             }
-            // What is listed is counted in any case.
+            // Listed values are always counted.
             if is_listed || known.contains(&(part, value)) {
                 *counts.entry((part, value)).or_default() += 1;
             } else {
@@ -315,7 +317,7 @@ impl Lists {
         records
     }
 
-    /// Checks that the lists say the same as the head.
+    /// Checks that the lists agree with the head.
     ///
     /// # Panics
     ///
@@ -372,7 +374,7 @@ fn packed<T: Copy, const N: usize>(
     lists
 }
 
-/// Returns what an instance says: of itself, of its sets, and whatever more there is to tell.
+/// Returns the output of an instance: its own records, its sets, and further ones.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! A real sshd for one test, on the loopback, with keys and a configuration of its own.
+//! A real sshd for one test, on the loopback device, with its own keys and configuration.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use crate::skip;
 
-/// Where Debian's package puts it. It must be called by its absolute path.
+/// The path in Debian's package. It must be called by its absolute path.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
-/// Counts the ports that were tried in this process.
+/// The number of ports tried in this process.
 static TRIED: AtomicU16 = AtomicU16::new(0);
 
 /// A running sshd. It ends with the value, and its connections with it.
@@ -27,8 +27,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts one whose files are in `folder`; `extra` are further lines of sshd_config. None if
-    /// there is no sshd here, which is then told.
+    /// Starts one with its files in `folder`; `extra` are further lines of sshd_config. None, with
+    /// a message, if there is no sshd.
     ///
     /// # Panics
     ///
@@ -49,13 +49,13 @@ impl Sshd {
         }
         fs::create_dir(folder.join("base")).unwrap();
         if fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
-            // Its init script would make it; as root sshd locks itself in there.
+            // Created by its init script; sshd running as root confines itself there.
             let _ = fs::create_dir_all("/run/sshd");
         }
         let user = run("id", &["-un"]);
         let user = String::from_utf8(user.stdout).unwrap().trim().to_owned();
-        // Not one of the ports that the kernel gives to clients: a client that happens to be given
-        // the port it asks for is connected with itself, and sshd can't have it any more.
+        // Not one of the kernel's ephemeral ports: a client that gets the port it connects to is
+        // connected with itself, and blocks the port.
         let first = 12_000 + u16::try_from(std::process::id() % 10_000).unwrap_or_default();
         for _ in 0..100 {
             let port = first + TRIED.fetch_add(1, Ordering::Relaxed);
@@ -91,8 +91,8 @@ impl Sshd {
         )
     }
 
-    /// Returns the path of one of its files: `base` is the folder for what clients make there,
-    /// `user` the key that it accepts, `stranger` one that it does not, `known_hosts` the client's.
+    /// Returns the path of one of its files: `base` is the folder for clients' files, `user` the
+    /// accepted key, `stranger` another one, `known_hosts` the client's.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl Sshd {
         self.folder.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Has the client know this public key as the host's, and no other.
+    /// Makes the client accept this public key as the host's, and no other.
     ///
     /// # Panics
     ///
@@ -123,18 +123,18 @@ impl Sshd {
         sshds_below(&[self.child.id()])
     }
 
-    /// Kills what serves connections, as a crash would.
+    /// Kills the processes that serve connections, as a crash would.
     pub fn break_connections(&self) {
         let mut pids = self.connections();
-        // Below it is one more for an ordinary user's session.
+        // They have one more process below for an ordinary user's session.
         pids.extend(sshds_below(&pids));
         for pid in pids {
-            // It may have ended meanwhile.
+            // It may have ended already.
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).output();
         }
     }
 
-    /// Returns the processes that work in the folder for what clients make.
+    /// Returns the processes that work in the folder for clients' files.
     #[must_use]
     pub fn workers(&self) -> Vec<u32> {
         let base = self.folder.join("base");
@@ -146,7 +146,7 @@ impl Sshd {
         pids.collect()
     }
 
-    /// Returns the names of what is in the folder for what clients make.
+    /// Returns the names of the files in the folder for clients' files.
     ///
     /// # Panics
     ///
@@ -162,7 +162,7 @@ impl Sshd {
     ///
     /// # Panics
     ///
-    /// Panics if something still is after 20 s.
+    /// Panics if something remains after 20 s.
     pub fn wait_until_clean(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.left().is_empty() || !self.workers().is_empty() {

@@ -1,4 +1,4 @@
-//! Waiting for children, those included whose parents have ended: init inherits them.
+//! Waits for children, including orphans, which init inherits.
 
 use std::io;
 use std::process::Child;
@@ -13,7 +13,7 @@ pub fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
-/// Sleeps until a child has ended. Others that end meanwhile are forgotten.
+/// Sleeps until a child has ended. Others that end first are reaped and ignored.
 pub fn wait_for(child: Pid) -> io::Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {

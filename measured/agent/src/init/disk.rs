@@ -1,5 +1,5 @@
-//! The disks of a guest: one to write on, for loads that want a real file system, or a part of its memory instead,
-//! and one that holds a whole distribution.
+//! The disks of a guest: the scratch disk, for loads that need a real file system, or a RAM disk
+//! instead; and one with a whole distribution.
 
 use std::ffi::CString;
 use std::fs;
@@ -12,10 +12,11 @@ use tare_wire::guest::{SCRATCH, SCRATCH_SERIAL};
 use super::appears;
 use super::error::InitError;
 
-/// How long a disk may take to appear.
+/// The time limit for a disk to appear.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Mounts the scratch disk, if the laboratory has made a folder for it: a RAM disk if a size is given.
+/// Mounts the scratch disk, if the laboratory has created a folder for it: a RAM disk if a size is
+/// given.
 pub fn mount_scratch(ram: Option<&str>) -> Result<(), InitError> {
     if !fs::exists(SCRATCH).unwrap_or(false) {
         return Ok(());
@@ -32,12 +33,12 @@ pub fn mount_scratch(ram: Option<&str>) -> Result<(), InitError> {
         .map_err(|errno| failed(errno.into()))
 }
 
-/// Mounts the scratch disk in a system that has booted by itself, if there is one.
+/// Mounts the scratch disk, if any, in a distribution that has booted.
 pub fn mount_scratch_if_any() -> Result<(), InitError> {
     if device(SCRATCH_SERIAL).is_none() {
         return Ok(());
     }
-    // Where it is there already, so much the better.
+    // It may exist already.
     let _ = fs::create_dir(SCRATCH);
     mount_by(SCRATCH_SERIAL, SCRATCH)
 }

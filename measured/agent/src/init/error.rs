@@ -1,28 +1,28 @@
-//! What can go wrong before a plan runs in a guest, and what to do about it.
+//! Failures before a plan runs in a guest, and their remedies.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Says why the plan was not executed to its end.
+/// The reason why the plan was not completed.
 #[derive(Debug, Error)]
 pub enum InitError {
-    /// A file system that is needed can't be mounted.
+    /// A required file system can't be mounted.
     #[error("{place} can't be mounted in the guest: {source}; has its kernel the file system?")]
     Mount {
-        /// Where.
+        /// The mount point.
         place: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A module is not taken by the kernel.
+    /// The kernel rejects a module.
     #[error(
         "the guest's kernel does not take the module {name}: {source}; modules must be of exactly this kernel"
     )]
     Module {
         /// Its file.
         name: String,
-        /// Why not.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel command line can't be read.
@@ -31,15 +31,15 @@ pub enum InitError {
     /// The kernel command line has no plan.
     #[error("the kernel command line has no plan behind '--'")]
     NoPlan,
-    /// The way out can't be given to a child.
+    /// The port can't be passed to a child.
     #[error("the guest's port can't be shared: {0}")]
     Output(io::Error),
     /// A process can't be started.
     #[error("{what} can't be started in the guest: {source}")]
     NotStarted {
-        /// Which one.
+        /// The process.
         what: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The children can't be waited for.
@@ -47,13 +47,13 @@ pub enum InitError {
     Wait(io::Error),
     /// SIGKILL ended the measured process.
     #[error(
-        "the measured process was killed, as a rule because the guest has too little memory; give it more with mem="
+        "the measured process was killed, usually because the guest ran out of memory; give it more with mem="
     )]
     Killed,
     /// Another signal ended it.
     #[error("the measured process was ended by signal {0}")]
     Ended(i32),
-    /// The load does not disturb: what happened, as the rest of a sentence.
+    /// The load failed; the text is the rest of a sentence.
     #[error("the load {0}")]
     Load(String),
 }

@@ -8,7 +8,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::error::InitError;
 
-/// Mounts those without which nothing can be found out.
+/// Mounts /proc and the others that the agent needs.
 pub fn first() -> Result<(), InitError> {
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount_on(kind, place).map_err(|source| InitError::Mount { place, source })?;
@@ -16,12 +16,12 @@ pub fn first() -> Result<(), InitError> {
     Ok(())
 }
 
-/// Mounts the one that tells what the kernel was asked for.
+/// Mounts /proc, for the kernel command line.
 pub fn processes() -> io::Result<()> {
     mount_on("proc", "/proc")
 }
 
-/// Mounts those that only some kernels have, or only some programs want: who misses one says so.
+/// Mounts those that only some kernels have, or only some programs need; failures are ignored.
 pub fn rest() {
     for (kind, place) in [
         ("debugfs", "/sys/kernel/debug"),

@@ -1,7 +1,8 @@
-//! A load beside the plan: this program again, as the driver of loads, in a process group of its own.
+//! A load in the guest of a plan: this program again, as the driver of loads, in a separate process
+//! group.
 //!
 //! Its records are passed on before the plan starts and after it has ended: whole lines, by a
-//! single writer, and nothing is written while the plan runs.
+//! single writer, so that nothing is written while the plan runs.
 
 use std::fs;
 use std::io::{self, PipeWriter, Read};
@@ -21,30 +22,31 @@ use tare_wire::record::Record;
 use super::error::InitError;
 use super::{OURSELVES, Out, children};
 
-/// How long a load may take until it disturbs: some fill the disk first, and an emulated guest
-/// is slow.
+/// The time limit for a load to reach full load: some fill the disk first, and an emulated guest is
+/// slow.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long the load may take to end: the driver waits up to 40 s for its tools and kills those that
-/// are left then, and an emulated CPU that ends the 2,400 processes of hackbench is slow at that.
+/// The time limit for the load to end: the driver waits up to 40 s for its tools and then kills
+/// them, and an emulated CPU needs long to end the 2,400 processes of hackbench.
 const STOP_LIMIT: Duration = Duration::from_secs(180);
 
-/// How long what the driver had to leave may take to end after it: it was killed, and waited for.
+/// The time limit for processes that the driver left behind: they were killed, and are waited for.
 const LEFT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Where the tools of loads are.
+/// The folders with the tools of loads.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A load that disturbs, or is ready to.
+/// A load that is running, or ready to run.
 pub struct Load {
     group: Pid,
     lines: Lines,
-    /// Into it goes the time at which the first phase begins, if there are phases.
+    /// The pipe for the beginning of the first phase, if there are phases.
     begin: Option<PipeWriter>,
 }
 
 impl Load {
-    /// Starts a load beside the measured CPU and waits until it says that it is going, or ready to go if it has phases.
+    /// Starts a load on CPUs other than the measured one and waits until it is running, or ready to
+    /// run if it has phases.
     pub fn start(spec: &str, measured: Option<&str>, out: &mut Out) -> Result<Self, InitError> {
         let failed = |source| InitError::NotStarted {
             what: "the load",
@@ -59,7 +61,7 @@ impl Load {
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        // What is no load at all, the driver says.
+        // The driver reports invalid loads.
         let has_phases = Schedule::parse(spec).is_ok_and(|it| it.phase_ns().is_some());
         let begin = match has_phases {
             true => {
@@ -92,8 +94,8 @@ impl Load {
         }
     }
 
-    /// Returns the descriptor by which the measured process tells when the first phase begins, if there are phases. It is
-    /// the caller's; the next child inherits it.
+    /// Returns the descriptor to which the measured process writes the beginning of the first
+    /// phase, if there are phases. The next child inherits it.
     pub fn take_begin(&mut self) -> io::Result<Option<PipeWriter>> {
         let Some(pipe) = self.begin.take() else {
             return Ok(None);
@@ -102,9 +104,9 @@ impl Load {
         Ok(Some(pipe))
     }
 
-    /// Ends the load, and passes on what it did.
+    /// Ends the load, and passes on its records.
     pub fn stop(mut self, out: &mut Out) -> Result<(), InitError> {
-        // The driver alone: it ends its tools in order.
+        // Only the driver: it ends its tools in order.
         let _ = kill_process(self.group, Signal::TERM);
         let deadline = Instant::now() + STOP_LIMIT;
         loop {
@@ -124,14 +126,14 @@ impl Load {
     }
 }
 
-/// Returns what the driver is told about the guest.
+/// Returns the driver's arguments about the guest.
 fn words(measured: Option<&str>) -> Vec<String> {
     let mut words = vec![format!("dir={SCRATCH}")];
     words.extend(measured.map(|cpu| format!("except={cpu}")));
     if fs::exists(TREE).unwrap_or(false) {
         words.push(format!("tree={TREE}"));
     }
-    // Else it would count on as much room as a host has. Some is left for the file system itself.
+    // Otherwise it would expect the disk of a host. Some space is left for the file system itself.
     if let Ok(disk) = statvfs(SCRATCH) {
         let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
         words.push(format!("limit={}", bytes / 10 * 9));
@@ -150,7 +152,7 @@ fn is_going(line: &[u8]) -> bool {
     )
 }
 
-/// Cuts what comes out of a pipe into lines.
+/// The lines from a pipe.
 struct Lines {
     /// None at its end.
     pipe: Option<ChildStdout>,

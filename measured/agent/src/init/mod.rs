@@ -1,26 +1,27 @@
 //! The agent as the first process of a Linux guest.
 //!
-//! The guest is nothing but a kernel and an initramfs in which this program is `/init`. It makes the
-//! file systems visible that every Linux program expects, loads the modules that it was given,
-//! opens the way out, and executes the plan in a process of its own: what init has done to its
-//! address space must not be in the measured one. Meanwhile it sleeps in `wait`, and beside that in `read` on its
-//! port: by a byte the host asks for an early end, which the measured process gets as SIGTERM.
+//! The guest is nothing but a kernel and an initramfs in which this program is `/init`. It mounts
+//! the file systems that every Linux program expects, loads the given modules, opens the port, and
+//! executes the plan in a separate process, so that init's changes to its own address space do not
+//! affect the measurement. While the plan runs, init sleeps in `wait`, and another thread in `read`
+//! on the port: by a byte the host requests an early end, which the measured process receives as
+//! SIGTERM.
 //!
-//! Its last line says how the plan's process ended ([`Message`]), and the host then ends the guest from
-//! outside. That loses nothing and costs least: once the host has read that line, it has read all
-//! that was written before. A status by a port (`isa-debug-exit`) would come before what a queue
-//! still holds, since Linux does not wait for its virtio ports to be read; and the kernel's way of
-//! powering off, which asks every driver, loses it as well, and takes longer.
+//! Its last line reports how the plan's process ended ([`Message`]), and the host then ends the
+//! guest from outside. That loses nothing and costs least: once the host has read that line, it has
+//! read all earlier ones. An exit status by a port (`isa-debug-exit`) would overtake data in a
+//! queue, since Linux does not wait for its virtio ports to be read; powering off, which calls
+//! every driver, loses it as well, and takes longer.
 //!
-//! With a whole distribution on a disk, it only loads modules and goes on into that ([`root`]); a unit
-//! of the distribution then starts this program again, to do the rest ([`run_in_system`]).
+//! With a whole distribution on a disk, it only loads modules and switches to that root ([`root`]);
+//! a unit of the distribution then starts this program again, to do the rest ([`run_in_system`]).
 //!
-//! * [`file_systems`], [`modules`], [`port`], [`disk`]: what is made ready;
+//! * [`file_systems`], [`modules`], [`port`], [`disk`]: preparation;
 //! * [`direct`]: the shortest way to a plan that only starts;
-//! * [`order`]: what the kernel command line asks for;
-//! * [`load`]: a load beside the plan;
-//! * [`children`]: waiting for them;
-//! * `error`: what can go wrong.
+//! * [`order`]: the order on the kernel command line;
+//! * [`load`]: a load in the same guest;
+//! * [`children`]: waiting for processes;
+//! * `error`: possible failures.
 
 mod children;
 mod direct;
@@ -44,31 +45,32 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::loopback;
-use tare_measured::platform::Began;
+use tare_measured::platform::StartTimes;
 use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Message};
 
 use self::error::InitError;
 use self::load::Load;
 use self::order::Order;
 
-/// The variable that tells the measured process what it runs in.
+/// The variable with the measured process's environment.
 pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
 
-/// This program's path in the guest, by which it is also called.
+/// This program's path in the guest, and the name by which it is called.
 const PROGRAM: &str = "/init";
 
-/// This program, wherever it lies.
+/// This program, wherever it is.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// How long the host is given to end the guest. One that was booted by hand powers off then.
+/// How long to wait for the host to end the guest. A guest that was booted manually powers off
+/// then.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a guest with a port waits besides. What the laboratory has not read yet would be lost with the guest, and
-/// on a machine with too much to do it may come to that late.
+/// The additional wait of a guest with a port. Records that the laboratory has not yet read would
+/// be lost with the guest, and an overloaded machine may be late.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Tells whether this process is the first one of a guest. In a container it may have the first
-/// number as well, but not that name.
+/// Returns whether this process is the first one of a guest. In a container it may have the same
+/// process ID, but not that name.
 pub fn is_asked_for() -> bool {
     std::process::id() == 1
         && std::env::args_os()
@@ -76,14 +78,14 @@ pub fn is_asked_for() -> bool {
             .is_some_and(|name| name == PROGRAM)
 }
 
-/// Tells whether a distribution's init has started this program to execute the plan of the kernel
+/// Returns whether a distribution's init has started this program to execute the plan of the kernel
 /// command line.
 pub fn is_asked_for_in_system(words: &[String]) -> bool {
     words == [IN_SYSTEM]
 }
 
-/// Does what the first process of a guest has to do.
-pub fn run(began: Began) -> ! {
+/// Runs as the first process of a guest.
+pub fn run(began: StartTimes) -> ! {
     if let Some(order) = direct::order() {
         direct::run(&order, "initramfs", began);
     }
@@ -92,8 +94,8 @@ pub fn run(began: Began) -> ! {
     end(said, &mut out)
 }
 
-/// Does the rest in a system that has booted by itself.
-pub fn run_in_system(began: Began) -> ! {
+/// Does the rest in a distribution that has booted.
+pub fn run_in_system(began: StartTimes) -> ! {
     if let Some(order) = Order::read().ok().filter(|order| order.direct) {
         direct::run(&order, "debian", began);
     }
@@ -104,7 +106,7 @@ pub fn run_in_system(began: Began) -> ! {
     end(said, &mut out)
 }
 
-/// Message what came of it, and waits to be ended.
+/// Reports the outcome, and waits for the end of the guest.
 fn end(said: Result<u8, InitError>, out: &mut Out) -> ! {
     let line = match &said {
         Ok(status) => Message::Ended(*status).to_string(),
@@ -122,8 +124,8 @@ fn end(said: Result<u8, InitError>, out: &mut Out) -> ! {
     }
 }
 
-/// Lets time pass without sleeping: where QEMU counts instructions instead of time, an hour of sleep takes the host no
-/// time at all.
+/// Waits without sleeping: where QEMU counts instructions instead of time, an hour of sleep takes
+/// the host no time at all.
 fn stay_awake(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -131,7 +133,7 @@ fn stay_awake(time: Duration) {
     }
 }
 
-/// Makes everything ready and executes the plan. Returns the status of its process.
+/// Prepares everything and executes the plan. Returns the status of its process.
 fn guest(out: &mut Out) -> Result<u8, InitError> {
     file_systems::first()?;
     modules::load()?;
@@ -145,11 +147,11 @@ fn guest(out: &mut Out) -> Result<u8, InitError> {
     obey(&order, "initramfs", out)
 }
 
-/// Executes the plan, beside the load if there is one.
+/// Executes the plan, with the load if there is one.
 fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError> {
     let mut load = match &order.load {
         Some(spec) => {
-            // A load that needs it and does not find it says so.
+            // A load that needs it reports the failure.
             let _ = loopback::raise();
             Some(Load::start(spec, order.cpu(), out)?)
         }
@@ -160,14 +162,15 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
         Err(source) => return Err(InitError::Output(source)),
     };
     let ended = execute(&order.plan, environment, begin, out);
-    // Also after a failure: what the load did tells more.
+    // Also after a failure: the records of the load help to explain it.
     let stopped = load.map_or(Ok(()), |load| load.stop(out));
     let status = ended?;
     stopped?;
     status_of(status)
 }
 
-/// Executes the plan in a process of its own, and waits for it. By `begin` the process tells when it begins.
+/// Executes the plan in a separate process, and waits for it. The process writes its beginning to
+/// `begin`.
 fn execute(
     plan: &[String],
     environment: &str,
@@ -189,7 +192,7 @@ fn execute(
             what: "the measured process",
             source,
         })?;
-    // Else the load would not see it if that process ends without a word.
+    // Otherwise the load would not notice if that process ends without writing to it.
     drop(begin);
     let measured = children::pid(&child);
     let runs = Arc::new(Mutex::new(true));
@@ -202,12 +205,13 @@ fn execute(
     ended
 }
 
-/// Sleeps until the host writes to the port, which asks the measured process to end and to report.
+/// Sleeps until the host writes to the port, which requests that the measured process end and
+/// report.
 fn pass_on_requests(mut port: File, measured: Pid, runs: &Mutex<bool>) {
     let mut byte = [0];
     while port.read_exact(&mut byte).is_ok() {
         let runs = lock(runs);
-        // Its number may be another's once it was waited for.
+        // After it was reaped, its number may belong to another process.
         if *runs {
             let _ = kill_process(measured, Signal::TERM);
         }
@@ -226,7 +230,7 @@ fn status_of(ended: WaitStatus) -> Result<u8, InitError> {
     }
 }
 
-/// The way out of the guest: its port, or its console if it has none.
+/// The output of the guest: its port, or its console if it has none.
 struct Out {
     port: Option<File>,
 }
@@ -237,7 +241,7 @@ impl Out {
         self.pass_on(format!("{line}\n").as_bytes());
     }
 
-    /// Writes bytes. Nobody can be told if that fails.
+    /// Writes bytes. A failure can't be reported.
     fn pass_on(&mut self, bytes: &[u8]) {
         let _ = match &mut self.port {
             Some(port) => port.write_all(bytes),
@@ -245,7 +249,7 @@ impl Out {
         };
     }
 
-    /// Returns the same for a child to write to.
+    /// Returns a copy for a child to write to.
     fn to_child(&self) -> io::Result<Stdio> {
         let fd = match &self.port {
             Some(port) => port.as_fd().try_clone_to_owned(),
@@ -255,7 +259,7 @@ impl Out {
     }
 }
 
-/// Waits for something that the kernel brings about by itself, such as a device that appears.
+/// Waits for something that the kernel does asynchronously, such as adding a device.
 fn appears<T>(limit: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     loop {

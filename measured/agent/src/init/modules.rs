@@ -1,4 +1,4 @@
-//! The kernel's modules: those that the laboratory has put into the initramfs, in its order.
+//! Kernel modules: those that the laboratory has put into the initramfs, in its order.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,7 +1,7 @@
-//! What the kernel command line asks for.
+//! The order on the kernel command line.
 //!
-//! It is read from `/proc/cmdline`, not from the arguments: the kernel passes those behind `--`, but
-//! before them also each word that it does not know itself.
+//! It is read from `/proc/cmdline`, not from the arguments: the kernel passes those after `--`, but
+//! also every earlier word that it does not know itself.
 
 use std::fs;
 
@@ -9,18 +9,19 @@ use tare_wire::guest::{DIRECT, LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::error::InitError;
 
-/// What is to be done.
+/// The order of the laboratory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
     /// The words of the plan.
     pub plan: Vec<String>,
-    /// The load that is to run beside it, as written on the laboratory's command line.
+    /// The load to run at the same time, in the notation of the command line.
     pub load: Option<String>,
-    /// The size of the RAM disk on which it writes; None if it has a disk.
+    /// The size of the scratch RAM disk; None if there is a disk.
     pub ram: Option<String>,
-    /// Whether a root file system on a disk is to be booted first.
+    /// Whether a root file system on a disk is booted first.
     pub root: bool,
-    /// Whether the plan is done at once, on the console, and the guest then ended.
+    /// Whether the first process carries out the plan itself, on the console, and then ends the
+    /// guest.
     pub direct: bool,
 }
 
@@ -31,7 +32,7 @@ impl Order {
         Self::parse(&line).ok_or(InitError::NoPlan)
     }
 
-    /// Returns the CPU on which the plan measures, as it stands there.
+    /// Returns the plan's CPU as written.
     pub fn cpu(&self) -> Option<&str> {
         self.plan.iter().find_map(|word| word.strip_prefix("cpu="))
     }

@@ -1,4 +1,4 @@
-//! The virtio port by which records leave the guest, and by which the host asks for an early end.
+//! The virtio port by which records leave the guest, and by which the host requests an early end.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::appears;
 
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// How long a port may take to tell its name: the kernel asks the host for it.
+/// The time limit for a port to get its name, which the kernel requests from the host.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Opens the port; None if there is no driver for it, or no such port.

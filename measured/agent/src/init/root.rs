@@ -1,5 +1,5 @@
-//! Going on into a root file system on a disk: a whole distribution, whose own init then starts the
-//! agent again.
+//! Switches to a root file system on a disk: a whole distribution, whose init then starts the agent
+//! again.
 
 use std::fs;
 use std::io;
@@ -13,19 +13,19 @@ use tare_wire::guest::ROOT_SERIAL;
 use super::disk;
 use super::error::InitError;
 
-/// Where the disk is mounted first.
+/// The first mount point of the disk.
 const PLACE: &str = "/root";
 
 /// The distribution's init.
 const INIT: &str = "/sbin/init";
 
-/// Becomes the distribution's init. Returns only if that fails.
+/// Becomes the distribution's init. Returns only on failure.
 pub fn go_on() -> InitError {
     let _ = fs::create_dir(PLACE);
     if let Err(error) = disk::mount_by(ROOT_SERIAL, PLACE) {
         return error;
     }
-    // It mounts its own, and the memory of the initramfs is its.
+    // The distribution mounts its own, and reuses the memory of the initramfs.
     for place in ["/proc", "/sys", "/dev"] {
         let _ = unmount(place, UnmountFlags::DETACH);
     }

@@ -1,4 +1,4 @@
-//! `tare-agent load`, with the real tools: what it counts, how it fails, and that nothing is left.
+//! `tare-agent load`, with the real tools: counts, failures, and that nothing is left behind.
 
 mod phases;
 
@@ -14,21 +14,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use tare_load_driver::Load;
-use tare_testkit::records::Told;
+use tare_testkit::records::RecordList;
 use tare_wire::line::Stream;
 use tare_wire::record::{Achieved, Leftovers, Phase, Record};
 
 /// The exit code of the shell if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
-/// What a test wants to know of one load.
+/// The results of one load.
 #[derive(Debug, Default)]
 struct Read {
     kinds: Vec<&'static str>,
     achieved: Vec<Achieved<'static>>,
     notices: Vec<&'static str>,
     phases: Vec<Phase<'static>>,
-    /// What is counted in each phase.
+    /// The counted units of each phase.
     counted: Vec<Vec<&'static str>>,
     left: Vec<Leftovers<'static>>,
     failure: Option<&'static str>,
@@ -36,7 +36,7 @@ struct Read {
 
 impl Read {
     fn of(output: &Output) -> Self {
-        let told = Told::read(Stream::Load, &output.stdout);
+        let told = RecordList::read(Stream::Load, &output.stdout);
         let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(told.records.len(), lines, "each line is a record");
         let mut read = Self {
@@ -91,7 +91,7 @@ fn agent(load: &str, dir: &Path, words: &str) -> Command {
     command
 }
 
-/// What dd may write, in bytes: a slow disk has it soon.
+/// The limit on written bytes for dd, which even a slow disk soon reaches.
 const LITTLE: &str = "seconds=1 limit=6291456";
 
 /// Runs a load and asserts that its scratch folder is empty afterwards.
@@ -104,7 +104,7 @@ fn run(load: &str, words: &str) -> Read {
     read
 }
 
-/// Says whether the load can be tested here; CI has everything.
+/// Returns whether the load can be tested here; in CI every load can.
 fn can(load: &str) -> bool {
     let parsed = Load::parse(load).unwrap();
     let missing = parsed
@@ -114,14 +114,14 @@ fn can(load: &str) -> bool {
     let why = match missing {
         Some(tool) => format!("{} is missing (package {})", tool.program, tool.package),
         None if parsed.needs_root().is_some() && !rustix::process::geteuid().is_root() => {
-            "it takes root".to_owned()
+            "it requires root".to_owned()
         }
         None => return true,
     };
     skip(load, &why)
 }
 
-/// Says by name what is skipped.
+/// Reports a skipped load.
 fn skip(load: &str, why: &str) -> bool {
     tare_testkit::skip(&format!("load {load}"), why);
     false
@@ -305,8 +305,8 @@ fn a_tool_that_fails_ends_the_load_with_its_words() {
 
 #[test]
 fn a_tool_that_meets_the_driver_s_own_end_did_nothing_wrong() {
-    // As if the driver's whole process group were asked, and the tool had just been forked. The driver stands still
-    // until the tool has ended, so that it learns of both at once.
+    // As if the driver's whole process group received the signal, and the tool had just been
+    // forked. The driver is stopped until the tool has ended, so that it sees both at once.
     let both = "kill -STOP $PPID; kill -TERM $PPID; (sleep 0.2; kill -CONT $PPID) & kill -TERM $$";
     let read = run(&format!("command:sh -c '{both}'"), "seconds=20");
     assert_eq!(read.failure, None);
@@ -326,7 +326,7 @@ fn words_that_make_no_sense_are_refused() {
     assert!(output.stdout.is_empty());
 }
 
-/// Starts a load with a mark in its environment, and waits until it is going.
+/// Starts a load with a mark in its environment, and waits until it is running.
 fn started(load: &str, dir: &Path, mark: &str) -> Child {
     let child = agent(load, dir, "limit=50000000")
         .env("TARE_TEST_MARK", mark)
@@ -403,8 +403,8 @@ fn a_driver_whose_parent_dies_ends_everything() {
 #[test]
 fn a_full_disk_is_told_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
-    // The disk has room when the load starts, and somebody else takes it: again and again, since each dd that starts anew
-    // gives back what its file had.
+    // The disk has room when the load starts, and another process fills it: repeatedly, since each
+    // dd that restarts frees its file.
     let script = format!(
         "mount -t tmpfs -o size=40m tare-test \"$1\" || exit {NO_MOUNT}
          \"$0\" load dd dir=\"$1\" seconds=60 & load=$!

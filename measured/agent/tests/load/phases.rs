@@ -1,4 +1,4 @@
-//! Loads one after the other: when each begins and ends, and what is told if that can't be kept.
+//! Loads one after the other: the times of each, and the reports of delays.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -8,7 +8,7 @@ use tare_load_driver::driver::origin_line;
 
 use super::*;
 
-/// The length of a phase that is longer than any stall of a busy machine should be.
+/// The length of a phase, longer than the usual stalls of a busy machine.
 const LENGTH_NS: u64 = 5_000_000_000;
 
 fn now_ns() -> u64 {
@@ -16,12 +16,12 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A driver that waits to be told when its first phase begins.
+/// A driver that waits for the beginning of its first phase.
 struct Waiting {
     child: Child,
     told: ChildStdin,
     says: BufReader<ChildStdout>,
-    /// What it has said so far.
+    /// Its output so far.
     said: Vec<u8>,
 }
 
@@ -43,7 +43,7 @@ impl Waiting {
         }
     }
 
-    /// Reads the rest of what it says.
+    /// Reads the rest of its output.
     fn read(mut self) -> Read {
         drop(self.told);
         std::io::Read::read_to_end(&mut self.says, &mut self.said).unwrap();
@@ -53,7 +53,7 @@ impl Waiting {
     }
 }
 
-/// Asserts that each phase is in its time, as far as a busy machine lets it.
+/// Asserts that each phase is in time, as far as possible on a busy machine.
 fn assert_in_order(phases: &[Phase<'_>], origin_ns: u64, loads: &[&str]) {
     let names: Vec<&str> = phases.iter().map(|phase| phase.load).collect();
     assert_eq!(names, loads);
@@ -62,7 +62,7 @@ fn assert_in_order(phases: &[Phase<'_>], origin_ns: u64, loads: &[&str]) {
         assert_eq!(phase.number, number);
         assert!(phase.started_ns >= before_ns, "{phases:?}");
         assert!(phase.started_ns >= origin_ns + u64::from(number) * LENGTH_NS);
-        // A machine that stood still for half a phase leaves its load out, and says so.
+        // A machine that stalled for half a phase skips its load, and reports that.
         let left_out = phase.stopping_ns == phase.started_ns;
         assert!(left_out || phase.stopping_ns >= origin_ns + u64::from(number + 1) * LENGTH_NS);
         assert!(phase.stopped_ns >= phase.stopping_ns);
@@ -124,16 +124,16 @@ fn a_load_that_nobody_tells_when_to_begin_says_so() {
     let mut waiting = Waiting::start("2s:idle;dd", dir.path());
     waiting.told.write_all(b"now!\n").unwrap();
     let misread = failure(waiting);
-    assert!(misread.contains("was told 'now!'"), "{misread}");
+    assert!(misread.contains("received 'now!'"), "{misread}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Returns a load by a shell, as it stands in a schedule.
+/// Returns a shell command as a load in a schedule.
 fn shell(script: &str) -> String {
     format!("command:sh -c '{script}'").replace(';', ";;")
 }
 
-/// Returns how late a phase began, as a share of its length.
+/// Returns the delay of a phase's beginning, as a share of its length.
 fn late(phase: &Phase<'_>, length_ns: u64) -> f64 {
     (phase.started_ns - phase.due_ns) as f64 / length_ns as f64
 }
@@ -178,11 +178,11 @@ fn a_tool_whose_write_blocks_and_that_ignores_the_request_to_end_is_killed() {
     let said = "sh did not end within 1 s after it was asked to, and was killed";
     assert!(read.says(said), "{read:?}");
     assert!(read.left.is_empty(), "{read:?}");
-    // Five phases, and what each end may take: nothing waits for the pipe.
+    // Five phases, and the time limits for their ends: nothing waits for the pipe.
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// A control group that can be frozen. What is frozen can't be killed in version 1.
+/// A control group that can be frozen. In version 1, frozen processes can't be killed.
 struct Freezer(std::path::PathBuf);
 
 impl Freezer {

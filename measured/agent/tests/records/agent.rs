@@ -1,4 +1,4 @@
-//! Runs the agent and reads what it reports.
+//! Runs the agent and reads its records.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,17 +6,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use tare_testkit::records::Told;
+use tare_testkit::records::RecordList;
 use tare_wire::line::Stream;
 
-/// How long an agent may take to end: only against hanging.
+/// The time limit for an agent, against hanging.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// An agent that runs. Dropping it ends it.
+/// A running agent. Dropping it kills it.
 pub struct Agent {
     child: Child,
     output: BufReader<ChildStdout>,
-    told: Told,
+    told: RecordList,
 }
 
 impl Agent {
@@ -32,12 +32,12 @@ impl Agent {
         Self::spawn(Self::command(words))
     }
 
-    /// Starts it by a command that may have been changed.
+    /// Starts it from a modified command.
     pub fn spawn(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let told = Told::default();
+        let told = RecordList::default();
         Self {
             child,
             output,
@@ -50,8 +50,8 @@ impl Agent {
         Pid::from_child(&self.child)
     }
 
-    /// Reads until a record of a kind has come, or to the end, and returns what has come.
-    pub fn read_until(&mut self, kind: &str) -> &Told {
+    /// Reads until a record of a kind, or to the end, and returns all records so far.
+    pub fn read_until(&mut self, kind: &str) -> &RecordList {
         let mut line = Vec::new();
         while !self.told.kinds().contains(&kind) {
             line.clear();
@@ -63,8 +63,8 @@ impl Agent {
         &self.told
     }
 
-    /// Reads to the end. Returns its exit status and all it said.
-    pub fn finish(mut self) -> (Option<i32>, Told) {
+    /// Reads to the end. Returns its exit status and all records.
+    pub fn finish(mut self) -> (Option<i32>, RecordList) {
         self.read_until("all");
         let deadline = Instant::now() + LIMIT;
         let status = loop {
@@ -80,20 +80,20 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // If it has ended there is nothing to kill.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 /// Runs a plan that must succeed.
-pub fn measured(words: &str) -> Told {
+pub fn measured(words: &str) -> RecordList {
     let (status, told) = Agent::start(words).finish();
     assert_eq!(status, Some(0), "{words}: {:?}", told.failure());
     told
 }
 
-/// Returns why a plan was refused, by status 1 and a failure record.
+/// Returns the reason for a refusal, after checking status 1 and the failure record.
 pub fn refused(agent: Agent) -> &'static str {
     let (status, told) = agent.finish();
     assert_eq!(status, Some(1), "{:?}", told.kinds());

@@ -6,13 +6,13 @@ mod wakeup;
 
 use std::process::Command;
 
-use tare_testkit::records::{Lists, Told};
+use tare_testkit::records::{Lists, RecordList};
 use tare_wire::record::Unit;
 
 use self::agent::{Agent, measured, refused};
 
 /// Runs a plan with one set.
-fn batch(words: &str) -> (Told, Lists) {
+fn batch(words: &str) -> (RecordList, Lists) {
     let told = measured(words);
     let mut sets = told.sets();
     assert_eq!(sets.len(), 1);

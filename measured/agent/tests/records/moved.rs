@@ -1,4 +1,4 @@
-//! Threads that are moved to another CPU while they measure, as `taskset`, a cpuset or hotplug does it.
+//! Threads that are moved to another CPU while they measure, as by `taskset`, a cpuset or hotplug.
 
 use std::fs;
 use std::thread;
@@ -9,14 +9,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::agent::{Agent, refused};
 
-/// How a thread is moved.
+/// A way to move a thread.
 #[derive(Clone, Copy)]
 enum Way {
     There,
     ThereAndBack,
 }
 
-/// Returns two CPUs that may be used; the one to measure on first.
+/// Returns two usable CPUs; the measured one first.
 fn two_cpus() -> Option<[usize; 2]> {
     let set = sched_getaffinity(None).unwrap();
     let mut cpus = (0..CpuSet::MAX_CPU).rev().filter(|cpu| set.is_set(*cpu));
@@ -33,7 +33,7 @@ fn pin(tid: Pid, cpu: usize) -> rustix::io::Result<()> {
     sched_setaffinity(Some(tid), &set)
 }
 
-/// Starts an agent on a CPU, moves the thread that measures there, and returns what the agent says of it.
+/// Starts an agent on a CPU, moves the measuring thread, and returns the agent's report.
 fn said_when_moved(words: &str, measures_from: &str, name: &str, way: Way) -> Option<String> {
     let [here, there] = two_cpus()?;
     let counts = fs::read_to_string("/proc/thread-self/sched");
@@ -52,7 +52,7 @@ fn said_when_moved(words: &str, measures_from: &str, name: &str, way: Way) -> Op
     pin(tid, there).unwrap();
     if let Way::ThereAndBack = way {
         thread::sleep(Duration::from_millis(100));
-        // A thread that looks where it is at each wake-up may have ended.
+        // A thread that checks its CPU at each wake-up may have ended.
         let _ = pin(tid, here);
     }
     let said = refused(agent);

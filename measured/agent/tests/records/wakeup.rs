@@ -1,4 +1,4 @@
-//! Measurements of wake-ups by the real kernel, as a reader of the wire sees them.
+//! Measurements of wake-ups by the real kernel, as read from the wire.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,20 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use tare_testkit::records::{Lists, Told};
+use tare_testkit::records::{Lists, RecordList};
 use tare_wire::phases::SLOTS;
 use tare_wire::record::{Exceeded, Record, Unit};
 
 use super::agent::{Agent, measured, refused};
 
-/// Needs no rights, and an interval that any machine can hold.
+/// A plan that needs no privileges, with an interval that any machine can hold.
 const EASY: &str = "workload=wakeup policy=other interval=1ms";
 
-/// The interval of the tests that look at figures.
+/// The interval of the tests on figures.
 const INTERVAL_NS: u64 = 100_000;
 
-/// When the first sample was due, if it was told.
-fn origin_ns(told: &Told) -> Option<u64> {
+/// Returns the time of the first sample, if reported.
+fn origin_ns(told: &RecordList) -> Option<u64> {
     let begins = told.all(|record| match record {
         Record::Begins(it) => Some(it.origin_ns),
         _ => None,
@@ -31,7 +31,7 @@ fn origin_ns(told: &Told) -> Option<u64> {
     begins.first().copied()
 }
 
-fn exceeded(told: &Told) -> Vec<Exceeded> {
+fn exceeded(told: &RecordList) -> Vec<Exceeded> {
     told.all(|record| match record {
         Record::Exceeded(it) => Some(*it),
         _ => None,
@@ -39,12 +39,12 @@ fn exceeded(told: &Told) -> Vec<Exceeded> {
 }
 
 /// Returns a fact about a thread.
-fn fact<'a>(told: &'a Told, name: &str, thread: u32) -> Option<&'a str> {
+fn fact<'a>(told: &'a RecordList, name: &str, thread: u32) -> Option<&'a str> {
     told.fact(name, &format!("thread={thread}"))
 }
 
-/// Returns the samples of each thread, all of which are kept as they were, and what it missed.
-fn threads(told: &Told) -> Vec<(Lists, u64)> {
+/// Returns the samples of each thread, all of which are raw, and the missed ones.
+fn threads(told: &RecordList) -> Vec<(Lists, u64)> {
     let sets = told.sets().into_iter();
     sets.map(|lists| {
         lists.check();
@@ -104,7 +104,7 @@ fn every_activation_is_woken_or_missed_and_all_lists_agree() {
     for name in ["scheduling", "timer slack", "tick", "kernel release"] {
         assert!(told.fact(name, "").is_some(), "{name}");
     }
-    // An ordinary thread is woken as late as the kernel lets every ordinary thread be woken.
+    // The timer slack of an ordinary thread delays its wake-ups.
     if let Ok(slack) = fs::read_to_string("/proc/self/timerslack_ns") {
         let fact = told.fact("timer slack", "").unwrap();
         assert!(fact.starts_with(&format!("{} ns", slack.trim())), "{fact}");
@@ -176,7 +176,7 @@ fn a_stall_shows_in_full_and_every_activation_in_it_is_missed() {
     let set = lists.set;
     assert!(set.max >= STALL_NS / 10 * 9, "{set:?}");
     assert_eq!(set.n + all_missed, 6_000);
-    // What was due while it was late is missed, no more and no less: the numbers jump by that.
+    // Exactly the activations due while it was late are missed: the numbers jump by that.
     let mut missed = 0;
     for pair in lists.raw.windows(2) {
         let [woken, next] = *pair else { unreachable!() };
@@ -192,7 +192,7 @@ fn a_stall_shows_in_full_and_every_activation_in_it_is_missed() {
 
 #[test]
 fn a_latency_above_the_limit_is_told_at_once_and_ends_the_measurement() {
-    let raw = |told: &Told| {
+    let raw = |told: &RecordList| {
         let all = threads(told).into_iter().flat_map(|(lists, _)| lists.raw);
         all.map(|sample| Exceeded {
             set: sample.set,
@@ -217,7 +217,7 @@ fn a_signal_ends_it_early_and_what_was_measured_is_reported() {
         let words =
             format!("workload=wakeup policy=other interval={interval} duration=1000s live=10ms");
         let mut agent = Agent::start(&words);
-        // Then it has been woken up at least once.
+        // It has then been woken at least once.
         agent.read_until("live");
         kill_process(agent.pid(), signal).unwrap();
         let (status, told) = agent.finish();
@@ -237,7 +237,7 @@ fn without_the_right_to_it_the_remedies_are_named() {
             rlim_cur: 0,
             rlim_max: 0,
         };
-        // SAFETY: no memory but a live limit. A right that was not there can't be dropped either.
+        // SAFETY: a live limit. Dropping a missing privilege has no effect.
         unsafe {
             libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE);
             libc::prctl(
@@ -316,7 +316,8 @@ fn what_can_not_be_held_or_watched_is_refused_with_the_reason() {
     assert!(text.contains(&format!("main={second}")), "{text}");
 }
 
-/// Executes a command, until the kernel accepts it: the time of a group that was removed comes back a little later.
+/// Executes a command until the kernel accepts it: the budget of a removed group is freed a little
+/// later.
 fn accepted(command: &str) -> bool {
     (0..100).any(|_| {
         let output = Command::new("sh").args(["-c", command]).output().unwrap();
@@ -346,7 +347,7 @@ fn sleep_until(ns: u64) {
     thread::sleep(Duration::from_nanos(ns.saturating_sub(now_ns())));
 }
 
-/// Lets this thread run on one CPU only, before whatever has a lower priority there.
+/// Restricts this thread to one CPU, with real-time priority.
 fn become_fifo(cpu: u32, priority: i32) {
     let mut set = CpuSet::new();
     set.set(cpu as usize);
@@ -359,15 +360,15 @@ fn become_fifo(cpu: u32, priority: i32) {
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
-/// Has something done in the child before it becomes the agent.
+/// Runs a function in the child before it becomes the agent.
 fn before_exec(command: &mut Command, act: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
     use std::os::unix::process::CommandExt;
-    // SAFETY: what the tests do there are system calls, without locks; the parent's other threads hold none
-    // that they need.
+    // SAFETY: the tests only make system calls there, without locks; the parent's other threads
+    // hold none that they need.
     unsafe { command.pre_exec(act) };
 }
 
-/// A control group of version 1 without real-time time. Dropping it removes it.
+/// A control group of version 1 without a real-time budget. Dropping it removes it.
 struct Group {
     path: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The clock, the sleep, and what they cost.
+//! CLOCK_MONOTONIC, sleeping until a time of it, and the cost of both.
 
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Reads CLOCK_MONOTONIC in ns, without a system call where the kernel's vDSO knows the time.
+/// Reads CLOCK_MONOTONIC in ns, through the vDSO where possible.
 #[inline]
 pub fn now_ns() -> u64 {
     read_ns(ClockId::Monotonic)
@@ -23,7 +23,7 @@ fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }
 
-/// Sleeps until a time of CLOCK_MONOTONIC, or until a signal comes: false then.
+/// Sleeps until a time of CLOCK_MONOTONIC. Returns false if a signal came first.
 #[inline]
 pub fn sleep_until(ns: u64) -> bool {
     let time = Timespec {
@@ -33,33 +33,33 @@ pub fn sleep_until(ns: u64) -> bool {
     clock_nanosleep_absolute(ClockId::Monotonic, &time) != Err(Errno::INTR)
 }
 
-/// Returns the step in which timers expire: 1 ns with high-resolution timers, else a tick.
+/// Returns the resolution of timers: 1 ns with high-resolution timers, else a tick.
 pub fn timer_step_ns() -> u64 {
     nanoseconds(clock_getres(ClockId::Monotonic))
 }
 
-/// Returns the length of the kernel's tick, in which its coarse clock proceeds.
+/// Returns the length of the kernel's tick, the resolution of its coarse clock.
 pub fn tick_ns() -> u64 {
     nanoseconds(clock_getres(ClockId::MonotonicCoarse))
 }
 
-/// What it costs to sleep and to be woken up at once.
+/// The cost of a sleep that ends at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepCost {
-    /// The least of all.
+    /// The minimum.
     pub least_ns: u64,
     /// The median.
     pub median_ns: u64,
 }
 
 impl SleepCost {
-    /// Measures it, with sleeps until a time that is just over: the kernel sets its timer all the same, is
-    /// interrupted as soon as the timer can, and wakes the thread up. So this is the least that one
-    /// period takes of the CPU, apart from recording.
+    /// Measures sleeps until a time that has just passed: the kernel still arms its timer, takes
+    /// the interrupt as soon as possible, and wakes the thread. So this is the least CPU time of a
+    /// period, apart from recording.
     pub fn measure() -> Self {
-        /// The number of sleeps: together less than 10 ms as a rule.
+        /// The number of sleeps; together they usually take less than 10 ms.
         const SLEEPS: usize = 501;
-        /// How long it may take where a sleep lasts until the next tick.
+        /// The time limit, for kernels on which a sleep lasts until the next tick.
         const MOST_NS: u64 = 200_000_000;
         let mut costs = [0; SLEEPS];
         let mut taken = 0;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_tick_is_one_that_kernels_are_built_with() {
-        // 24 Hz on alpha to 1,200 Hz: 100, 250, 300 and 1000 here.
+        // From 24 Hz on alpha to 1,200 Hz; 100, 250, 300 or 1000 on x86.
         assert!((500_000..=50_000_000).contains(&tick_ns()), "{}", tick_ns());
         assert!(timer_step_ns() <= tick_ns());
     }

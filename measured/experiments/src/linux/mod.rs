@@ -11,7 +11,7 @@ use crate::table::{Measurement, everywhere};
 use crate::wakeup::linux::ThreadsError;
 use crate::{primitives, wakeup};
 
-/// A fact about the system, as seen from inside: its name and its value.
+/// A fact about the system, seen from inside: its name and its value.
 pub type Fact = (&'static str, String);
 
 /// Returns the experiments of Linux.

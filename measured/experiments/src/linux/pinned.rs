@@ -1,33 +1,34 @@
-//! Whether a thread has stayed on the CPU that it was pinned to.
+//! Checks whether a thread has stayed on the CPU that it was pinned to.
 //!
-//! The kernel moves a pinned thread when somebody changes its affinity or its cpuset or takes the CPU offline, and
-//! tells nobody. So the thread looks where it is when its measurement ends, and compares the kernel's count of its
-//! migrations, which no way there and back escapes. A thread that sleeps looks at each wake-up as well, and ends at once.
+//! The kernel moves a pinned thread when its affinity or cpuset changes or its CPU goes offline,
+//! and notifies nobody. So the thread checks its CPU when the measurement ends, and compares the
+//! kernel's count of its migrations, which also covers a move there and back. A thread that sleeps
+//! also checks at each wake-up, and ends at once.
 //!
-//! The count is in `/proc/thread-self/sched`; kernels built without CONFIG_SCHED_DEBUG before Linux 6.15 or so lack the
-//! file. There only both ends are known, and a fact says so.
+//! The count is in `/proc/thread-self/sched`; kernels built without CONFIG_SCHED_DEBUG before Linux
+//! 6.15 or so lack the file. There only both ends are checked, and a fact records that.
 
 use std::fs;
 
 use crate::moved::Moved;
 use rustix::thread::sched_getaffinity;
 
-/// A thread on its CPU.
+/// A pinned thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Pinned {
     cpu: u32,
-    /// Its migrations when it was pinned, where the kernel counts them.
+    /// Its number of migrations when it was pinned, where the kernel counts them.
     migrations: Option<u64>,
 }
 
 impl Pinned {
-    /// Takes note that the calling thread has just been pinned.
+    /// Records that the calling thread has just been pinned.
     pub fn to(cpu: u32) -> Self {
         let migrations = migrations();
         Self { cpu, migrations }
     }
 
-    /// Says whether the calling thread runs on its CPU at this moment. Costs the read of a word that the kernel keeps.
+    /// Returns whether the calling thread runs on its CPU now. Costs one read of shared memory.
     #[inline]
     pub fn is_there(&self) -> bool {
         current() == self.cpu
@@ -37,7 +38,7 @@ impl Pinned {
     ///
     /// # Errors
     ///
-    /// Returns [`Moved`] if it has not, or nothing can tell.
+    /// Returns [`Moved`] if it has not, or if that is unknown.
     pub fn stayed(&self) -> Result<(), Moved> {
         let (from, to) = (self.cpu, current());
         if to != from {
@@ -49,7 +50,7 @@ impl Pinned {
                 from,
                 migrations: now.wrapping_sub(before),
             }),
-            // Whoever moved it has changed its CPUs, as a rule, and the kernel does not put them back.
+            // A new affinity or cpuset usually persists after the thread has come back.
             None => match sched_getaffinity(None) {
                 Ok(set) if set.count() == 1 => Ok(()),
                 _ => Err(Moved::Unpinned { from }),
@@ -58,13 +59,13 @@ impl Pinned {
     }
 }
 
-/// Says whether the kernel counts how often it moves a thread.
+/// Returns whether the kernel counts migrations of threads.
 pub fn is_counted() -> bool {
     migrations().is_some()
 }
 
 fn current() -> u32 {
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     let cpu = unsafe { libc::sched_getcpu() };
     cpu.cast_unsigned()
 }
@@ -88,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Pins this thread, as anybody could.
+    /// Changes this thread's affinity, as any other program could.
     fn pin(cpus: Cpus) {
         sched_setaffinity(None, &mask(&cpus).unwrap()).unwrap();
     }
@@ -123,7 +124,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
 
-            // Where the kernel does not count, a thread that could have moved is not believed.
+            // Without the count, a thread that may have moved is rejected.
             let uncounted = Pinned {
                 migrations: None,
                 ..pinned

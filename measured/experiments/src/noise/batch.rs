@@ -1,8 +1,8 @@
 //! Runs a workload, folds its samples and writes them.
 //!
-//! Both stamps of a repetition are kept, 16 bytes, not only their difference: every delay then has
+//! Both stamps of a repetition are stored (16 bytes), not only their difference: so every delay has
 //! its time, and the dead time between samples is known. The second store costs nothing measurable
-//! beside the fences.
+//! compared with the fences.
 
 use tare_wire::record::{Record, Set};
 use tare_wire::rows::{Count, Sample};
@@ -20,14 +20,14 @@ use crate::output::{Output, runs};
 use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 
-/// The number of the set: a batch has one, and the cell's plan says what distinguishes it.
+/// The number of the set: a batch has only one, described by the cell's plan.
 const SET: u32 = 0;
 
-/// How many repetitions of the warm-up come after the platform's counters were read, which may have
-/// taken a call of the system: the first timed repetition then meets no cold trace of it.
+/// How many repetitions of the warm-up follow the reading of the platform's counters, so that the
+/// first timed repetition does not see the cache misses of a system call.
 const SETTLING: u64 = 16;
 
-/// Returns how much memory the buffers of a plan within its bounds take, in bytes.
+/// Returns the size of the buffers of a plan within its bounds, in bytes.
 #[must_use]
 pub fn arena_bytes(plan: &Plan) -> usize {
     let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(plan.bins as usize);
@@ -68,13 +68,13 @@ pub fn run(
     Ok(counted.write(output)?)
 }
 
-/// Numbers of a batch that are not sampled.
+/// Figures of a batch that are not sampled.
 struct Values {
     /// Result of the last repetition.
     result: u64,
     /// Elementary steps in one repetition.
     work: u64,
-    /// Least delay above the mean that is listed, or the least gap.
+    /// Least delay above the mean that is listed, or the shortest gap.
     threshold_cycles: u64,
     /// Time spent on folding the samples after the batch.
     fold_cycles: u64,
@@ -105,8 +105,8 @@ fn repeat(
     };
     (timed.prepare)(room);
     let (room, out) = (room.as_mut_ptr(), stamps.as_mut_ptr());
-    // SAFETY: the room is as large as the size needs, and never more repetitions are asked for
-    // than there is space for stamps.
+    // SAFETY: the buffer has the size that the workload needs, and `repetitions` never exceeds the
+    // number of stamps.
     warmed_up(plan, platform, |repetitions| unsafe {
         measured(plan.size, room, repetitions, out)
     })
@@ -161,7 +161,7 @@ fn report(
     let window = window(stamps, plan.window, first);
     set.raw = window.clone().count() as u64;
     put(output, set, &envelope)?;
-    // The counts are made in the stamps' place, so what is kept of these is written first.
+    // The counts overwrite the stamps, so the raw window is written first.
     output.raw(set.period, window)?;
     let begin = bare_rdtsc();
     let counts = fold::count(stamps, set.min, table);
@@ -249,7 +249,7 @@ fn spin(
     Ok(counted)
 }
 
-/// Writes the head of the set, with what the envelope tells.
+/// Writes the head of the set, then the envelope.
 fn put(
     output: &mut Output<'_, impl Platform>,
     set: Set<'_>,

@@ -4,15 +4,14 @@ use tare_wire::bounds::{MAX_BINS, Refusal, within};
 
 use super::plan::{Plan, Threshold};
 
-/// The largest threshold of gaps, in TSC ticks. The sum of squares below it then fits into 64
-/// bits for spins of up to 2^44 ticks, which is more than an hour at 4 GHz.
+/// The largest threshold of gaps, in TSC ticks. Sums of squares below it fit into 64 bits for spins
+/// of up to 2^44 ticks, more than an hour at 4 GHz.
 pub const MAX_GAP_THRESHOLD: u64 = 1 << 20;
 
-/// The greatest number of repetitions of a workload that keeps every sample: 4 GiB of stamps.
+/// The greatest number of repetitions of a workload that stores every sample: 4 GiB of stamps.
 pub const MAX_STAMPED_REPETITIONS: u64 = 1 << 28;
 
-/// The greatest number of timer reads: about forty minutes. The sum of squares then
-/// stays within 64 bits.
+/// The greatest number of timer reads: about forty minutes. Sums of squares then fit into 64 bits.
 pub const MAX_READS: u64 = 100_000_000_000;
 
 /// The greatest number of delays that can be listed.

@@ -1,7 +1,7 @@
-//! From raw stamps to exact counts, delays and an envelope over time.
+//! Folds raw stamps into exact counts, delays and an envelope over time.
 //!
-//! Folding runs after the batch, outside of every timed region, in the memory that was taken
-//! before. Nothing is sampled or rounded: the counts per value hold every repetition.
+//! Folding runs after the batch, outside of every timed region, in memory that was allocated
+//! before. Nothing is sampled or rounded: the counts per value include every repetition.
 
 use tare_wire::record::Set;
 use tare_workloads::gap::Gap;
@@ -10,12 +10,12 @@ use tare_workloads::timing::Stamp;
 use crate::envelope::Envelope;
 use crate::output::runs;
 
-/// The number of consecutive values that are counted in a table, from the shortest sample on.
-/// Longer samples are sorted; there are few of them.
+/// The number of consecutive values that are counted in a table, starting at the shortest sample.
+/// Longer samples, of which there are few, are sorted.
 pub const TABLE: usize = 1 << 16;
 
-/// Returns what one pass over all samples tells of their set: number, sum and least duration, and how many ran backwards
-/// since the CPUs' TSCs are not synchronised.
+/// Returns the set of all samples after one pass: number, sum, minimum, and how many ran backwards
+/// because the TSCs of the CPUs are not synchronised.
 pub fn sums(stamps: &[Stamp]) -> Set<'static> {
     let (mut n, mut sum, mut min, mut backwards) = (0, 0, u64::MAX, 0);
     for duration in stamps.iter().map(|stamp| duration(*stamp)) {
@@ -37,17 +37,18 @@ pub fn sums(stamps: &[Stamp]) -> Set<'static> {
     }
 }
 
-/// Returns the shortest duration that is a delay above `threshold`: a duration is one
-/// if it exceeds mean + threshold, and durations are whole, so rounding down is exact.
+/// Returns the shortest duration that exceeds mean + threshold. Durations are whole, so rounding
+/// down is exact.
 pub fn shortest_delay(set: &Set<'_>, threshold: u64) -> u64 {
     let mean = set.sum.checked_div(set.n).unwrap_or(0);
     mean.saturating_add(threshold).saturating_add(1)
 }
 
-/// Lists the samples that reach the set's threshold, as far as there is room, and counts them; adds all samples to the
-/// envelope.
+/// Lists the samples that reach the set's threshold, as far as there is room, and counts them; adds
+/// all samples to the envelope.
 ///
-/// The envelope goes through by value: behind a reference, its place in time would be read and written for every sample.
+/// The envelope is passed by value: behind a reference, its current position would be loaded and
+/// stored for every sample.
 pub fn delays<'a, 'b>(
     stamps: &[Stamp],
     list: &'a mut [Gap],
@@ -83,8 +84,8 @@ pub fn delays<'a, 'b>(
 
 /// Counts the samples per value: (value, count), ascending, without zeros. Overwrites the stamps.
 ///
-/// Values just above the shortest are counted in `table`, which must be zeroed and hold [`TABLE`] entries; longer samples
-/// are sorted. There must be fewer than 2^32 stamps.
+/// Values just above the shortest are counted in `table`, which must be zeroed and hold [`TABLE`]
+/// entries; longer samples are sorted. There must be fewer than 2^32 stamps.
 pub fn count(
     stamps: &mut [Stamp],
     shortest: u64,
@@ -115,7 +116,7 @@ pub fn count(
 }
 
 /// Moves the gaps during which the timer ran forwards to the front, in order, and returns their
-/// number. A step backwards reads as a gap of more than 2^63 ticks.
+/// number. A step backwards appears as a gap of more than 2^63 ticks.
 pub fn forwards(gaps: &mut [Gap]) -> usize {
     let mut kept = 0;
     for read in 0..gaps.len() {
@@ -163,7 +164,7 @@ mod tests {
         count(&mut stamps, shortest, &mut vec![0; TABLE]).collect()
     }
 
-    /// Folds samples with room for so many delays and bins.
+    /// Folds samples with room for `capacity` delays.
     fn folded(
         samples: &[Stamp],
         threshold: u64,

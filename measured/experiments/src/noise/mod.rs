@@ -1,13 +1,13 @@
 //! Runs one batch of a workload and reports it.
 //!
-//! The workload is warmed up, the batch runs; only then are the samples folded and written out.
+//! The workload is warmed up, and the batch runs; only then are the samples folded and written.
 //! Between the first and the last stamp nothing but the workload and the store of its two stamps
 //! executes.
 //!
 //! * [`Plan`], [`bounds`]: the plan as words, and its limits;
-//! * `threshold`: the plan's threshold in ticks, and the rules of the defaults;
+//! * `threshold`: the plan's threshold in ticks, and the defaults;
 //! * `batch`: runs the workload;
-//! * `fold`: from raw stamps to exact counts, delays and an envelope.
+//! * `fold`: folds raw stamps into exact counts, delays and an envelope.
 
 mod batch;
 pub mod bounds;

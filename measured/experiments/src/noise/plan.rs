@@ -1,8 +1,8 @@
 //! The plan of one batch, as words.
 //!
-//! The agent takes these words as arguments, the unikernel finds the same words on its command
-//! line: `workload=prime limit=22 repetitions=1000000 timing=fenced cpu=1`. Words without `=` or
-//! with an unknown key are errors, so that a typing mistake can't measure something else.
+//! The agent receives these words as arguments, the unikernel on its command line:
+//! `workload=prime limit=22 repetitions=1000000 timing=fenced cpu=1`. Words without `=` or with an
+//! unknown key are errors, so that a typing mistake cannot select another measurement.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ use tare_workloads::noise::{CODE, Code, codes, find, workloads};
 
 use crate::words::{self, Form, Put, Slot, Word};
 
-/// Writes the words, for people who type them.
+/// Writes a description of the words, for the help.
 ///
 /// # Errors
 ///
@@ -51,36 +51,36 @@ pub struct Plan {
     pub workload: &'static Code,
     /// Its size; 0 if it has none.
     pub size: u64,
-    /// Timed repetitions.
+    /// Number of timed repetitions.
     pub repetitions: u64,
-    /// Untimed repetitions before.
+    /// Number of untimed repetitions before.
     pub warmup: u64,
-    /// The stamps of a repetition.
+    /// Kind of time stamps.
     pub timing: Timing,
     /// Delay from which samples are listed one by one.
     pub threshold: Threshold,
-    /// Delays that are listed at most.
+    /// Greatest number of listed delays.
     pub capacity: u64,
-    /// Bins of time in the envelope.
+    /// Number of bins in the envelope.
     pub bins: u32,
-    /// Raw samples that are kept from the middle of the batch.
+    /// Number of raw samples stored from the middle of the batch.
     pub window: u32,
     /// CPU to which the code is pinned; None leaves it where it starts.
     pub cpu: Option<u32>,
 }
 
-/// A way of taking the time stamps around a repetition.
+/// A way to take the time stamps around a repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// `lfence; rdtsc; lfence` before, `rdtscp; lfence` behind.
+    /// `lfence; rdtsc; lfence` before, `rdtscp; lfence` after.
     #[default]
     Fenced,
-    /// Two bare `rdtscp`, as kot-2019 did.
+    /// Two bare `rdtscp`, as in kot-2019.
     Published,
 }
 
 impl Timing {
-    /// Returns the word by which the way is chosen.
+    /// Returns the word that selects it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -103,16 +103,16 @@ pub enum Threshold {
 }
 
 impl Plan {
-    /// Delays that are listed at most, by default.
+    /// The default of [`Plan::capacity`].
     pub const DEFAULT_CAPACITY: u64 = 1 << 20;
-    /// Bins of the envelope, by default.
+    /// The default of [`Plan::bins`].
     pub const DEFAULT_BINS: u32 = 1_000;
-    /// Raw samples that are kept, by default: as many as kot-2019 plots.
+    /// The default of [`Plan::window`]: as many samples as kot-2019 plots.
     pub const DEFAULT_WINDOW: u32 = 500;
-    /// Repetitions before those that are timed, by default.
+    /// The default of [`Plan::warmup`].
     pub const DEFAULT_WARMUP: u64 = 1_000;
 
-    /// Makes a plan with default settings.
+    /// Returns a plan with default settings.
     #[must_use]
     pub fn new(workload: &'static Code, size: u64, repetitions: u64) -> Self {
         Self {
@@ -133,8 +133,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] for a word that is not `key=value`, an unknown key or value, a key
-    /// that is given twice, or a missing workload, size or number of repetitions.
+    /// Returns [`PlanError`] for a word that is not `key=value`, an unknown key or value, a
+    /// duplicate key, or a missing workload, size or number of repetitions.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut plan = Self::new(&CODE[0], 0, 0);
         let sizes = || codes().filter_map(|code| Some(code.size?.key));
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// The words besides the workload and its size. The CPU stands last.
+/// The words besides the workload and its size. The CPU comes last.
 const WORDS: [Word<Plan>; 8] = [
     ("repetitions", |plan| Slot::Number(&mut plan.repetitions)),
     ("warmup", |plan| Slot::Number(&mut plan.warmup)),
@@ -170,7 +170,7 @@ const WORDS: [Word<Plan>; 8] = [
     ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
 ];
 
-/// Writes the words of a plan without its workload and its CPU.
+/// Displays the words of a plan without its workload and its CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnWords<'a>(pub &'a Plan);
 
@@ -181,7 +181,6 @@ impl fmt::Display for OwnWords<'_> {
 }
 
 impl fmt::Display for Plan {
-    /// Writes the plan in the words that [`Plan::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "workload={} ", self.workload.id)?;
         self.write(&WORDS, f)
@@ -217,7 +216,7 @@ impl Form for Threshold {
         Ok(())
     }
 
-    /// Gives `auto`, `400cycles` or `500ns`.
+    /// Writes `auto`, `400cycles` or `500ns`.
     fn write(&self, put: Put<'_>) -> fmt::Result {
         match self {
             Self::Auto => put(&"auto"),
@@ -228,8 +227,8 @@ impl Form for Threshold {
 }
 
 impl Threshold {
-    /// Reads `auto`, or a whole number with a unit: `400cycles`, `500ns`, `2us`, `1ms`. A number
-    /// alone means cycles, as in kot-2019.
+    /// Parses `auto`, or a whole number with a unit: `400cycles`, `500ns`, `2us`, `1ms`. A bare
+    /// number is in cycles, as in kot-2019.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text == "auto" {

@@ -1,4 +1,4 @@
-//! A plan's threshold in ticks of this machine's TSC.
+//! The threshold of a plan in ticks of this machine's TSC.
 
 use tare_wire::bounds::within;
 
@@ -10,19 +10,17 @@ use crate::session::Stop;
 /// bounds T that kot-2019 uses.
 const DEFAULT_DELAY_CYCLES: u64 = 400;
 
-/// The length from which gaps are listed by default, if the timer is not too coarse.
+/// The default length from which gaps are listed, unless the timer is too coarse.
 const DEFAULT_GAP_NS: u64 = 500;
 
-/// How many steps of the timer the default gap must at least have, so that its length is known
-/// to 5 %.
+/// The minimum length of the default gap in steps of the timer, so that its length is known to 5 %.
 const DEFAULT_GAP_STEPS: u64 = 20;
 
-/// Converts the plan's threshold to ticks: the least length of a gap, or the least delay above
-/// the mean.
+/// Converts the plan's threshold to ticks: the shortest gap, or the least delay above the mean.
 ///
 /// # Errors
 ///
-/// Returns [`Stop`] if it is out of bounds, or given in ns where the TSC's frequency is not known.
+/// Returns [`Stop`] if it is out of bounds, or in ns where the TSC's frequency is unknown.
 pub(super) fn threshold_cycles(
     plan: &Plan,
     hz: Option<f64>,
@@ -80,7 +78,7 @@ mod tests {
             (true, Ns(10_000_000_000), hz, 1, None),
             (false, Auto, hz, 26, Some(400)),
             (false, Ns(1_000), hz, 26, Some(2_600)),
-            // Without a frequency only cycles are known.
+            // Without a frequency, thresholds must be in cycles.
             (true, Auto, None, 1, None),
             (true, Cycles(1_000), None, 1, Some(1_000)),
         ] {

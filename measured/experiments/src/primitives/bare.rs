@@ -1,4 +1,5 @@
-//! Primitives on the bare machine: those of the processor and of memory, and what an operating system's are here.
+//! Primitives on the bare machine: those of the processor and of memory, and the bare counterparts
+//! of an operating system's.
 
 use core::cell::Cell;
 use core::hint::black_box;
@@ -11,16 +12,16 @@ use tare_unikernel::{cpu, memory as machine_memory};
 use tare_workloads::timing::{Fenced, Timing};
 
 use super::bench::{Bench, Of, PLAIN, Results, Why, why};
-use super::{Area, Ending, NAME, Pages, Plan, Primitive, Surroundings, memory, processor, tell};
+use super::{Area, Context, Ending, NAME, Pages, Plan, Primitive, memory, processor, tell};
 use crate::arena::Arena;
 use crate::bare::Bare;
 use crate::session::{self, Stop, Wanted};
 use crate::table::{Failure, Measurement, Threads};
 
-/// The page that room begins with.
+/// The size of a huge page, to which the room is aligned.
 const HUGE: usize = 2 << 20;
 
-/// What an operating system's primitives are here.
+/// The bare counterparts of an operating system's primitives.
 const OWN: &[Primitive] = &[
     Primitive {
         id: "getpid",
@@ -41,7 +42,7 @@ const OWN: &[Primitive] = &[
                 apic_id: local().apic_id(),
                 vector: WAKE,
             };
-            // It stays pending until the CPU waits.
+            // The interrupt stays pending until the CPU waits.
             let wake = || {
                 let begin = Fenced::before();
                 apic::send(message);
@@ -76,13 +77,13 @@ pub fn on<P: Bare>() -> Measurement<P> {
 /// Measures the primitives of a plan.
 fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
     let room = match plan.area {
-        // Some is left for page tables and what prepares.
+        // The rest is for page tables and preparation.
         Area::Memory => {
             machine_memory::left().saturating_sub(2 * HUGE + size_of::<Results>()) & !(HUGE - 1)
         }
         _ => 0,
     };
-    // Without a tick, nobody has enabled what sends interrupts.
+    // Without a tick, the interrupt controller is still disabled.
     if machine.settings().timer_hz.is_none() {
         apic::enable();
     }
@@ -100,13 +101,13 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
         let words = given.arena.bytes_left() / size_of::<u64>();
         let start = given.arena.take::<u64>(words).as_mut_ptr();
         let space = words * size_of::<u64>();
-        // What a primitive got is its own until it is done.
+        // The memory belongs to one primitive at a time.
         let is_taken = Cell::new(false);
         let give = |bytes: usize, pages: Pages| match is_taken.get() {
             true => Err(why("the memory has been given")),
             false => give(start.cast(), space, bytes, pages).inspect(|_| is_taken.set(true)),
         };
-        let around = Surroundings {
+        let around = Context {
             plan,
             hz,
             room: &give,
@@ -127,7 +128,7 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
     })
 }
 
-/// Gives the memory, once to each primitive.
+/// Lends the memory, once to each primitive.
 #[inline]
 fn give<'a>(
     start: *mut u8,
@@ -142,7 +143,7 @@ fn give<'a>(
     if skipped.saturating_add(bytes) > space {
         return Err(why("the guest has less free memory below 4 GiB (QEMU: -m)"));
     }
-    // SAFETY: within the block, aligned, and no primitive uses what another one got before it.
+    // SAFETY: within the block, aligned, and earlier primitives no longer use it.
     let words = unsafe {
         core::slice::from_raw_parts_mut(
             start.wrapping_add(skipped).cast::<usize>(),

@@ -1,9 +1,10 @@
-//! What measures a primitive: how often it is done, between which stamps, and where the results are kept.
+//! The bench of a primitive: repeats it, stamps it, and stores the results.
 //!
-//! Two costs are kept apart. The *intrinsic* cost is what the primitive takes if nothing comes in between: the difference of
-//! the least times that `n` and `2n` of them take, divided by `n`. What the stamps and the loop around them cost cancels out,
-//! and so does whatever disturbs less than all rounds. The *experienced* cost is what each single one takes between two stamps:
-//! all of them are kept, with the interruptions and cache misses that some of them meet.
+//! It distinguishes two costs. The *intrinsic* cost is that of an undisturbed primitive: the
+//! difference between the least times of `n` and of `2n` repetitions, divided by `n`. The cost of
+//! the stamps and of the loop cancels out, and so does any disturbance that spares some rounds. The
+//! *experienced* cost is the time of each single repetition between two stamps: all samples are
+//! stored, including those with interruptions and cache misses.
 
 use core::fmt::{self, Write};
 use core::hint::black_box;
@@ -11,57 +12,58 @@ use core::hint::black_box;
 use heapless::String;
 use tare_workloads::timing::{Fenced, Timing};
 
-/// How long labels can be.
+/// The maximum length of labels.
 const LABELS: usize = 64;
-/// How long a reason can be.
+/// The maximum length of a reason.
 const WHY: usize = 240;
-/// How many results a primitive can have: those of a grid of sizes and strides, for example.
+/// The greatest number of results of a primitive, for example of a grid of sizes and strides.
 pub const MOST_RESULTS: usize = 512;
-/// How many samples a primitive can keep.
+/// The greatest number of samples of a primitive.
 pub const MOST_SAMPLES: usize = 1 << 18;
-/// How many samples of a series are enough: p99.9 needs ten beyond it.
+/// The number of samples at which a series ends: p99.9 needs ten beyond it.
 const ENOUGH: usize = 10_000;
-/// How many are wanted if they take longer than the budget: p99 needs ten beyond it.
+/// The number of samples wanted from slow operations, beyond the budget: p99 needs ten beyond it.
 const WANTED: usize = 1_000;
-/// How many budgets a series may take to get them.
+/// The greatest number of budgets that a series may take to get them.
 const PATIENCE: u64 = 4;
-/// The least number of rounds of `n` and `2n`.
+/// The minimum number of rounds of `n` and `2n`.
 const LEAST_ROUNDS: u64 = 5;
-/// The part of a budget that one round of `n` takes at least: short enough to escape interruptions, long enough for the
-/// timer's step not to matter.
+/// A round of `n` takes at least this fraction (1/n) of a budget: short enough to escape
+/// interruptions, long enough that the timer's step does not matter.
 const ROUNDS: u64 = 500;
 
-/// Why a primitive could not be measured: what happened, and what to do.
+/// Why a primitive could not be measured: the failure and its remedy.
 pub type Why = String<WHY>;
 
-/// Makes the reason of what it says.
+/// Formats a reason.
 pub fn why(reason: impl fmt::Display) -> Why {
     let mut why = Why::new();
-    // A text that is too long stays cut.
+    // Longer texts are truncated.
     let _ = write!(why, "{reason}");
     why
 }
 
-/// What a result is of.
+/// The measure of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Of {
-    /// The intrinsic cost of one.
+    /// The intrinsic cost of one operation.
     #[default]
     Cost,
-    /// The mean cost of one among many in a row, without stamps in between.
+    /// The mean cost of one among many consecutive operations, without stamps in between.
     Mean,
-    /// The times of single ones.
+    /// The times of single operations.
     Time,
     /// The times of passes over a number of bytes.
     Pass,
     /// The number of bytes of a pass.
     Bytes,
-    /// A part of a whole, from 0 to 1.
+    /// A fraction, from 0 to 1.
     Share,
-    /// How many there were.
+    /// A number of occurrences.
     Number,
-    /// What a core clock's cycle takes, in units of the TSC, by a loop that takes one per iteration.
+    /// The length of a cycle of the core clock, in TSC ticks, by a loop that takes one cycle per
+    /// iteration.
     Clock,
 }
 
@@ -82,21 +84,21 @@ impl Of {
     }
 }
 
-/// What an operation takes that is done many times in a row, in ticks.
+/// The cost of an operation that was repeated many times in a row, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// The intrinsic cost, without stamps and loop.
     pub cost: f64,
-    /// The mean of all.
+    /// The mean of all operations.
     pub mean: f64,
-    /// The mean of the shortest block of them, with its stamps.
+    /// The mean of the shortest block, with its stamps.
     pub least: f64,
 }
 
-/// Does as many units as it is told to, and returns the ticks that they took.
+/// A function that does a number of units and returns the ticks they took.
 pub type Units<'a> = &'a mut dyn FnMut(u64) -> u64;
 
-/// The turns of an operation: `n` and `2n` units each.
+/// The rounds of an operation: `n` and `2n` units each.
 struct Turns<'a> {
     run: Units<'a>,
     units: u64,
@@ -108,7 +110,7 @@ struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Chooses `n` so that it takes at least so many ticks.
+    /// Chooses `n` so that it takes at least `short` ticks.
     fn new(operations: u64, run: Units<'a>, short: u64) -> Self {
         let mut units = 1;
         while run(units) < short && units < 1 << 40 {
@@ -148,13 +150,13 @@ pub struct Found {
     of: Of,
     labels: [u8; LABELS],
     length: u8,
-    /// The number; 0 of samples.
+    /// The number; 0 for samples.
     pub value: f64,
     from: u32,
     samples: u32,
     /// TSC before the first sample.
     pub first: u64,
-    /// TSC behind the last one.
+    /// TSC after the last sample.
     pub last: u64,
 }
 
@@ -170,18 +172,19 @@ impl Found {
         last: 0,
     };
 
-    /// Returns what it is of.
+    /// Returns the measure.
     #[must_use]
     pub fn of(&self) -> Of {
         self.of
     }
 
-    /// Says whether it has no samples.
+    /// Returns whether it has no samples.
     pub(super) fn is_empty(&self) -> bool {
         self.samples == 0
     }
 
-    /// Returns what distinguishes it from other results of the primitive: `size=4096 pages=4K`.
+    /// Returns the labels that distinguish it from other results of the primitive:
+    /// `size=4096 pages=4K`.
     #[must_use]
     pub fn labels(&self) -> &str {
         let bytes = self.labels.get(..usize::from(self.length));
@@ -189,7 +192,8 @@ impl Found {
     }
 }
 
-/// The results of one primitive. It holds no pointers, so that another process can fill it in shared memory.
+/// The results of one primitive. It holds no pointers, so that another process can fill it in
+/// shared memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Results {
@@ -200,7 +204,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&mut self) {
         (self.used, self.kept) = (0, 0);
     }
@@ -222,7 +226,7 @@ impl Results {
     fn put(&mut self, of: Of, labels: impl fmt::Display) -> Option<&mut Found> {
         let found = self.found.get_mut(self.used as usize)?;
         let mut text = String::<LABELS>::new();
-        // Labels are ours, and short.
+        // The labels are from this program, and short.
         let _ = write!(text, "{labels}");
         *found = Found::NONE;
         found.of = of;
@@ -236,17 +240,17 @@ impl Results {
 // SAFETY: zero is a valid value of every field: plain numbers, and `Of::Cost`.
 unsafe impl crate::arena::Zeroed for Results {}
 
-/// Measures one primitive, and keeps the results.
+/// The measurement of one primitive, which stores the results.
 #[derive(Debug)]
 pub struct Bench<'a> {
     results: &'a mut Results,
-    /// How long a series is measured, in ticks of the TSC.
+    /// The length of a series, in ticks of the TSC.
     budget: u64,
-    /// What an empty region between fenced stamps reads as, in ticks.
+    /// The duration of an empty region between fenced stamps, in ticks.
     region: u64,
 }
 
-/// A text of labels without any.
+/// Empty labels.
 pub const PLAIN: &str = "";
 
 impl<'a> Bench<'a> {
@@ -260,19 +264,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns how long a series is measured, in ticks of the TSC.
+    /// Returns the length of a series, in ticks of the TSC.
     #[must_use]
     pub fn budget(&self) -> u64 {
         self.budget
     }
 
-    /// Returns what an empty region between fenced stamps reads as, in ticks.
+    /// Returns the duration of an empty region between fenced stamps, in ticks.
     #[must_use]
     pub fn region(&self) -> u64 {
         self.region
     }
 
-    /// Keeps what is measured if it succeeds, and nothing of it if it fails: a call that fails is fast, and no figure.
+    /// Stores the results of `measure` if it succeeds, and none if it fails: a failing call is
+    /// fast, and says nothing about one that works.
     ///
     /// # Errors
     ///
@@ -286,15 +291,15 @@ impl<'a> Bench<'a> {
         measured
     }
 
-    /// Keeps a number.
+    /// Stores a number.
     pub fn value(&mut self, of: Of, labels: impl fmt::Display, value: f64) {
         if let Some(found) = self.results.put(of, labels) {
             found.value = value;
         }
     }
 
-    /// Measures the intrinsic cost of an operation, of which `run` does as many units as it is told to and returns the ticks
-    /// that they took. A unit is so many operations.
+    /// Measures the intrinsic cost of an operation. `run` does a number of units, of `operations`
+    /// operations each, and returns the ticks they took.
     pub fn cost(
         &mut self,
         labels: impl fmt::Display + Copy,
@@ -304,7 +309,7 @@ impl<'a> Bench<'a> {
         self.cost_in(1, ROUNDS, labels, operations, run);
     }
 
-    /// Does the same in a part of the budget, in rounds of at least so small a part of that.
+    /// Like [`Bench::cost`], in a part of the budget and with shorter rounds.
     pub fn cost_in(
         &mut self,
         share: u64,
@@ -318,7 +323,7 @@ impl<'a> Bench<'a> {
         self.value(Of::Mean, labels, measured.mean);
     }
 
-    /// Does the same, and returns what was measured instead of keeping it.
+    /// Like [`Bench::cost_in`], but returns the result instead of storing it.
     pub fn measured(
         &mut self,
         share: u64,
@@ -330,8 +335,9 @@ impl<'a> Bench<'a> {
         measured
     }
 
-    /// Measures several within the same time, in alternation: of costs that are taken off one another, none may meet a faster
-    /// clock than the other. Each tells how many operations a unit of it is.
+    /// Measures several operations in alternation, so that costs that will be subtracted from each
+    /// other were taken at the same clock frequency. Each comes with its number of operations per
+    /// unit.
     pub fn in_turns<const N: usize>(
         &mut self,
         share: u64,
@@ -350,7 +356,7 @@ impl<'a> Bench<'a> {
         turns.map(|turns| turns.measured(rounds))
     }
 
-    /// Measures the intrinsic and the experienced cost of an operation that can be done any number of times.
+    /// Measures the intrinsic and the experienced cost of an operation that can be repeated.
     pub fn each<T>(&mut self, labels: impl fmt::Display + Copy, mut operation: impl FnMut() -> T) {
         self.cost(labels, 1, |units| {
             let begin = Fenced::before();
@@ -368,8 +374,8 @@ impl<'a> Bench<'a> {
         let _ = self.timed(labels, timed);
     }
 
-    /// Keeps what single operations take, each of which tells the ticks between two fenced stamps; what an empty region reads as
-    /// is taken off. Returns the least.
+    /// Stores the times of single operations. Each returns the ticks between two fenced stamps,
+    /// from which the duration of an empty region is subtracted. Returns the minimum.
     ///
     /// # Errors
     ///
@@ -384,7 +390,8 @@ impl<'a> Bench<'a> {
         self.series(Of::Time, labels, net)
     }
 
-    /// Does the same, and takes the least for the intrinsic cost: of what can't be done many times in a row.
+    /// Like [`Bench::timed`], and stores the minimum as the intrinsic cost, for operations that
+    /// can't be done many times in a row.
     ///
     /// # Errors
     ///
@@ -399,7 +406,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Measures passes over a number of bytes, each of which tells the ticks it took.
+    /// Measures passes over a number of bytes, each of which returns its ticks.
     ///
     /// # Errors
     ///
@@ -415,7 +422,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Keeps the ticks of single operations as they are told, and returns the least.
+    /// Stores the ticks that single operations return, and returns the minimum.
     ///
     /// # Errors
     ///
@@ -426,7 +433,7 @@ impl<'a> Bench<'a> {
         labels: impl fmt::Display,
         mut operation: impl FnMut() -> Result<u64, Why>,
     ) -> Result<u64, Why> {
-        // The first one meets what nobody has touched yet.
+        // Warms up caches and mappings.
         operation()?;
         let first = Fenced::before();
         let (wanted, enough) = (PATIENCE * self.budget, self.budget);
@@ -445,7 +452,7 @@ impl<'a> Bench<'a> {
         failed.map_or(Ok(least), Err)
     }
 
-    /// Keeps samples until there are no more, and returns the least.
+    /// Stores samples until there are no more, and returns the minimum.
     pub fn keep(
         &mut self,
         of: Of,

@@ -1,10 +1,10 @@
-//! What memory costs: latency by working set, stride, page and line; bandwidth.
+//! The cost of memory: latency by working set, stride, page and line; bandwidth.
 //!
-//! A random cycle grows: each line is linked behind a random one of those before it, so a curve of
-//! seventy working sets links each line once, not once for each larger size (11 instead of 19 s).
+//! A random cycle grows: each line is linked after a random earlier one, so a curve of seventy
+//! working sets links each line once, not once for each larger size (11 instead of 19 s).
 //!
-//! The size of a line is measured within the second level of the caches. In memory, prefetchers fetch
-//! its neighbours as well, and the result is 128 or 256 bytes.
+//! The size of a line is measured within the second level of the caches. In memory, prefetchers
+//! fetch its neighbours as well, and the result is 128 or 256 bytes.
 
 use tare_workloads::chase::{LOADS, Order, link, tare_chase};
 use tare_workloads::stream::{
@@ -13,37 +13,37 @@ use tare_workloads::stream::{
 use tare_workloads::timing::bare_rdtsc;
 
 use super::bench::{Bench, Of, Why};
-use super::{Area, Pages, Primitive, Surroundings};
+use super::{Area, Context, Pages, Primitive};
 
-/// The bytes of a cache line, as the random chase takes them.
+/// The bytes of a cache line, as assumed by the random chase.
 const LINE: usize = 64;
 /// The least working set, in bytes.
 const LEAST: usize = 1 << 10;
-/// The greatest working set, in bytes, unless a cache is too large for it: larger than those of most machines.
+/// The default for the greatest working set, in bytes: larger than the caches of most machines.
 const MOST: usize = 256 << 20;
-/// The greatest working set of all, in bytes.
+/// The upper limit of working sets, in bytes.
 const UTMOST: usize = 8 << 30;
-/// Steps of the grid of working sets in each octave.
+/// Steps of the grid of working sets per octave.
 pub const STEPS: u32 = 4;
 /// The greatest number of working sets.
 const MOST_SIZES: usize = 96;
-/// The part of a budget that each place of a curve or map takes.
+/// The part of a budget (1/n) for each point of a curve or map.
 const SHARE: u64 = 8;
-/// How long a chase goes round before it is measured, at most, in budgets.
+/// The limit of the warm-up of a chase, in budgets.
 const WARM: u64 = 3;
-/// The number of blocks into which the time of a place is divided; the least of them counts. A block is long, so that it is no
-/// lucky part of the cycle.
+/// The number of blocks into which the time of a point is divided; the fastest counts. A block is
+/// long, so that it is no lucky part of the cycle.
 const BLOCKS: u64 = 8;
 /// The array of cse221-2022's bandwidth, in bytes.
 pub const ARRAY: usize = 64 << 20;
 
-/// Returns the greatest working set, in bytes, where the largest cache is said to have so many: four times that.
+/// Returns the greatest working set, in bytes: four times the largest cache.
 #[must_use]
 pub fn most(cache: Option<u64>) -> usize {
     beyond(cache, 4).clamp(MOST, UTMOST)
 }
 
-/// Returns the bytes of an array whose bandwidth is memory's, where the largest cache is said to have so many: twice that.
+/// Returns the size of an array that exceeds the caches, in bytes: twice the largest cache.
 #[must_use]
 pub fn array(cache: Option<u64>) -> usize {
     beyond(cache, 2).clamp(ARRAY, UTMOST / 4)
@@ -67,7 +67,7 @@ pub const TABLE: &[Primitive] = &[
         method: "loads that wait for each other, in one random cycle through all lines",
         tags: &["published", "curve"],
         measure: |bench, around| {
-            // Either is there without the other.
+            // Either may be unavailable without the other.
             let huge = curve(bench, around, Pages::Huge);
             curve(bench, around, Pages::Small).or(huge)
         },
@@ -84,7 +84,7 @@ pub const TABLE: &[Primitive] = &[
     Primitive {
         id: "line",
         title: "two loads by their distance",
-        method: "pairs of loads in a random order, the second so many bytes from the first: within a line it hits",
+        method: "pairs of loads in a random order, the second at a fixed distance from the first: within a line it hits",
         tags: &["map"],
         measure: |bench, around| line(bench, around),
         ..MEMORY
@@ -100,7 +100,7 @@ pub const TABLE: &[Primitive] = &[
     Primitive {
         id: "bandwidth-read",
         title: "read bandwidth of one core",
-        method: "sums of an array in 16 bytes at a time, unrolled 16 times; the label size tells how large each array is",
+        method: "sums of an array in 16 bytes at a time, unrolled 16 times; the label size is the size of each array",
         tags: &["published", "bandwidth"],
         measure: |bench, around| {
             // SAFETY: the array has as many elements.
@@ -151,7 +151,7 @@ pub const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Returns the working sets of a grid in bytes, rising: so many steps in each octave, in whole lines.
+/// Returns the working sets of a grid in bytes, rising: `steps` in each octave, in whole lines.
 pub fn grid(least: usize, most: usize, steps: u32) -> impl Iterator<Item = usize> {
     // 2^(1/4) to the power of 0 to 3, as fractions of 1,024.
     const QUARTERS: [usize; 4] = [1_024, 1_218, 1_448, 1_722];
@@ -162,8 +162,9 @@ pub fn grid(least: usize, most: usize, steps: u32) -> impl Iterator<Item = usize
     all.filter(move |size| (least..=most).contains(size))
 }
 
-/// Takes the greatest memory up to a size that there is. Of huge pages, few are none: a curve of them would end within the caches.
-fn room<'a>(around: &Surroundings<'a>, most: usize, pages: Pages) -> Result<&'a mut [usize], Why> {
+/// Maps as much memory as is available, up to `most`. Too few huge pages are an error: their curve
+/// would end within the caches.
+fn room<'a>(around: &Context<'a>, most: usize, pages: Pages) -> Result<&'a mut [usize], Why> {
     let least = match pages {
         Pages::Small => 1 << 20,
         Pages::Huge => 16 << 20,
@@ -177,20 +178,20 @@ fn room<'a>(around: &Surroundings<'a>, most: usize, pages: Pages) -> Result<&'a 
     }
 }
 
-/// Takes all of it in huge pages, else in small ones where there are not so many, else what there is.
-fn large<'a>(around: &Surroundings<'a>, most: usize) -> Result<&'a mut [usize], Why> {
+/// Maps huge pages, or else small ones, or else whatever is available.
+fn large<'a>(around: &Context<'a>, most: usize) -> Result<&'a mut [usize], Why> {
     (around.room)(most, Pages::Huge)
         .or_else(|_| room(around, most, Pages::Small))
         .or_else(|_| room(around, most, Pages::Huge))
 }
 
-/// Measures how long a load takes in a cycle that is linked already, and keeps it.
+/// Measures the time of a load in a linked cycle, and stores it.
 fn chase(bench: &mut Bench<'_>, labels: core::fmt::Arguments<'_>, first: usize, warm: u64) {
     let ticks = load(bench, first, warm);
     bench.value(Of::Cost, labels, ticks);
 }
 
-/// Returns how many ticks a load takes in a cycle that is linked already.
+/// Returns the ticks of a load in a linked cycle.
 fn load(bench: &mut Bench<'_>, first: usize, warm: u64) -> f64 {
     let mut at = first;
     let begin = bare_rdtsc();
@@ -204,12 +205,13 @@ fn load(bench: &mut Bench<'_>, first: usize, warm: u64) -> f64 {
         // SAFETY: as above.
         unsafe { tare_chase(&raw mut at, passes) }
     });
-    // A block is so long that the stamps around it do not matter; a difference of two least times could be less than any load took.
+    // The block is long enough that its stamps do not matter; a difference of two minima could be
+    // less than any load took.
     chased.least
 }
 
-fn curve(bench: &mut Bench<'_>, around: &Surroundings<'_>, pages: Pages) -> Result<(), Why> {
-    /// The curve is measured twice, so that what disturbs for a moment is not taken for a level.
+fn curve(bench: &mut Bench<'_>, around: &Context<'_>, pages: Pages) -> Result<(), Why> {
+    /// The curve is measured twice, so that a short disturbance does not look like a level.
     const TIMES: usize = 2;
     let memory = room(around, most(around.plan.cache), pages)?;
     let most = size_of_val(memory);
@@ -229,8 +231,8 @@ fn curve(bench: &mut Bench<'_>, around: &Surroundings<'_>, pages: Pages) -> Resu
     Ok(())
 }
 
-fn map(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
-    /// The greatest working set of the map: beyond, a column is like the one before.
+fn map(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
+    /// The greatest working set of the map: beyond it, columns no longer differ.
     const WIDEST: usize = 32 << 20;
     let memory = large(around, WIDEST)?;
     for size in grid(LEAST, size_of_val(memory), 1) {
@@ -246,12 +248,14 @@ fn map(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
     Ok(())
 }
 
-fn line(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
-    /// The lines of the working set: too many for the first level of the caches, and few enough for the second one and for 64 entries of a
-    /// TLB. Further out, prefetchers fetch what lies beside a line along with it.
+fn line(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
+    /// The lines of the working set: too many for the first level of the caches, and few enough for
+    /// the second level and for 64 entries of a TLB. In higher levels, prefetchers fetch
+    /// neighbouring lines, too.
     const LINES: usize = 3_072;
     const WORD: usize = size_of::<usize>();
-    /// How often each distance is measured. The lower quartile counts: the least is now and then one that a prefetcher foresaw.
+    /// The number of measurements per distance. The lower quartile counts: a prefetcher
+    /// occasionally predicts the fastest one.
     const TIMES: usize = 8;
     let memory = large(around, ARRAY)?;
     let (pairs, order) = memory.split_at_mut(LINES * LINE / WORD);
@@ -261,7 +265,7 @@ fn line(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
             0 => (1, LINES),
             lines => (lines, LINES / 2),
         };
-        // Pairs of lines lie side by side, so that the working set is the same.
+        // The lines of a pair are neighbours, so that the working set is the same.
         let word = |pair: usize| match number {
             LINES => pair * LINE / WORD,
             _ => (pair / apart * 2 * apart + pair % apart) * LINE / WORD,
@@ -282,14 +286,14 @@ fn line(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
     Ok(())
 }
 
-fn pages(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+fn pages(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
     const PAGE: usize = 4_096;
     /// The greatest number of pages.
     const WIDEST: usize = 1 << 15;
     let memory = room(around, WIDEST * (PAGE + LINE), Pages::Small)?;
     let widest = size_of_val(memory) / (PAGE + LINE);
     for pages in grid(8 * LINE, widest * LINE, 2).map(|size| size / LINE) {
-        // One line further in each page, so that they don't fall into the same sets of a cache.
+        // One line further in each page, so that they don't map to the same sets of a cache.
         let stride = PAGE + LINE;
         let memory = &mut memory[..pages * stride / size_of::<usize>()];
         let first = link(memory, stride, Order::Random, 0);
@@ -303,10 +307,11 @@ fn pages(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
     Ok(())
 }
 
-/// Measures passes over arrays, that fit into the caches of one level after the other, and that fit into none.
+/// Measures passes over arrays that fit into one level of the caches after the other, and into
+/// none.
 fn streams(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     arrays: usize,
     mut pass: impl FnMut([*mut u64; 3], u64) -> u64,
 ) -> Result<(), Why> {
@@ -314,7 +319,7 @@ fn streams(
     let most = size_of_val(memory) / arrays;
     let apart = most / size_of::<usize>();
     let start = memory.as_mut_ptr().cast::<u64>();
-    // Apart from each other by a few lines, so that they don't fall into the same sets of a cache.
+    // Offset by a few lines, so that they don't map to the same sets of a cache.
     let of = |array: usize| start.wrapping_add(array.min(arrays - 1) * (apart - 3 * LINE));
     let sizes = [8 << 10, 64 << 10, 1 << 20, most];
     for size in sizes.into_iter().filter(|size| *size <= most) {
@@ -358,7 +363,7 @@ mod tests {
             Pages::Huge if bytes > 8 << 20 => Err(why("there are few")),
             _ => Ok(std::vec![0; bytes / size_of::<usize>()].leak()),
         };
-        let around = Surroundings {
+        let around = Context {
             plan: &plan,
             hz: 1e9,
             room: &give,

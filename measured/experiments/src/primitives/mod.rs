@@ -1,8 +1,10 @@
-//! `primitives`: what the primitives of a processor and an operating system cost, after cse221-2022 and lmbench.
+//! `primitives`: the cost of a processor's and an operating system's primitives, after cse221-2022
+//! and lmbench.
 //!
-//! Each primitive is one [`Primitive`] of one table, with the function that measures it. Those that need no operating system
-//! stand here ([`processor`], [`memory`]) and run everywhere; a platform adds its own. It also decides where each one
-//! runs: under Linux in a process of its own, so that one that dies or hangs is the only one without a result.
+//! Each is one [`Primitive`] in a table, with the function that measures it. Those that need no
+//! operating system stand here ([`processor`], [`memory`]) and run everywhere; a platform adds
+//! more. It also decides where each one runs: under Linux in a separate process, so that one that
+//! dies or hangs is the only one without a result.
 
 #[cfg(feature = "bare")]
 pub mod bare;
@@ -24,37 +26,37 @@ use bench::{Bench, Of, Results, Why};
 
 pub use plan::{FOLDER, Plan, USAGE};
 
-/// The id by which plans choose it.
+/// The id by which plans select it.
 pub const NAME: &str = "primitives";
-/// The name of the fact that says why a primitive has no result.
+/// The name of the fact with the reason why a primitive has no result.
 pub const ABSENT: &str = "absent";
-/// The name of the fact that says why one was ended.
+/// The name of the fact with the reason why one was aborted.
 pub const FAILED: &str = "failed";
 
-/// The primitives that need a kernel elsewhere, and that the unikernel has in a form of its own.
+/// The primitives that need a kernel elsewhere, and have a bare counterpart on the unikernel.
 pub const BARE: [&str; 3] = ["getpid", "wake-to-run", "fault-anonymous"];
 
 /// A primitive: what it is, and the function that measures it.
 #[derive(Clone, Copy, Debug)]
 pub struct Primitive {
-    /// Its name in labels, gates and on command lines: `getppid`.
+    /// The name in labels, gates and on command lines: `getppid`.
     pub id: &'static str,
-    /// What it is, for a reader: `getppid system call`.
+    /// The title for readers: `getppid system call`.
     pub title: &'static str,
-    /// How it is measured, in a sentence without its full stop.
+    /// The method, in a sentence without its full stop.
     pub method: &'static str,
-    /// What it belongs to. Those of one area are measured one after the other by one program.
+    /// The area. Primitives of one area are measured one after the other by one program.
     pub area: Area,
-    /// Other words by which it is chosen.
+    /// Other words that select it.
     pub tags: &'static [&'static str],
-    /// What it needs; nothing for one that runs everywhere.
+    /// Requirements; none if it runs everywhere.
     pub needs: &'static [Need],
-    /// Measures it.
-    pub measure: fn(&mut Bench<'_>, &Surroundings<'_>) -> Result<(), Why>,
+    /// The function that measures it.
+    pub measure: fn(&mut Bench<'_>, &Context<'_>) -> Result<(), Why>,
 }
 
 impl Primitive {
-    /// A primitive of which nothing is said yet.
+    /// A primitive with empty fields, to be filled in.
     pub const NEW: Self = Self {
         id: "",
         title: "",
@@ -65,8 +67,8 @@ impl Primitive {
         measure: |_, _| Ok(()),
     };
 
-    /// Says whether a pattern means it: its id, with `*` and `?` for any characters and any single one, its area, or one of its
-    /// tags.
+    /// Returns whether a pattern matches its id (`*` stands for any characters, `?` for a single
+    /// one), its area, or one of its tags.
     #[must_use]
     pub fn is_meant(&self, pattern: &str) -> bool {
         pattern == self.area.name()
@@ -118,7 +120,7 @@ impl Area {
         Self::File,
     ];
 
-    /// Returns the word by which it is chosen.
+    /// Returns the word that selects it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -143,12 +145,12 @@ impl Area {
     }
 }
 
-/// What a primitive needs beside a CPU and memory.
+/// A requirement of a primitive in addition to a CPU and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A kernel with processes.
     Kernel,
-    /// A folder to write in.
+    /// A writable folder.
     Folder,
     /// A folder of another machine, mounted here, that the user names.
     RemoteFolder,
@@ -164,22 +166,22 @@ impl fmt::Display for Need {
     }
 }
 
-/// What measuring functions know of their surroundings.
+/// The context of a measuring function.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// What the plan asks for.
+pub struct Context<'a> {
+    /// The plan.
     pub plan: &'a Plan<'a>,
     /// Frequency of the TSC in Hz, to some 0.1 %.
     pub hz: f64,
-    /// Memory to work in, aligned to a page. A platform whose functions map their own gives none.
+    /// Memory to work in, aligned to a page. Unused on platforms whose functions map their own.
     pub room: Room<'a>,
 }
 
-/// Gives memory for one primitive: so many bytes, aligned to 2 MiB, in huge pages or in small ones. It is zeroed, touched, and
-/// gone when the primitive is done.
+/// A function that allocates memory for one primitive, aligned to 2 MiB, in huge pages or in small
+/// ones. It is zeroed and touched, and freed when the primitive is done.
 pub type Room<'a> = &'a dyn Fn(usize, Pages) -> Result<&'a mut [usize], Why>;
 
-/// The size of the pages that memory is made of.
+/// A page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// 4 KiB.
@@ -197,7 +199,7 @@ impl fmt::Display for Pages {
     }
 }
 
-/// Says whether a text has the form of a pattern with `*` and `?`.
+/// Returns whether a text matches a pattern with `*` and `?`.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.first(), text.first()) {
         (None, None) => true,
@@ -211,21 +213,21 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// What came of a primitive.
+/// The outcome of a primitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It was measured.
     Measured,
-    /// It can't be measured here; where only a part of it can't, the results are of the others.
+    /// It can't be measured here; if only a part of it can't, there are results of the others.
     Absent(Why),
-    /// It was begun, and failed or had to be ended; the results are what it had measured by then.
+    /// It failed or was aborted; the results are those measured by then.
     Failed(Why),
 }
 
-/// Measures a primitive in this very program, with the core's clock before and behind it.
+/// Measures a primitive in this process, with the core's clock before and after it.
 pub fn measure(
     primitive: &Primitive,
-    surroundings: &Surroundings<'_>,
+    surroundings: &Context<'_>,
     results: &mut Results,
     (budget, region): (u64, u64),
 ) -> Result<(), Why> {
@@ -238,9 +240,9 @@ pub fn measure(
     Ok(())
 }
 
-/// The number of passes of additions that show the core's clock.
+/// The number of passes of additions that measure the core's clock.
 const PASSES: u64 = 64;
-/// How often they run: interruptions are in few of them.
+/// The number of rounds: interruptions affect only a few.
 const ROUNDS: u32 = 9;
 
 /// Returns how many ticks of the TSC a cycle of the core's clock takes.
@@ -251,7 +253,7 @@ fn core_clock() -> f64 {
     ticks as f64 / (PASSES * ADDITIONS) as f64
 }
 
-/// Writes what came of a primitive.
+/// Writes the outcome of a primitive.
 ///
 /// # Errors
 ///
@@ -287,7 +289,7 @@ fn tell_results<P: Platform>(
         let labels = output::text(&format_args!("primitive={id}{between}{}", found.labels()));
         let (measure, unit) = found.of().named();
         if matches!(found.of(), Of::Time | Of::Pass) {
-            // One that was ended while it kept them.
+            // It was killed while it stored the samples.
             if found.is_empty() {
                 continue;
             }

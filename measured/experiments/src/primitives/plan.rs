@@ -8,7 +8,7 @@ use tare_wire::words::PlanError;
 use super::{Area, Primitive};
 use crate::words::{self, Slot, Word};
 
-/// The words, for those who type them.
+/// The description of the words, for the help.
 pub const USAGE: &str = "
 Words of primitives:
   workload=primitives area=AREA  measure those of an area
@@ -24,44 +24,44 @@ Words of primitives:
   place=N                   which of them is measured: 0 is the first (default: the last)
 ";
 
-/// How long a series is measured unless said otherwise.
+/// The default length of a series.
 const BUDGET_NS: u64 = 20_000_000;
-/// When a primitive is ended unless said otherwise.
+/// The default time limit of a primitive.
 const LIMIT_NS: u64 = 25_000_000_000;
-/// Where files are written unless said otherwise: a folder that is kept, and so is on a disk, as a rule.
+/// The default folder for files: it survives reboots, so it is usually on a disk.
 pub const FOLDER: &str = "/var/tmp";
 
-/// The largest file unless said otherwise.
+/// The default size of the largest file.
 const LARGEST: u64 = 128 << 20;
 
-/// What is to be measured.
+/// The plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan<'a> {
     /// The area.
     pub area: Area,
-    /// Patterns, separated by commas, of which one means each primitive that is measured; all are if None.
+    /// Patterns, separated by commas, that select primitives; all if None.
     pub only: Option<&'a str>,
-    /// How long a series is measured.
+    /// Length of a series.
     pub budget_ns: u64,
-    /// When a primitive is ended.
+    /// Time limit of a primitive.
     pub limit_ns: u64,
-    /// Where files are written.
+    /// Folder for files.
     pub dir: &'a str,
-    /// A folder of another machine.
+    /// Folder of another machine.
     pub remote: Option<&'a str>,
-    /// The largest file that is written, in bytes.
+    /// Size of the largest file, in bytes.
     pub largest: u64,
-    /// Where another machine answers.
+    /// Address of a peer on another machine.
     pub peer: Option<&'a str>,
-    /// The size of the largest cache, in bytes, as far as it is known.
+    /// Size of the largest cache in bytes, if known.
     pub cache: Option<u64>,
-    /// CPUs: one is measured, others are for the other side; any if None.
+    /// CPUs: one is measured, the others are for partners; any if None.
     pub cpus: Option<Cpus>,
-    /// The place of the measured one among them, from 0; the last one's if None.
+    /// Index of the measured CPU among them, from 0; the last one if None.
     pub place: Option<u64>,
 }
 
-/// What is not a text.
+/// The words that are not texts.
 #[derive(Clone, Copy)]
 struct Numbers {
     largest: u64,
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] for a word that can't be read, or one that is missing.
+    /// Returns [`PlanError`] for an invalid or missing word.
     pub fn parse(given: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut texts: [Option<&'a str>; TEXTS.len()] = [None; TEXTS.len()];
         let mut twice = None;
@@ -141,14 +141,14 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Says whether a primitive is measured.
+    /// Returns whether a primitive is selected.
     #[must_use]
     pub fn has(&self, primitive: &Primitive) -> bool {
         let mut patterns = self.only.unwrap_or("*").split(',');
         primitive.area == self.area && patterns.any(|pattern| primitive.is_meant(pattern))
     }
 
-    /// Returns the CPU that is measured.
+    /// Returns the measured CPU.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.as_ref()?.iter();
@@ -158,7 +158,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Lists the CPUs for the other side of what two take part in.
+    /// Returns the CPUs for partners.
     pub fn other_cpus(&self) -> impl Iterator<Item = u32> {
         let measured = self.cpu();
         let cpus = self.cpus.iter().flat_map(Cpus::iter);

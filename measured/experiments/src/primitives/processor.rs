@@ -1,4 +1,4 @@
-//! What the processor itself does: reading its timer, looping, calling.
+//! The processor itself: reading its timer, looping, calling.
 
 use core::arch::x86_64::__rdtscp;
 
@@ -33,7 +33,7 @@ pub const TABLE: &[Primitive] = &[
         tags: TIMER,
         measure: |bench, _| {
             let mut cpu = 0;
-            // SAFETY: processors with a TSC that can be measured by have it; the number is our own.
+            // SAFETY: every processor with a usable TSC has the instruction; the number is our own.
             bench.each(PLAIN, || unsafe { __rdtscp(&raw mut cpu) });
             Ok(())
         },

@@ -1,10 +1,11 @@
-//! `start`: says that it runs, does a little, and ends.
+//! `start`: reports that it runs, does a little work, and ends.
 //!
-//! How long that takes is measured from outside. So the first record must come as early as it can: nothing is pinned,
-//! locked, calibrated or looked up before. What it told of itself follows the work.
+//! The time is measured from outside. So the first record must come as early as possible: nothing
+//! is pinned, locked, calibrated or looked up before it. Figures about the instance itself follow
+//! the work.
 //!
-//! With `report=yes` it tells instead of its program and its place all that other services tell, once for many
-//! instances that do not.
+//! With `report=yes` it also reports the program and its environment, as all other experiments do:
+//! once, for many instances that do not.
 
 mod plan;
 mod thumbnail;
@@ -21,7 +22,7 @@ use crate::table::{Failure, Measurement, Threads};
 pub use plan::{Job, Plan, USAGE};
 pub use tare_workloads::prime::{MAX_LIMIT, MIN_LIMIT};
 
-/// The id by which plans choose it.
+/// The id by which plans select it.
 pub const NAME: &str = "start";
 
 /// Returns the experiment on a platform.
@@ -36,11 +37,11 @@ pub fn on<P: Platform>() -> Measurement<P> {
     }
 }
 
-/// Does what a plan says, and writes its records.
+/// Runs a plan and writes its records.
 ///
 /// # Errors
 ///
-/// Returns why it could not; a record that says the same has been written where that is possible.
+/// Returns why it failed; a record with the same reason has been written where possible.
 pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     match plan.report {
         true => report(plan, platform),
@@ -49,14 +50,15 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
 }
 
 fn start(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
-    // Its first line is the sign that it is ready.
+    // The first line shows that the instance is ready.
     let (tsc, monotonic_ns) = (bare_rdtsc(), platform.monotonic_ns());
     let mut output = Output::new(platform);
     output.put(&Record::Hello(Hello {
         protocol: tare_wire::PROTOCOL,
         version: output.platform.version(),
         environment: output.platform.environment(),
-        // The one that reports tells it: a unikernel takes as long for it as for all that comes before.
+        // The reporting instance has the plan: printing it takes a unikernel as long as all steps
+        // before.
         plan: "",
     }))?;
     output.put(&Record::Ready(Ready {
@@ -87,7 +89,7 @@ fn report(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     })
 }
 
-/// Does the work, and returns what came out.
+/// Does the work, and returns its result.
 fn work(job: Job, platform: &mut impl Platform) -> Result<u32, Stop> {
     Ok(match job {
         Job::Hello => 0,
@@ -103,10 +105,10 @@ fn work(job: Job, platform: &mut impl Platform) -> Result<u32, Stop> {
     })
 }
 
-/// Writes what it knows of itself: times of its beginning, what it has taken, and its result.
+/// Writes the instance's own figures: start times, resource usage, and the result.
 fn told(output: &mut Output<'_, impl Platform>, result: u32) -> Result<(), WriteError> {
     let (began, spent) = (output.platform.began(), output.platform.spent());
-    // Where there is no kernel, all the time since the entry is its own.
+    // Without a kernel, all the time since the entry is the program's.
     let done = began.entry_tsc.map(|_| bare_rdtsc());
     let known = [
         ("entry", "cycles", began.entry_tsc),

@@ -7,28 +7,28 @@ use tare_workloads::prime::{MAX_LIMIT, MIN_LIMIT};
 
 use crate::words::{self, Form, Put, Slot, Word};
 
-/// The words, for those who type them.
+/// The description of the words, for the help.
 pub const USAGE: &str = "
-Words of an instance that is started to see how long that takes:
-  workload=start            say that it runs, do the work, end
+Words of an instance whose start is measured:
+  workload=start            report that it runs, do the work, exit
   work=hello                no work (the default)
   work=prime limit=N        count the primes below N, once
   work=thumbnail            decode a picture (PNG) and scale it down
-  report=yes                tell of the program and its place
+  report=yes                report the program and its environment
 ";
 
-/// What an instance is to do.
+/// The plan of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The work.
     pub work: Job,
-    /// Whether it tells of its program and its place.
+    /// Whether it reports its program and environment.
     pub report: bool,
-    /// CPU to run on; any if None.
+    /// CPU to which it is pinned; any if None.
     pub cpu: Option<u32>,
 }
 
-/// What it does beside starting and ending.
+/// The work between start and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Job {
     /// Nothing.
@@ -43,9 +43,9 @@ pub enum Job {
     Thumbnail,
 }
 
-/// What the words say, before it is known whether they belong together.
+/// The values of the words, before their combination is checked.
 #[derive(Clone, Copy, Default)]
-struct Given {
+struct PlanWords {
     work: Kind,
     limit: Option<u32>,
     report: bool,
@@ -83,11 +83,11 @@ impl Form for Kind {
     }
 }
 
-const WORDS: [Word<Given>; 4] = [
-    ("work", |given| Slot::Form(&mut given.work)),
-    ("limit", |given| Slot::AnySmall(&mut given.limit)),
-    ("report", |given| Slot::Form(&mut given.report)),
-    ("cpu", |given| Slot::AnySmall(&mut given.cpu)),
+const WORDS: [Word<PlanWords>; 4] = [
+    ("work", |values| Slot::Form(&mut values.work)),
+    ("limit", |values| Slot::AnySmall(&mut values.limit)),
+    ("report", |values| Slot::Form(&mut values.report)),
+    ("cpu", |values| Slot::AnySmall(&mut values.cpu)),
 ];
 
 impl Plan {
@@ -95,11 +95,11 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns [`PlanError`] for a word that can't be read, or one that is missing.
+    /// Returns [`PlanError`] for an invalid or a missing word.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
-        let mut given = Given::default();
-        words::read(&mut given, &WORDS, words, &["workload"])?;
-        let work = match (given.work, given.limit) {
+        let mut values = PlanWords::default();
+        words::read(&mut values, &WORDS, words, &["workload"])?;
+        let work = match (values.work, values.limit) {
             (Kind::Hello, None) => Job::Hello,
             (Kind::Thumbnail, None) => Job::Thumbnail,
             (Kind::Prime, Some(limit)) if (MIN_LIMIT..=MAX_LIMIT).contains(&limit) => {
@@ -117,8 +117,8 @@ impl Plan {
         };
         Ok(Self {
             work,
-            report: given.report,
-            cpu: given.cpu,
+            report: values.report,
+            cpu: values.cpu,
         })
     }
 }
@@ -130,14 +130,14 @@ impl fmt::Display for Plan {
             Job::Prime { limit } => (Kind::Prime, Some(limit)),
             Job::Thumbnail => (Kind::Thumbnail, None),
         };
-        let given = Given {
+        let values = PlanWords {
             work,
             limit,
             report: self.report,
             cpu: self.cpu,
         };
         f.write_str("workload=start ")?;
-        words::write(given, &WORDS, f)
+        words::write(values, &WORDS, f)
     }
 }
 

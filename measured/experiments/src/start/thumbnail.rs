@@ -1,7 +1,8 @@
-//! A thumbnail: a picture is decoded and scaled down, as a service for pictures does for each request.
+//! A thumbnail: decodes a picture and scales it down, as an image service does for each request.
 //!
-//! The picture is our own, 256 × 256 pixels in three colours, and part of the program, so that no file system is measured
-//! beside. The decoder is the crate `minipng`, which allocates nothing, so the unikernel runs the same code.
+//! The picture, 256 × 256 pixels in three colours, is part of the program, so that no file system
+//! is measured. The decoder is the crate `minipng`, which allocates nothing, so the unikernel runs
+//! the same code.
 
 use minipng::decode_png;
 
@@ -12,16 +13,17 @@ const PICTURE: &[u8] = include_bytes!("picture.png");
 const SIDE: usize = 256;
 const SMALL: usize = 64;
 
-/// Bytes of a pixel.
+/// Bytes per pixel.
 const COLOURS: usize = 3;
 
-/// How much room decoding takes: the lines of the picture, each with a byte for its filter.
+/// The buffer size for decoding: the lines of the picture, each with a byte for its filter.
 pub(super) const ROOM: usize = SIDE * (SIDE * COLOURS + 1);
 
-/// What [`checksum`] returns of the picture, computed from the same file by another program.
+/// The result of [`checksum`] for the picture, computed by another program.
 pub(super) const KNOWN: u32 = 0x75e0_cf66;
 
-/// Decodes the picture, scales it down, and returns the CRC-32 of the thumbnail's pixels; 0 if the room does not suffice.
+/// Decodes the picture, scales it down, and returns the CRC-32 of the thumbnail's pixels; 0 if the
+/// buffer is too small.
 pub(super) fn checksum(room: &mut [u8]) -> u32 {
     let Ok(picture) = decode_png(PICTURE, room) else {
         return 0;
@@ -45,7 +47,7 @@ fn thumbnail(pixels: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// The CRC-32 of ISO 3309, as PNG has it.
+/// Returns the CRC-32 of ISO 3309, as used by PNG.
 fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
     let crc = bytes.fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {

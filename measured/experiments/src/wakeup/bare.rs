@@ -1,21 +1,23 @@
 //! Wake-ups on the unikernel: from the timer's interrupt to running code.
 //!
 //! Each thread of the plan is a CPU that halts until a planned time and reads the TSC when it runs
-//! again ([`tare_unikernel::alarm`]): there is no scheduler, so there is one thread on a CPU at most. A latency is
-//! told in ns by the TSC's frequency as far as it is known when measuring begins; the records say how
-//! far that is, and the same error is in each interval, so that it never makes a wake-up late.
+//! again ([`tare_unikernel::alarm`]). There is no scheduler, so each CPU has at most one thread.
+//! Latencies are converted to ns with the TSC's frequency as estimated when measuring begins; the
+//! records contain its uncertainty. The same error affects every interval, so it never makes a
+//! wake-up late.
 //!
-//! `irq=off`: interrupts are let in only while the CPU is halted, and the only one is the alarm. `irq=on`: a tick
-//! of `timer-hz` shares the timer with the alarm, and interrupts are let in while code runs.
+//! `irq=off`: interrupts are enabled only while the CPU is halted, and the alarm is the only one.
+//! `irq=on`: a tick of `timer-hz` shares the timer with the alarm, and interrupts are enabled while
+//! code runs.
 //!
-//! The host ends the measurement early by an NMI, which only counts: a CPU looks at that count before it sleeps, never between
-//! its wake-up and the record of it.
+//! The host ends the measurement early by an NMI, whose handler only counts: a CPU checks that
+//! count before it sleeps, never between its wake-up and the record of it.
 //!
-//! What is not generic is `#[inline]`, so that the image compiles it, for size.
+//! Functions that are not generic are `#[inline]`, so that the image compiles them, for size.
 //!
-//! One CPU does all; with several, the first one starts the others, and reports when all are done. So
-//! nothing is told meanwhile: a `live=` has no effect, and what is above the limit is listed behind the
-//! measurement.
+//! One CPU does everything; with several, the first one starts the others, and reports when all are
+//! done. So there are no records during the measurement: `live=` has no effect, and values above
+//! the limit are listed afterwards.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -42,7 +44,7 @@ use crate::table::{Failure, Measurement};
 /// How long before the first planned time the counters are read.
 const JUST_BEFORE_NS: u64 = 1_000_000;
 
-/// How many latencies above the plan's limit are listed for each CPU.
+/// The greatest number of latencies above the plan's limit listed per CPU.
 const MOST_EXCEEDED: usize = 64;
 
 /// Returns the experiment on a machine without a kernel.
@@ -57,7 +59,7 @@ pub fn on<P: Bare>() -> Measurement<P> {
     }
 }
 
-/// Runs the plan on the CPUs that it names.
+/// Runs the plan on its CPUs.
 ///
 /// # Errors
 ///
@@ -79,7 +81,7 @@ fn run(plan: &Plan, machine: &mut impl Bare) -> Result<(), Stop> {
     })
 }
 
-/// Refuses what needs a scheduler.
+/// Rejects plans that require a scheduler.
 #[inline]
 fn check(plan: &Plan, settings: Settings<'_>) -> Result<(), Stop> {
     let most = settings.cpus.into();
@@ -113,32 +115,32 @@ fn check(plan: &Plan, settings: Settings<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns the CPU of a thread: in turn, if the plan names none.
+/// Returns the CPU of a thread: its number, if the plan names none.
 #[inline]
 fn cpu_of(plan: &Plan, thread: u32) -> u32 {
     plan.cpu_of(thread).unwrap_or(thread)
 }
 
-/// The state that all CPUs share while they measure.
+/// The state shared by all CPUs while they measure.
 struct Shared<'a> {
     plan: &'a Plan,
     tick_hz: Option<u32>,
     tsc_hz: f64,
     to_tsc: Scale,
     to_ns: Scale,
-    /// The work of each thread, one behind the other.
+    /// The jobs of all threads, contiguous.
     jobs: *mut Job,
     /// APIC id of the CPU that reports.
     reporter: u8,
-    /// The number of CPUs that are prepared.
+    /// The number of prepared CPUs.
     prepared: AtomicU32,
-    /// The number of other CPUs that are done with this.
+    /// The number of other CPUs that no longer use this value.
     done: AtomicU32,
     /// TSC of activation 0; 0 until it is known.
     origin: AtomicU64,
-    /// Whether all are to end before their plan does.
+    /// Whether all CPUs must end early.
     ends: AtomicBool,
-    /// Whether one did because the host asked for it.
+    /// Whether the host ended the measurement early.
     cut_short: AtomicBool,
 }
 
@@ -148,11 +150,11 @@ struct Job {
     alarm: Result<Alarm, TimerError>,
     exceeded: [Exceeded; MOST_EXCEEDED],
     exceeded_kept: usize,
-    /// What was counted on the CPU while it measured.
+    /// The counters of this CPU over the measurement.
     counted: [u64; 3],
 }
 
-/// The state for the CPUs that are started.
+/// The state, for CPUs that are being started.
 static SHARED: AtomicPtr<Shared<'static>> = AtomicPtr::new(core::ptr::null_mut());
 
 fn measure(
@@ -209,12 +211,13 @@ fn scales(hz: Option<f64>) -> Option<(f64, Scale, Scale)> {
     Some((hz, Scale::new(1e9, hz)?, Scale::new(hz, 1e9)?))
 }
 
-/// Makes the jobs of all threads, one behind the other.
+/// Creates the jobs of all threads, contiguous.
 #[inline]
 fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
     let count = plan.threads as usize;
-    let place = memory::take(count * size_of::<Job>())
-        .ok_or(Stop::Place("there is no memory for so many threads"))?;
+    let place = memory::take(count * size_of::<Job>()).ok_or(Stop::Place(
+        "there is not enough memory for this many threads",
+    ))?;
     let first = place.as_mut_ptr().cast::<Job>();
     for thread in 0..plan.threads {
         let memory = arena.take(arena_bytes(plan, thread));
@@ -229,7 +232,7 @@ fn jobs(plan: &Plan, arena: &mut Arena) -> Result<*mut Job, Stop> {
             exceeded_kept: 0,
             counted: [0; 3],
         };
-        // SAFETY: whole pages, with room for `count` jobs, which nobody else has.
+        // SAFETY: whole pages, with room for `count` jobs, which nothing else uses.
         unsafe { first.add(thread as usize).write(job) };
     }
     Ok(first)
@@ -250,14 +253,14 @@ fn measure_here() {
         apic_id: shared.reporter,
         vector: WAKE,
     };
-    // From here on `shared` may be gone.
+    // After this, `shared` may be gone.
     shared.done.fetch_add(1, Ordering::Release);
     apic::send(message);
 }
 
 impl Shared<'_> {
-    /// Starts the other CPUs of the plan, calls `lead` with the thread of this CPU, and returns when no other CPU uses
-    /// this value any more, whatever `lead` returns.
+    /// Starts the other CPUs of the plan, calls `lead` with the thread of this CPU, and returns
+    /// when no other CPU uses this value any more, whatever `lead` returns.
     fn with_other_cpus<R>(&self, lead: impl FnOnce(Option<u32>) -> R) -> R {
         SHARED.store((&raw const *self).cast_mut().cast(), Ordering::Release);
         let mut own = None;
@@ -273,11 +276,11 @@ impl Shared<'_> {
         }
         let led = lead(own);
         if self.origin.load(Ordering::Relaxed) == 0 {
-            // It was given up, and the others wait for the origin.
+            // It gave up, while the others wait for the origin.
             self.ends.store(true, Ordering::Relaxed);
             self.origin.store(cpu::tsc(), Ordering::Release);
         }
-        // Interrupts are taken only while this CPU is halted, so no message is lost.
+        // Interrupts are enabled only while this CPU is halted, so no message is lost.
         cpu::disable_interrupts();
         while self.done.load(Ordering::Acquire) < others {
             cpu::wait_for_interrupt();
@@ -285,22 +288,22 @@ impl Shared<'_> {
         led
     }
 
-    /// Returns the work of a thread.
+    /// Returns the job of a thread.
     ///
     /// # Safety
     ///
-    /// Nobody else may have it at that time.
+    /// No other reference to it may exist at the same time.
     #[expect(clippy::mut_from_ref, reason = "each CPU has another one")]
     #[inline]
     unsafe fn job(&self, thread: u32) -> &mut Job {
-        // SAFETY: there are as many as threads; passed on to the caller.
+        // SAFETY: there are as many jobs as threads; the rest is up to the caller.
         unsafe { &mut *self.jobs.add(thread as usize) }
     }
 
-    /// Sets up the alarm of this CPU, and measures what recording costs here.
+    /// Sets up the alarm of this CPU, and measures the cost of recording.
     #[inline]
     fn prepare(&self, thread: u32) {
-        // SAFETY: this CPU's own, until it is prepared.
+        // SAFETY: only this CPU uses it until it is prepared.
         let job = unsafe { self.job(thread) };
         job.alarm = Alarm::new(self.tick_hz, self.tsc_hz);
         if let Some(recorder) = &mut job.recorder {
@@ -330,7 +333,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Waits for the origin, and goes through the plan.
+    /// Waits for the origin, and carries out the plan.
     #[inline]
     fn measure(&self, thread: u32) {
         let origin = loop {
@@ -339,10 +342,10 @@ impl Shared<'_> {
                 origin => break origin,
             }
         };
-        // SAFETY: this CPU's own from the origin on, until it is done.
+        // SAFETY: only this CPU uses it from the origin until it is done.
         let job = unsafe { self.job(thread) };
         if let Ok(alarm) = &mut job.alarm {
-            // What happens in the time before does not count.
+            // Earlier events do not count.
             alarm.sleep_until(origin - self.to_tsc.convert(JUST_BEFORE_NS));
         }
         let before = bare::counters();
@@ -369,7 +372,7 @@ impl Shared<'_> {
                 false => alarm.sleep_until(planned),
             };
             if woke < planned {
-                // Nothing else than the host's request ends a sleep before its time.
+                // Only the host's request ends a sleep early.
                 self.cut_short.fetch_or(!ends, Ordering::Relaxed);
                 return;
             }

@@ -1,9 +1,9 @@
 //! Exact counts per slot of a phase and latency.
 //!
-//! A hash table with open addressing, made before the first wake-up: one entry for each
-//! value that occurred, so that a few stalls of some ms cost no more room than as many short latencies, and a
-//! count of 64 bits, which no run fills. A lookup costs one or two cache lines; neighbouring latencies
-//! share them, so that those that are usual stay in a near cache.
+//! A hash table with open addressing, allocated before the first wake-up: one entry per distinct
+//! value, so that a few stalls of some ms need no more room than as many short latencies, with a
+//! count of 64 bits, which cannot overflow. A lookup costs one or two cache lines; neighbouring
+//! latencies share lines, so that common latencies stay in a near cache.
 
 use crate::arena::{Arena, Zeroed};
 
@@ -11,17 +11,17 @@ use crate::arena::{Arena, Zeroed};
 const MOST_SLOTS: usize = 1 << 20;
 /// The least number of entries.
 const LEAST_SLOTS: usize = 64;
-/// How many bits of a key hold the latency; the slot stands above.
+/// The number of bits of a key for the latency; the slot is in the bits above.
 const LATENCY_BITS: u32 = 52;
 
-/// How many bits of a key tell its place within a group of 256 bytes.
+/// The number of bits of a key for its place within a group of 256 bytes.
 const GROUP_BITS: u32 = 4;
 
 /// A slot and a latency as one number, in the order of slots and then of latencies; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
-/// Counts how often a key occurred; an empty entry is all zero.
+/// The number of occurrences of a key; an empty entry is all zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Slot {
@@ -32,7 +32,7 @@ struct Slot {
 // SAFETY: a `repr(C)` struct of plain integers.
 unsafe impl Zeroed for Slot {}
 
-/// Holds the counts of one thread.
+/// The counts of one thread.
 #[derive(Debug)]
 pub(super) struct Counts {
     slots: &'static mut [Slot],
@@ -40,14 +40,14 @@ pub(super) struct Counts {
 }
 
 impl Key {
-    /// Makes a key. None if the latency is beyond 52 days.
+    /// Returns a key; None if the latency exceeds 52 days.
     #[inline]
     pub(super) fn new(slot: u64, latency_ns: u64) -> Option<Self> {
         let fits = latency_ns < (1 << LATENCY_BITS) - 1;
         fits.then(|| Self(slot << LATENCY_BITS | (latency_ns + 1)))
     }
 
-    /// Reads a key back from its number.
+    /// Returns a key from its number.
     pub(super) fn from_number(number: u64) -> Self {
         Self(number)
     }
@@ -66,12 +66,12 @@ impl Key {
 }
 
 impl Counts {
-    /// Returns how many bytes of an arena [`Counts::new`] takes.
+    /// Returns how many bytes of an arena [`Counts::new`] uses.
     pub(super) fn arena_bytes(wakeups: u64) -> usize {
         Arena::bytes::<Slot>(slots(wakeups))
     }
 
-    /// Makes room for so many different values as there are wake-ups, up to a bound.
+    /// Allocates one entry per wake-up, up to a bound.
     pub(super) fn new(wakeups: u64, arena: &mut Arena) -> Self {
         Self {
             slots: arena.take(slots(wakeups)),
@@ -79,10 +79,10 @@ impl Counts {
         }
     }
 
-    /// Counts a key. Says whether there was room for it.
+    /// Counts a key. Returns whether there was room for it.
     #[inline]
     pub(super) fn add(&mut self, key: Key) -> bool {
-        // A quarter stays empty: that ends every search, and soon.
+        // A quarter stays empty, so that searches end soon.
         let has_room = self.used < self.slots.len() / 4 * 3;
         let slot = &mut self.slots[find(self.slots, key)];
         if slot.key != 0 {
@@ -99,18 +99,18 @@ impl Counts {
         has_room
     }
 
-    /// Says whether a key was counted.
+    /// Returns whether a key was counted.
     pub(super) fn contains(&self, key: Key) -> bool {
         self.slots[find(self.slots, key)].key != 0
     }
 
-    /// Forgets all.
+    /// Removes all counts.
     pub(super) fn clear(&mut self) {
         self.slots.fill(Slot::default());
         self.used = 0;
     }
 
-    /// Iterates over all counts by rising key.
+    /// Returns all counts by rising key.
     pub(super) fn into_sorted(self) -> impl Iterator<Item = (Key, u64)> + Clone {
         let mut kept = 0;
         for at in 0..self.slots.len() {
@@ -126,18 +126,18 @@ impl Counts {
     }
 }
 
-/// Returns how many entries there are for so many wake-ups: at most three of four are used.
+/// Returns the number of entries for this many wake-ups: at most three of four are used.
 fn slots(wakeups: u64) -> usize {
     let wanted = wakeups.saturating_add(wakeups / 3 + 1);
     let bounded = usize::try_from(wanted).unwrap_or(MOST_SLOTS);
     bounded.clamp(LEAST_SLOTS, MOST_SLOTS).next_power_of_two()
 }
 
-/// Returns the place of a key, or the empty one where it belongs.
+/// Returns the index of a key, or of the empty entry for it.
 #[inline]
 fn find(slots: &[Slot], key: Key) -> usize {
-    // Multiplicative hashing by 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4) of all but the lowest bits:
-    // neighbouring latencies share cache lines and pages, their groups go far apart.
+    // Multiplicative hashing by 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4) of all but the
+    // lowest bits: neighbouring latencies share cache lines and pages, and groups are spread out.
     let hash = (key.0 >> GROUP_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let group = (hash >> (u64::BITS - slots.len().trailing_zeros())) as usize;
     let low = (1 << GROUP_BITS) - 1;

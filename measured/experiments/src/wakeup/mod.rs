@@ -1,6 +1,6 @@
 //! Counts how late threads run that sleep until absolute times.
 //!
-//! A place brings the sleep and the clock; this is the rest, the same everywhere. One thread's
+//! A platform provides the sleep and the clock; this is the rest, the same everywhere. One thread's
 //! measurement is a loop:
 //!
 //! ```
@@ -16,24 +16,25 @@
 //! # }
 //! ```
 //!
-//! * [`Pace`]: which activation is due next, which were missed, when it is over;
-//! * [`Recorder`]: keeps every latency, in memory that was taken and touched before;
-//! * [`Progress`]: what another thread may read meanwhile;
+//! * [`Pace`]: the schedule of activations, missed ones, and the end;
+//! * [`Recorder`]: records every latency, in memory that was allocated and touched before;
+//! * [`Progress`]: totals that other threads may read;
 //! * `counts`: exact counts per slot and value.
 //!
-//! # What is kept
+//! # What is recorded
 //!
-//! Every latency is counted by its whole number of ns and the slot of its phase ([`tare_wire::phases::SLOTS`]),
-//! without rounding. Each one at or above the threshold is listed with its activation, the first ones are listed
-//! as they were, and an envelope keeps the greatest one of each stretch of time. Only if more different values come than
-//! there is room for, and the list of those above the threshold is full as well, a latency is not
-//! counted; how many those were, their sum and the greatest are known even then.
+//! Every latency is counted by its whole number of ns and the slot of its phase
+//! ([`tare_wire::phases::SLOTS`]), without rounding. Latencies at or above the threshold are listed
+//! with their activations, the first ones are stored raw, and an envelope has the maximum of each
+//! stretch of time. A latency is not counted only if there are more distinct values than room for
+//! them, and the list of those above the threshold is full as well; the number of these latencies,
+//! their sum and maximum are known even then.
 //!
 //! # When the method lies
 //!
-//! Recording runs between the wake-up and the next sleep. It takes [`Recorder::recording_ns`] and brings some
-//! cache lines in, which the disturbed system lost; nothing of that lies within a latency, because the clock is
-//! read first.
+//! Recording runs between the wake-up and the next sleep. It takes [`Recorder::recording_ns`] and
+//! evicts some cache lines of the disturbed system; none of that is part of a latency, because the
+//! clock is read first.
 
 #[cfg(feature = "bare")]
 pub mod bare;

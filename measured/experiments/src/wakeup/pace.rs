@@ -1,4 +1,4 @@
-//! Which activation is due next, and which were missed.
+//! The schedule of activations: the next one, and those that were missed.
 
 use super::plan::Plan;
 
@@ -7,20 +7,20 @@ use super::plan::Plan;
 pub struct Due {
     /// Its number, from 0.
     pub index: u64,
-    /// Its planned time in ns, counted from the origin.
+    /// Its planned time in ns, from the origin.
     pub at_ns: u64,
 }
 
-/// Goes through the activations of one thread.
+/// The activations of one thread.
 ///
-/// After a late wake-up the next planned time is the first one that is not before now, as in
+/// After a late wake-up the next planned time is the first one that is not in the past, as in
 /// cyclictest; the activations in between are missed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     interval_ns: u64,
     /// Activations up to the end of the plan's duration.
     activations: u64,
-    /// Wake-ups that are still wanted.
+    /// Number of remaining wake-ups.
     wanted: u64,
     next: u64,
 }
@@ -39,7 +39,7 @@ impl Pace {
         }
     }
 
-    /// Returns the next activation; None if the thread's measurement is over.
+    /// Returns the next activation; None at the end of the thread's measurement.
     #[must_use]
     pub fn due(&self) -> Option<Due> {
         let goes_on = self.next < self.activations && self.wanted > 0;
@@ -49,12 +49,12 @@ impl Pace {
         })
     }
 
-    /// Takes note that the thread ran `now_ns` after the origin for the activation that was due.
-    /// Returns how many activations that makes missed: those planned before now, up to the end of
+    /// Records that the thread ran `now_ns` after the origin for the activation that was due.
+    /// Returns the number of activations missed by that: those planned before now, up to the end of
     /// the duration.
     pub fn woke(&mut self, now_ns: u64) -> u64 {
         let following = self.next + 1;
-        // Practically always the next one is still to come, and nothing is divided.
+        // Usually the next one is still to come, and no division is needed.
         let first_to_come = if now_ns <= following.saturating_mul(self.interval_ns) {
             following
         } else {
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Walks through a plan whose wake-ups are late by `latency`, and returns (woken, missed).
+    /// Runs a plan whose wake-ups are late by `latency`, and returns (woken, missed).
     fn walk(plan: &Plan, latency: impl Fn(u64) -> u64) -> (u64, u64) {
         let (mut woken, mut missed) = (0, 0);
         let mut pace = Pace::new(plan, 0);

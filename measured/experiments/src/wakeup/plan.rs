@@ -1,9 +1,9 @@
 //! The plan of a wake-up measurement, as words.
 //!
-//! Threads sleep until absolute times, one interval apart, and note how late they run
-//! ("cyclic" measurement, as cyclictest does it): `workload=wakeup interval=100000ns duration=25s
-//! threads=1 cpu=1 policy=fifo priority=95`. All times are nanoseconds of CLOCK_MONOTONIC, or of the
-//! TSC where there is no kernel.
+//! Threads sleep until absolute times, one interval apart, and record how late they run ("cyclic"
+//! measurement, as in cyclictest):
+//! `workload=wakeup interval=100000ns duration=25s threads=1 cpu=1 policy=fifo priority=95`. All
+//! times are nanoseconds of CLOCK_MONOTONIC, or of the TSC where there is no kernel.
 
 use core::fmt;
 
@@ -16,111 +16,112 @@ use tare_wire::words::PlanError;
 use crate::table::Threads;
 use crate::words::{self, Form, Put, Slot, Word};
 
-/// The word by which the workload is chosen.
+/// The word that selects the workload.
 pub const NAME: &str = "wakeup";
 
-/// The words, for those who type them.
+/// The description of the words, for the help.
 pub const USAGE: &str = "
 Words for wake-ups (TIME: a whole number with the unit ns, us, ms or s; CPUS: 0,2-3):
-  workload=wakeup           threads sleep until absolute times and note how late they run
+  workload=wakeup           threads sleep until absolute times and record how late they run
   interval=TIME             time between two activations
-  duration=TIME             how long; or until each thread was woken up
-  loops=N                   so many times
+  duration=TIME             length; or until each thread was woken
+  loops=N                   this many times
   threads=N                 measuring threads (1)
-  distance=TIME             how much longer the interval of each further thread is (0ns)
+  distance=TIME             increment of the interval from thread to thread (0ns)
   cpu=CPUS                  CPUs to which they are pinned, in turn
   main=CPUS                 CPUs of the thread that starts and watches them
-  policy=fifo|rr|deadline|other   how they are scheduled (fifo)
+  policy=fifo|rr|deadline|other   scheduling policy (fifo)
   priority=N                real-time priority from 1 to 99 (95)
-  spread=shared|same|falling   how priorities of further threads follow (shared)
-  phases=N                  phases of equal length that are counted apart (1)
-  threshold=TIME            from which latency on wake-ups are listed (the interval)
-  capacity=N                how many are listed for each thread at most (262144)
-  raw=N                     how many are kept as they were for each thread at most (4000000)
+  spread=shared|same|falling   priorities of further threads (shared)
+  phases=N                  phases of equal length with separate counts (1)
+  threshold=TIME            latency from which wake-ups are listed (the interval)
+  capacity=N                greatest number listed per thread (262144)
+  raw=N                     greatest number of raw wake-ups per thread (4000000)
   bins=N                    bins of the envelope over time (1000)
-  above=TIME                above which latency it is told at once, and the measurement ends
-  go-on=yes|no              or goes on (no)
-  live=TIME                 how often the state of each thread is told meanwhile
-  trace=N                   of how many of the worst wake-ups the kernel's events are kept (0)
-SIGINT or SIGTERM ends the measurement of wake-ups early; what was measured is reported.
+  above=TIME                latency that is reported at once, and ends the measurement
+  go-on=yes|no              continue after that (no)
+  live=TIME                 interval of live reports on each thread
+  trace=N                   number of the worst wake-ups with the kernel's events (0)
+SIGINT or SIGTERM ends the measurement of wake-ups early; the results so far are reported.
 ";
 
-/// What the measuring threads are asked to do.
+/// The plan of the measuring threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Time between two activations of the first thread.
     pub interval_ns: u64,
-    /// How much longer the interval of each further thread is.
+    /// Increment of the interval from each thread to the next.
     pub distance_ns: u64,
-    /// How many threads measure.
+    /// Number of threads.
     pub threads: u32,
-    /// CPUs on which they are pinned, in turn; anywhere if None.
+    /// CPUs to which they are pinned, in turn; anywhere if None.
     pub cpu: Option<Cpus>,
     /// CPUs of the thread that starts and watches them; anywhere if None.
     pub main: Option<Cpus>,
-    /// Under which policy they are scheduled.
+    /// Scheduling policy.
     pub policy: Policy,
     /// Real-time priority of the first thread, from 1 to 99; 0 for other policies.
     pub priority: u32,
-    /// Which priorities the further threads have.
+    /// Priorities of the further threads.
     pub spread: Spread,
-    /// After what time they end; not by time if None.
+    /// Duration; unlimited if None.
     pub duration_ns: Option<u64>,
-    /// After how many wake-ups each thread ends; not by their number if None.
+    /// Number of wake-ups of each thread; unlimited if None.
     pub loops: Option<u64>,
-    /// Into how many phases of equal length the duration is divided; counts are kept for each.
+    /// Number of phases of equal length in the duration; each has its own counts.
     pub phases: u32,
-    /// From which latency on wake-ups are listed; the interval of each thread if None.
+    /// Latency from which wake-ups are listed; the interval of each thread if None.
     pub threshold_ns: Option<u64>,
-    /// How many of those are listed for each thread at most.
+    /// Greatest number of listed wake-ups per thread.
     pub capacity: u64,
-    /// How many wake-ups are kept as they were for each thread at most, from the first on.
+    /// Greatest number of raw wake-ups stored per thread, from the first one on.
     pub raw: u64,
-    /// Into how many bins of time the envelope is divided.
+    /// Number of bins in the envelope.
     pub bins: u32,
-    /// Above which latency a thread says so at once; none if None.
+    /// Latency above which a thread reports at once; none if None.
     pub above_ns: Option<u64>,
-    /// Whether measuring goes on after that.
+    /// Whether measuring continues after that.
     pub go_on: bool,
-    /// How often the state of each thread is told meanwhile; never if None.
+    /// Interval of live reports; none if None.
     pub live_ns: Option<u64>,
-    /// Of how many of the worst wake-ups the kernel's own events are kept; 0 leaves tracing off.
+    /// Number of the worst wake-ups for which the kernel's events are recorded; 0 turns tracing
+    /// off.
     pub trace: u32,
 }
 
-/// Says how the real-time priorities of further threads follow from that of the first; none falls below 1.
+/// The rule for the real-time priorities of further threads; none falls below 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// A thread that shares its CPU has one less for each thread before it there: which of two that are due at once
-    /// runs first is then no accident.
+    /// One less for each earlier thread on the same CPU, so that the order of two threads due at
+    /// the same time is not random.
     #[default]
     Shared,
-    /// All have the same.
+    /// The same for all threads.
     Same,
-    /// Each has one less than the one before.
+    /// One less than the previous thread's.
     Falling,
 }
 
 /// The longest interval: a minute.
 pub const MAX_INTERVAL_NS: u64 = 60_000_000_000;
-/// The shortest interval that is accepted; whether a machine can hold it is another question.
+/// The shortest accepted interval; whether a machine can hold it is another question.
 pub const MIN_INTERVAL_NS: u64 = 1_000;
 /// The greatest number of threads.
 pub const MAX_THREADS: u32 = 1_024;
-/// The greatest number of wake-ups that are listed or kept as they were.
+/// The greatest number of listed or raw wake-ups.
 pub const MAX_KEPT: u64 = 1 << 26;
 /// The greatest number of traced wake-ups.
 pub const MAX_TRACE: u32 = 100;
 
 impl Plan {
-    /// How many wake-ups above the threshold are listed, unless the plan says otherwise.
+    /// The default of [`Plan::capacity`].
     pub const DEFAULT_CAPACITY: u64 = 1 << 18;
-    /// How many wake-ups are kept as they were, unless the plan says otherwise: 400 s at 100 µs.
+    /// The default of [`Plan::raw`]: 400 s at 100 µs.
     pub const DEFAULT_RAW: u64 = 4_000_000;
-    /// How many bins the envelope has, unless the plan says otherwise.
+    /// The default of [`Plan::bins`].
     pub const DEFAULT_BINS: u32 = 1_000;
 
-    /// Makes a plan with one thread under SCHED_FIFO and default settings.
+    /// Returns a plan with one thread under SCHED_FIFO and default settings.
     #[must_use]
     pub fn new(interval_ns: u64, duration_ns: u64) -> Self {
         Self {
@@ -154,7 +155,7 @@ impl Plan {
             .saturating_add(self.interval_ns)
     }
 
-    /// Returns where its threads run.
+    /// Returns the number of its threads and the first CPU.
     #[must_use]
     pub fn threads(&self) -> Threads {
         Threads {
@@ -172,7 +173,7 @@ impl Plan {
     /// Returns the real-time priority of a thread, or 0 if the policy has none.
     #[must_use]
     pub fn priority_of(&self, thread: u32) -> u32 {
-        // CPUs are taken in turn: every so many threads one meets the same CPU.
+        // CPUs are used in turn: the same CPU recurs after `turn` threads.
         let turn = self.cpu.map_or(1, |cpus| cpus.count()).max(1);
         let less = match self.spread {
             Spread::Shared => thread / turn,
@@ -185,7 +186,8 @@ impl Plan {
         }
     }
 
-    /// Returns how many activations a thread has at most: what its buffers must be made for.
+    /// Returns the greatest number of activations of a thread, which determines the size of its
+    /// buffers.
     #[must_use]
     pub fn activations(&self, thread: u32) -> u64 {
         let by_time = self
@@ -198,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// Returns how long it takes if every activation is met.
+    /// Returns the duration if no activation is missed.
     #[must_use]
     pub fn expected_ns(&self) -> u64 {
         let last = self.threads.saturating_sub(1);
@@ -268,7 +270,7 @@ impl Plan {
     }
 }
 
-/// The CPUs stand last.
+/// The words besides the workload. The CPUs come last.
 const WORDS: [Word<Plan>; 19] = [
     ("interval", |plan| Slot::Time(&mut plan.interval_ns)),
     ("distance", |plan| Slot::Time(&mut plan.distance_ns)),
@@ -291,7 +293,7 @@ const WORDS: [Word<Plan>; 19] = [
     ("main", |plan| Slot::Cpus(&mut plan.main)),
 ];
 
-/// Writes the words of a plan that only its threads read: all but what it is, and on which CPUs.
+/// Displays the words of a plan that only its threads read: all but the workload and the CPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnWords<'a>(pub &'a Plan);
 
@@ -302,7 +304,6 @@ impl fmt::Display for OwnWords<'_> {
 }
 
 impl fmt::Display for Plan {
-    /// Writes the plan in the words that [`Plan::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "workload={NAME} ")?;
         words::write(*self, &WORDS, f)

@@ -1,4 +1,4 @@
-//! What another thread may read while one measures.
+//! The totals of a measuring thread, for other threads.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,10 +6,10 @@ use tare_wire::record::Live;
 
 use crate::arena::Zeroed;
 
-/// Holds the totals of one thread. Only that thread writes; any other may read at any time.
+/// The totals of one thread. Only that thread writes; any other may read at any time.
 ///
-/// There is no lock, and nothing waits: on x86 each access is an ordinary load or store. Figures that are
-/// read together may be those of two neighbouring wake-ups.
+/// There is no lock, and nothing waits: on x86 each access is an ordinary load or store. Figures
+/// that are read together may belong to two neighbouring wake-ups.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Progress {
@@ -25,7 +25,7 @@ pub struct Progress {
 unsafe impl Zeroed for Progress {}
 
 impl Progress {
-    /// Returns how far the thread is. Which one it is, is left to the caller.
+    /// Returns the totals; the number of the thread is left to the caller.
     #[must_use]
     pub fn snapshot(&self) -> Live {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Keeps every latency of one thread.
+//! The recorder of all latencies of one thread.
 
 use tare_wire::record::{Set, Unit};
 
@@ -9,20 +9,22 @@ use super::slots::{Slots, total_ns};
 use crate::arena::{Arena, Zeroed};
 use crate::envelope::{Bin, Envelope};
 
-/// Records the wake-ups of one thread.
+/// The wake-ups of one thread.
 ///
-/// All memory is given when it is made, and touched then. [`Recorder::record`] is called on the measuring thread
-/// between its wake-up and its next sleep; it does not allocate, wait, or call the system.
+/// All memory is allocated and touched at its creation. [`Recorder::record`] is called on the
+/// measuring thread between its wake-up and its next sleep; it does not allocate, wait, or make
+/// system calls.
 #[derive(Debug)]
 pub struct Recorder {
-    /// The head of the set, without what `progress` tells. Its last time is counted from the origin.
+    /// The head of the set, without the figures of `progress`. Its last time is counted from the
+    /// origin.
     pub(super) set: Set<'static>,
     pub(super) progress: &'static Progress,
     pub(super) counts: Counts,
     pub(super) slots: Slots,
     pub(super) envelope: Envelope<'static>,
-    pub(super) raw: Kept,
-    pub(super) peaks: Kept,
+    pub(super) raw: WakeupList,
+    pub(super) peaks: WakeupList,
     pub(super) recording_ns: u64,
 }
 
@@ -37,14 +39,14 @@ pub(super) struct Wakeup {
 // SAFETY: a `repr(C)` struct of plain integers.
 unsafe impl Zeroed for Wakeup {}
 
-/// Keeps wake-ups until there is no more room.
+/// A list of wake-ups with fixed capacity.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct WakeupList {
     list: &'static mut [Wakeup],
     length: usize,
 }
 
-impl Kept {
+impl WakeupList {
     fn new(arena: &mut Arena, capacity: usize) -> Self {
         Self {
             list: arena.take(capacity),
@@ -52,7 +54,7 @@ impl Kept {
         }
     }
 
-    /// Says whether there was room.
+    /// Adds a wake-up. Returns whether there was room.
     #[inline]
     fn push(&mut self, wakeup: Wakeup) -> bool {
         let Some(place) = self.list.get_mut(self.length) else {
@@ -72,10 +74,10 @@ impl Kept {
     }
 }
 
-/// Returns how much memory [`Recorder::new`] takes for a thread of a plan, in bytes.
+/// Returns the size of the memory for [`Recorder::new`] for a thread of a plan, in bytes.
 ///
-/// It is bounded by what the plan keeps, 16 MiB for the counts included, and short plans take less:
-/// nothing needs more entries than there are wake-ups.
+/// It is bounded by the plan's limits, including 16 MiB for the counts, and less for short plans:
+/// there are never more entries than wake-ups.
 #[must_use]
 pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
     Arena::bytes::<Progress>(1)
@@ -85,7 +87,7 @@ pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
         + Arena::bytes::<Wakeup>(capacity(plan, thread, plan.capacity))
 }
 
-/// Returns how much memory the recorders of all threads of a plan take, in bytes.
+/// Returns the size of the recorders of all threads of a plan, in bytes.
 #[must_use]
 pub fn buffer_bytes(plan: &Plan) -> usize {
     let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
@@ -93,7 +95,8 @@ pub fn buffer_bytes(plan: &Plan) -> usize {
 }
 
 impl Recorder {
-    /// Makes the recorder of a thread in `memory`: zeroed, aligned to 64 bytes, and [`arena_bytes`] long.
+    /// Creates the recorder of a thread in `memory`: zeroed, aligned to 64 bytes, and
+    /// [`arena_bytes`] long.
     ///
     /// # Panics
     ///
@@ -121,19 +124,19 @@ impl Recorder {
             counts,
             slots,
             envelope,
-            raw: Kept::new(&mut arena, capacity(plan, thread, plan.raw)),
-            peaks: Kept::new(&mut arena, capacity(plan, thread, plan.capacity)),
+            raw: WakeupList::new(&mut arena, capacity(plan, thread, plan.raw)),
+            peaks: WakeupList::new(&mut arena, capacity(plan, thread, plan.capacity)),
             recording_ns: 0,
         }
     }
 
-    /// Returns what other threads may read while this one measures.
+    /// Returns the totals that other threads may read while this one measures.
     #[must_use]
     pub fn progress(&self) -> &'static Progress {
         self.progress
     }
 
-    /// Returns what recording one wake-up takes in ns; 0 before [`Recorder::calibrate`].
+    /// Returns the cost of recording one wake-up in ns; 0 before [`Recorder::calibrate`].
     #[must_use]
     pub fn recording_ns(&self) -> u64 {
         self.recording_ns
@@ -162,7 +165,7 @@ impl Recorder {
             set.unkept_max = set.unkept_max.max(latency_ns);
         }
         let slot = self.slots.advance(planned_ns);
-        // What finds no room in the table gets its count from the list, if it stands there.
+        // A value without room in the table is counted in the list, if it is there.
         let is_counted =
             Key::new(slot, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
         if !is_counted {
@@ -172,23 +175,23 @@ impl Recorder {
         }
     }
 
-    /// Records that activations were due before the thread had run for the one before.
+    /// Records activations that were due before the thread had run for the previous one.
     #[inline]
     pub fn missed(&mut self, count: u64) {
         self.progress.missed(count);
     }
 
-    /// Measures what recording costs, by wake-ups that are forgotten again: the median over rounds of
-    /// the mean of many, each of a latency 16 ns beyond the one before, so that hardly one finds its place in
-    /// a near cache. At an interval of 100 µs most of them are listed as well.
+    /// Measures the cost of recording, by wake-ups that are removed again: the median over rounds
+    /// of the mean of many, each with a latency 16 ns above the previous one, so that hardly any
+    /// counter is in a near cache. At an interval of 100 µs most of them are listed as well.
     ///
     /// `now_ns` reads a clock. Call it on the CPU that will measure, before the first wake-up.
     pub fn calibrate(&mut self, now_ns: impl Fn() -> u64) {
         /// The number of rounds.
         const ROUNDS: u64 = 21;
-        /// The number of wake-ups in a round: the clock's own cost vanishes among them.
+        /// The number of wake-ups in a round, enough to make the clock's cost negligible.
         const WAKEUPS: u64 = 1_000;
-        /// How far latencies lie apart: their counts share no cache line.
+        /// The distance between latencies: their counts share no cache line.
         const APART_NS: u64 = 16;
         let mut rounds = [0; ROUNDS as usize];
         for (round, cost) in (0..).zip(&mut rounds) {
@@ -203,7 +206,7 @@ impl Recorder {
         self.clear();
     }
 
-    /// Forgets all wake-ups.
+    /// Removes all wake-ups.
     fn clear(&mut self) {
         self.progress.clear();
         self.counts.clear();
@@ -228,7 +231,7 @@ fn bins(plan: &Plan) -> usize {
     plan.bins.max(1) as usize
 }
 
-/// Returns how many of at most `wanted` wake-ups can come.
+/// Returns how many of `wanted` wake-ups are possible at most.
 fn capacity(plan: &Plan, thread: u32, wanted: u64) -> usize {
     plan.activations(thread).min(wanted) as usize
 }
@@ -238,13 +241,13 @@ pub(super) mod tests {
     use std::boxed::Box;
     use std::vec;
 
-    /// Gives zeroed memory at a cache line, and never takes it back.
+    /// Allocates zeroed memory, aligned to a cache line, and never frees it.
     pub(in super::super) fn leak(bytes: usize) -> &'static mut [u8] {
         #[derive(Clone)]
         #[repr(C, align(64))]
         struct Line([u8; 64]);
         let lines = Box::leak(vec![Line([0; 64]); bytes.div_ceil(64)].into_boxed_slice());
-        // SAFETY: `bytes` bytes of a block that lives for ever and is lent once.
+        // SAFETY: a block of `bytes` bytes that is never freed and is lent once.
         unsafe { core::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), bytes) }
     }
 }

@@ -1,4 +1,4 @@
-//! Writes what a recorder kept.
+//! Writes the records of a recorder.
 
 use core::fmt;
 
@@ -10,22 +10,22 @@ use super::recorder::{Recorder, Wakeup};
 use crate::output::{Output, runs, text};
 use crate::platform::{Platform, WriteError};
 
-/// As what a measuring thread ran.
+/// A measuring thread as it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// Its id in the kernel; 0 where there is none.
     pub tid: u32,
-    /// CPU that it is pinned to.
+    /// CPU that it was pinned to.
     pub cpu: Option<u32>,
-    /// Policy it was scheduled under: `fifo`, `rr`, `deadline`, `other`, or `interrupt`.
+    /// Its policy: `fifo`, `rr`, `deadline`, `other`, or `interrupt`.
     pub policy: &'a str,
     /// Its real-time priority, or 0.
     pub priority: u32,
 }
 
 impl Recorder {
-    /// Writes the set of the thread with its lists, and what else is known of the thread, which began at `origin_ns` of
-    /// the place's clock.
+    /// Writes the set of the thread with its lists and other figures; it began at `origin_ns` of
+    /// the platform's clock.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Recorder {
         output.events(period, self.peaks.kept().iter().map(sample))?;
         output.envelope(set, self.envelope.bins)?;
 
-        // What is listed, but found no room among the counts, is counted now.
+        // Listed values without room among the counts are counted now.
         let listed = self.peaks.into_kept();
         let mut uncounted = 0;
         for at in 0..listed.len() {
@@ -124,7 +124,7 @@ impl Identity<'_> {
     }
 }
 
-/// Merges two sequences of counts, each by rising key; no key stands in both.
+/// Merges two sequences of counts by rising key; no key is in both.
 fn merged(
     a: impl Iterator<Item = (Key, u64)>,
     b: impl Iterator<Item = (Key, u64)>,

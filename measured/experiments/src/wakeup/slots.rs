@@ -1,21 +1,21 @@
-//! In which slot of which phase a planned time lies.
+//! The slot and phase of a planned time.
 
 use tare_wire::phases::{MAX_DURATION_NS, SLOTS, slot_begin_ns};
 
 use super::plan::Plan;
 
-/// Tells the slot of planned times that come in order, without a division for each. Slots are numbered through:
-/// phase 1 begins with slot [`SLOTS`].
+/// Maps rising planned times to slots, without a division for each. Slots are numbered
+/// consecutively: phase 1 begins with slot [`SLOTS`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
     phase_ns: u64,
     last_phase: u64,
     current: u64,
-    /// End of the current slot, counted from the origin.
+    /// End of the current slot, from the origin.
     current_end_ns: u64,
 }
 
-/// Returns how long a plan takes, from the origin to its end.
+/// Returns the duration of a plan.
 pub(super) fn total_ns(plan: &Plan) -> u64 {
     plan.duration_ns
         .unwrap_or_else(|| plan.expected_ns())
@@ -23,8 +23,8 @@ pub(super) fn total_ns(plan: &Plan) -> u64 {
 }
 
 impl Slots {
-    /// Divides the plan's duration into its phases, and each into slots if there are several phases; what is planned later
-    /// belongs to the last one.
+    /// Divides the plan's duration into phases, and each into slots if there are several phases;
+    /// later times belong to the last one.
     pub(super) fn new(plan: &Plan) -> Self {
         let number = u64::from(plan.phases.max(1));
         let mut slots = Self {
@@ -37,7 +37,7 @@ impl Slots {
         slots
     }
 
-    /// Returns when each slot begins, counted from the origin.
+    /// Returns the beginning of each slot, from the origin.
     pub(super) fn begins(&self) -> impl ExactSizeIterator<Item = u64> {
         let (phase_ns, last_phase) = (self.phase_ns, self.last_phase as u32);
         let slots = if last_phase == 0 {
@@ -50,7 +50,7 @@ impl Slots {
         })
     }
 
-    /// Goes back to the first slot.
+    /// Returns to the first slot.
     pub(super) fn restart(&mut self) {
         self.enter(0);
     }

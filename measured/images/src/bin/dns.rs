@@ -1,7 +1,8 @@
 //! An authoritative name server.
 //!
-//! Words: `zone=NAME` is a zone file among the image's files (see `tare_runtime::files`); without it there is a synthetic zone `example` of
-//! `records=N` hosts (10000). Further those of all services (see `service`).
+//! Words: `zone=NAME` is a zone file among the image's files (see `tare_runtime::files`); without
+//! it there is a synthetic zone `example` of `records=N` hosts (10000). In addition the words of
+//! all services (see `service`).
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
@@ -27,10 +28,10 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
-/// How many connections are served at once.
+/// The greatest number of connections at a time.
 const CONNECTIONS: usize = 16;
 
-/// The hosts unless said otherwise.
+/// The default number of hosts.
 const HOSTS: u32 = 10_000;
 
 fn main(boot: &'static Boot) -> Status {
@@ -48,7 +49,7 @@ fn main(boot: &'static Boot) -> Status {
     service.run()
 }
 
-/// Reads or makes the zone. Where that can't be, it says why.
+/// Reads or generates the zone. On failure, reports the reason.
 fn zone(boot: &'static Boot) -> Result<Zone, Status> {
     #[cfg(feature = "files")]
     if let Some(name) = service::word(boot, "zone=") {

@@ -1,4 +1,4 @@
-//! Sends back what comes, by UDP and TCP.
+//! Echoes UDP datagrams and TCP streams.
 //!
 //! Words: those of all services (see `service`).
 #![cfg_attr(not(test), no_std)]
@@ -22,7 +22,7 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
-/// How many connections are served at once.
+/// The greatest number of connections at a time.
 const CONNECTIONS: usize = 16;
 
 fn main(boot: &'static Boot) -> Status {

@@ -1,6 +1,6 @@
-//! The smallest image: says hello, repeats its command line, and ends.
+//! The smallest image: prints a greeting and its command line, and ends.
 //!
-//! With the word `then=idle` it halts for ever instead, so that the cost of an idle guest can be
+//! With the word `then=idle` it halts forever instead, so that the cost of an idle guest can be
 //! measured; with `then=panic` it panics.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]

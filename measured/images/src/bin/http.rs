@@ -1,4 +1,5 @@
-//! Files, and the figures of the system for Prometheus at `/metrics`. Without files (see `tare_runtime::files`) there is a page.
+//! Serves files, and the figures of the system for Prometheus at `/metrics`. Without files (see
+//! `tare_runtime::files`) there is a default page.
 //!
 //! Words: those of all services (see `service`).
 #![cfg_attr(not(test), no_std)]
@@ -29,10 +30,10 @@ tare_unikernel::image!(main);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
-/// How many connections are served at once. Browsers keep several for later.
+/// The greatest number of connections at a time. Browsers keep several open.
 const CONNECTIONS: usize = 64;
 
-/// What a browser sees.
+/// The default page.
 const PAGE: &str = "<!doctype html><title>tare</title><p>An image without a kernel beneath. <a href=\"/metrics\">What it counts</a>";
 
 fn main(boot: &'static Boot) -> Status {
@@ -57,12 +58,12 @@ fn main(boot: &'static Boot) -> Status {
     service.run()
 }
 
-/// What can be asked for.
+/// The content of the server.
 struct Site {
     figures: &'static Figures,
     #[cfg(feature = "files")]
     files: Files,
-    /// The time of day at which the clock of the tasks was 0, in seconds since 1970.
+    /// The time of day when the tasks' clock was 0, in seconds since 1970.
     start: Option<u64>,
 }
 

@@ -1,7 +1,8 @@
 //! The smallest image on the network: gets an address and answers pings.
 //!
-//! Words: those of all services (see `service`), and `compute=N`, which computes for N ms again and again and answers nobody
-//! meanwhile; with `yield=yes` it lets others run in between. `resolve=NAME` asks a name server for the addresses of a name.
+//! Words: those of all services (see `service`), and `compute=N`, which repeatedly computes for N
+//! ms without answering; with `yield=yes` other tasks run in between. `resolve=NAME` queries a name
+//! server for the addresses of a name.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
@@ -55,7 +56,7 @@ fn main(boot: &'static Boot) -> Status {
         if let Some(config) = stack.config_v4() {
             Console.texts(&[&format!("network: up {}\n", config.address)]);
         }
-        // The stack tells only one task that it is up.
+        // Only one task is notified when the network is up.
         #[cfg(feature = "resolver")]
         if let Some(name) = service::word(boot, "resolve=") {
             resolve(stack, name).await;
@@ -64,7 +65,7 @@ fn main(boot: &'static Boot) -> Status {
     service.run()
 }
 
-/// Computes for so many ms at a time.
+/// Computes for this many ms at a time.
 async fn compute(ms: u64, yields: bool) {
     loop {
         let end = Instant::now() + Duration::from_millis(ms);
@@ -77,7 +78,7 @@ async fn compute(ms: u64, yields: bool) {
     }
 }
 
-/// Says which addresses a name has.
+/// Prints the addresses of a name.
 #[cfg(feature = "resolver")]
 async fn resolve(stack: Stack<'static>, name: &str) {
     let kinds = [

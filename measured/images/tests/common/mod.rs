@@ -1,4 +1,4 @@
-//! Boots images in QEMU by its own emulation, each with a time limit.
+//! Boots images in QEMU, under emulation, each with a time limit.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -16,16 +16,16 @@ const QEMU: &str = "qemu-system-x86_64";
 /// The machine types on which an image must run.
 pub const MACHINES: [&str; 3] = ["microvm", "q35", "pc"];
 
-/// What the host sees if the image says that it is done.
+/// QEMU's exit status for success.
 pub const DONE: Option<i32> = Some(33);
-/// What the host sees if the image says that it failed.
+/// QEMU's exit status for failure.
 pub const FAILED: Option<i32> = Some(35);
-/// What the host sees if the image can't read its command line.
+/// QEMU's exit status for an invalid command line.
 pub const MISUSED: Option<i32> = Some(37);
-/// What the host sees after a panic or fault.
+/// QEMU's exit status after a panic or fault.
 pub const CRASHED: Option<i32> = Some(39);
 
-/// A guest to be booted.
+/// A guest to boot.
 #[derive(Clone)]
 pub struct Guest {
     pub image: &'static str,
@@ -34,24 +34,24 @@ pub struct Guest {
     pub memory_mib: u32,
     pub cpus: u32,
     pub cpu: &'static str,
-    /// Lets the guest's time count instructions, of 2^shift ns each.
+    /// The time per instruction as a shift, 2^shift ns, if the guest's time counts instructions.
     pub shift: Option<u32>,
-    /// Gives the machine the device by which an image tells its status.
+    /// Whether the machine has the device for an image's exit status.
     pub debug_exit: bool,
     /// Further arguments for QEMU.
     pub arguments: Vec<String>,
     pub limit: Duration,
 }
 
-/// What came of it.
+/// The result of a guest.
 pub struct Ended {
     pub text: String,
-    /// QEMU's exit status; None if the limit was over.
+    /// QEMU's exit status; None after the time limit.
     pub status: Option<i32>,
 }
 
 impl Guest {
-    /// Describes a guest with a small machine.
+    /// Returns a guest with a small machine.
     pub fn new(image: &'static str, words: &str) -> Self {
         Self {
             image,
@@ -91,7 +91,7 @@ impl Guest {
             command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
         }
         if let Some(shift) = self.shift {
-            // Recording keeps QEMU's main loop from making time jump while the vCPU still executes.
+            // Recording keeps QEMU's main loop from advancing time while the vCPU still executes.
             let count = format!("shift={shift},sleep=off,rr=record,rrfile=/dev/null");
             command.args(["-icount", &count]);
         }
@@ -107,7 +107,7 @@ impl Guest {
     }
 }
 
-/// Owns a running QEMU, and kills it if a test ends early.
+/// A running QEMU, killed if a test ends early.
 pub struct Running(Child);
 
 impl Drop for Running {
@@ -123,7 +123,7 @@ impl Running {
         self.0.id()
     }
 
-    /// Takes what the guest writes on its console.
+    /// Returns the guest's console output.
     pub fn console(&mut self) -> ChildStdout {
         self.0.stdout.take().unwrap()
     }
@@ -163,7 +163,7 @@ pub fn backtrace(image: &str, text: &str) -> Vec<String> {
     let places = text.lines().filter_map(|line| {
         let line = line.trim();
         let fault = line.strip_prefix("unikernel: at 0x").map(address);
-        // Behind the call, which may be the last instruction of its function.
+        // After the call, which may be the last instruction of its function.
         let call = || {
             line.strip_prefix("unikernel: backtrace 0x")
                 .map(|d| address(d) - 1)

@@ -8,7 +8,7 @@ mod divide;
 mod machine;
 
 use tare_measured::bare::experiments;
-use tare_measured::platform::Began;
+use tare_measured::platform::StartTimes;
 use tare_measured::table::find;
 use tare_unikernel::boot::Boot;
 use tare_unikernel::exit::Status;
@@ -27,7 +27,7 @@ fn main(boot: &'static Boot) -> Status {
     let Ok(measurement) = find(words(), experiments()) else {
         return Status::Misused;
     };
-    let mut machine = Machine::new(Settings::default(), Began::default());
+    let mut machine = Machine::new(Settings::default(), StartTimes::default());
     match (measurement.run)(&mut words(), &mut machine) {
         Ok(()) => Status::Done,
         Err(_) => Status::Failed,

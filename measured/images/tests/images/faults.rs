@@ -1,4 +1,4 @@
-//! Makes one mistake, named by the word `fault=`: tests boot it to see that each one is noticed
+//! Makes one mistake, named by the word `fault=`: tests boot it to check that each one is detected
 //! and reported.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
@@ -76,11 +76,11 @@ fn read(address: u64) {
     unsafe { asm!("mov {0}, [{0}]", inout(reg) address => _, options(nostack)) };
 }
 
-/// Takes the page fault's entry out of the interrupt table, so that delivering it faults.
+/// Removes the page fault's entry from the interrupt table, so that delivering it faults.
 #[inline(never)]
 fn double_fault() {
     let mut pointer = [0_u8; 10];
-    // SAFETY: the table lies in memory that may be written; nobody else uses it now.
+    // SAFETY: the table is writable; nothing else uses it now.
     unsafe {
         asm!("sidt [{}]", in(reg) &raw mut pointer, options(nostack));
         let mut base = [0; 8];
@@ -121,7 +121,7 @@ fn write_constant() {
 
 /// # Safety
 ///
-/// The address must be one at which writing faults.
+/// Writing to the address must fault.
 #[inline(never)]
 unsafe fn write(address: usize) {
     // SAFETY: passed on to the caller.

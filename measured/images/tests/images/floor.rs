@@ -1,8 +1,8 @@
 //! The floor under every start: a guest that writes one byte to its serial line, and ends.
 //!
 //! It has no page tables, no stack and no library. What it takes from QEMU's start to that byte is
-//! QEMU's and the firmware's; whatever `hello` takes longer is ours. `tare-acceptance boot` measures
-//! the two in alternation.
+//! QEMU's and the firmware's; whatever `hello` takes longer is ours. `tare-acceptance boot`
+//! measures the two in alternation.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 

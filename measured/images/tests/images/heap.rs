@@ -1,4 +1,4 @@
-//! Allocates and frees on all CPUs at once, and looks whether anybody's values change.
+//! Allocates and frees on all CPUs at once, and checks that no values change.
 //!
 //! Words: `cpus=N` (1), `rounds=N` (200); with `keep` nothing is freed, until no memory is left.
 #![cfg_attr(not(test), no_std)]
@@ -41,7 +41,7 @@ fn main(boot: &'static Boot) -> Status {
     KEEPS.store(keeps, Ordering::Relaxed);
     let before = memory::left();
     if smp::start(cpus).is_err() {
-        Console.texts(&["heap: there are not so many CPUs\n"]);
+        Console.texts(&["heap: there are too few CPUs\n"]);
         return Status::Failed;
     }
     for other in 1..cpus {
@@ -56,7 +56,7 @@ fn main(boot: &'static Boot) -> Status {
     Status::Done
 }
 
-/// Fills maps and texts of many sizes with the CPU's number, and checks that they keep it.
+/// Fills maps and texts of many sizes with the CPU's number, and checks that they stay unchanged.
 fn work() {
     let number = local().number();
     for round in 0..ROUNDS.load(Ordering::Relaxed) {

@@ -78,7 +78,7 @@ fn main(boot: &'static Boot) -> Status {
 }
 
 /// Iterates the logistic map, in which one wrong bit grows until all are wrong. A leaf function
-/// that keeps values in the red zone.
+/// with values in the red zone.
 #[inline(never)]
 fn chaotic(start: f64) -> f64 {
     let mut orbits = [start, start + 1e-3, start + 2e-3, start + 3e-3];
@@ -90,11 +90,11 @@ fn chaotic(start: f64) -> f64 {
     orbits.iter().sum()
 }
 
-/// Fills all sixteen registers, waits, and tells whether each still holds its number.
+/// Fills all sixteen registers, waits, and returns whether each is unchanged.
 #[inline(never)]
 fn sse_registers_keep() -> bool {
     let different: u64;
-    // SAFETY: works in registers; all that it changes are named.
+    // SAFETY: works in registers; all changed ones are declared.
     unsafe {
         asm!(
             "xor {different:e}, {different:e}",
@@ -164,7 +164,7 @@ fn deadline_handler_works() -> bool {
     let in_time = call_deadline_handler()
         && timer::deadline() == first + PERIOD
         && (timer::ticks(), timer::missed()) == (1, 0);
-    // Late: the deadlines that are over already are left out.
+    // Late: deadlines that have passed are skipped.
     timer::start_by_deadline(1);
     let now = cpu::tsc();
     let late = call_deadline_handler()
@@ -173,7 +173,8 @@ fn deadline_handler_works() -> bool {
     in_time && late
 }
 
-/// Calls the handler as the timer would, and tells whether it kept the registers that it uses.
+/// Calls the handler as the timer would, and returns whether it preserved the registers that it
+/// uses.
 fn call_deadline_handler() -> bool {
     let (a, c, d): (u64, u64, u64);
     // SAFETY: the vector has a handler; it changes no register.
@@ -191,8 +192,8 @@ fn call_deadline_handler() -> bool {
         )
 }
 
-// A handler that an NMI interrupts. Where both use one stack, the NMI's frame lies over its own, and
-// it would return to a wrong place: then it faults.
+// A handler that an NMI interrupts. If both used the same stack, the NMI's frame would overwrite
+// its own, and it would return to a wrong place and fault.
 global_asm!(
     "interrupted_handler:",
     "push rax",

@@ -1,5 +1,5 @@
-//! Measures wake-ups on two CPUs for a reader that goes away when they are about to begin, and
-//! tests whether the other CPU is free again afterwards.
+//! Measures wake-ups on two CPUs for a reader that goes away just before they begin, and tests
+//! whether the other CPU is free again afterwards.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(test), no_main)]
 
@@ -9,7 +9,7 @@ mod machine;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use tare_measured::bare::{Bare, experiments};
-use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, WriteError};
+use tare_measured::platform::{Memory, MemoryError, Platform, Prepared, StartTimes, WriteError};
 use tare_measured::session::Stop;
 use tare_measured::table::{Failure, find};
 use tare_unikernel::boot::Boot;
@@ -87,7 +87,7 @@ fn main(boot: &'static Boot) -> Status {
     };
     let _ = smp::start(settings.cpus);
     let mut unread = Unread {
-        machine: Machine::new(settings, Began::default()),
+        machine: Machine::new(settings, StartTimes::default()),
         flushes: 0,
     };
     let ran = (wakeup.run)(&mut words(), &mut unread);

@@ -1,4 +1,4 @@
-//! Cards on PCI and in memory, whose packets are sent and received one by one.
+//! Cards on PCI and with MMIO, whose packets are sent and received one by one.
 
 use std::thread;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn a_burst_into_a_ring_of_four_is_answered_and_the_full_ring_waits() {
             };
             assert_eq!(wire.end.arp(), Some(GUEST), "{card:?}");
             wire.end.announce();
-            // What does not fit may be lost, but not what comes after it.
+            // Packets that do not fit may be lost, but not later ones.
             for _ in 0..5 {
                 wire.end.send_hastily(
                     (0..200).map(|number| ipv4(HOST_IP, ICMP, &echo_request(8, number, 1000))),
@@ -105,7 +105,7 @@ fn a_card_that_is_polled_does_not_interrupt() {
         let figure = end.figures();
         let names = ["receive", "transmit"];
         let interrupts = names.map(|name| figure(&format!("network_{name}_interrupts_total")));
-        // QEMU interrupts for the first packet of each queue, whatever is asked for.
+        // QEMU interrupts for the first packet of each queue, regardless of the settings.
         assert!(
             interrupts[0] + interrupts[1] <= 2,
             "{card:?}: {interrupts:?}"
@@ -124,7 +124,7 @@ fn no_packet_is_longer_than_the_mtu() {
     assert!(end.ping(1, 1_280 - 28, LIMIT).is_some());
     let longer = end.ping(2, 1_280 - 28 + 4, Duration::from_millis(300));
     assert_eq!(longer, None);
-    // Peers are told to send no longer ones, by the first option of the answer.
+    // The first option of the answer limits the size of peers' packets.
     end.send(&ipv4(HOST_IP, TCP, &tcp((999, 7), (1, 0), SYN, b"")));
     let answers = |frame: &[u8]| from_guest(frame, TCP).is_some() && frame[47] == SYN | ACK;
     let answer = end.receive(LIMIT, answers).expect("an answer");

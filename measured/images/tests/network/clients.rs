@@ -14,7 +14,7 @@ use crate::packets::Random;
 use crate::wire::{CARDS, FIGURES, LIMIT, Lines};
 use crate::{DNS, ECHO, HTTP};
 
-/// What is sent to an echo, in bytes.
+/// The number of bytes sent to an echo service.
 const MOVED: usize = if cfg!(debug_assertions) {
     8 << 20
 } else {
@@ -35,7 +35,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// Runs a script of the shell, among the clients of a network if there is one, and returns what it prints.
+/// Runs a shell script, in the network of the clients if there is one, and returns its output.
 pub fn run(within: Option<&NetworkNamespace>, script: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdin(Stdio::null());
@@ -52,7 +52,7 @@ pub fn run(within: Option<&NetworkNamespace>, script: &str) -> String {
     text
 }
 
-/// Makes a network. `None`, with a message, where this process may not, or the kernel has none.
+/// Creates a network. `None`, with a message, without the privileges or the kernel's support.
 pub fn network() -> Option<TapNetwork> {
     match TapNetwork::new() {
         Ok(network) => Some(network),
@@ -68,7 +68,7 @@ pub fn network() -> Option<TapNetwork> {
     }
 }
 
-/// Boots a service on a card, and waits until it answers. An error has what it said before it ended.
+/// Boots a service on a card, and waits until it answers. An error has its output.
 fn start(
     image: &'static str,
     (machine, card): (&'static str, &str),
@@ -100,7 +100,7 @@ pub fn on_tap(image: &'static str) -> Option<(TapNetwork, Running)> {
     Some((network, guest.unwrap()))
 }
 
-/// Boots a service on QEMU's own network, and returns where it answers.
+/// Boots a service on QEMU's user network, and returns its address.
 fn on_user_network(
     image: &'static str,
     card: (&'static str, &str),
@@ -108,7 +108,7 @@ fn on_user_network(
     port: u16,
 ) -> Option<(Running, SocketAddr)> {
     let mut ended = String::new();
-    // A port that was free may be taken before QEMU forwards it.
+    // Another process may take the free port before QEMU forwards it.
     for _ in 0..3 {
         let network = UserNetwork::new(&[port]).unwrap();
         match start(image, card, memory_mib, &network.netdev("net"), "")? {
@@ -125,7 +125,7 @@ fn names_are_answered_by_udp_and_tcp_in_three_mib_on_every_card() {
         return;
     }
     for card in CARDS {
-        // The firmware of PCs needs more, and so do images that were not made small.
+        // The firmware of PCs needs more memory, and so do images not built for size.
         let is_least = card.0.starts_with("microvm") && !cfg!(debug_assertions);
         let memory_mib = if is_least { 3 } else { 8 };
         let Some((_guest, at)) = on_user_network(DNS, card, memory_mib, 53) else {
@@ -205,7 +205,7 @@ fn ten_thousand_requests_over_64_connections_are_answered_without_an_error() {
     );
     let with = |begin: &str| told.lines().filter(|line| line.starts_with(begin)).count();
     assert_eq!(with("200:"), 10_000);
-    // All were open at once, and kept.
+    // All were open at once, and stayed open.
     let connects = with("200:1");
     assert!((64..1_000).contains(&connects), "{connects}");
 }

@@ -1,4 +1,4 @@
-//! Who means harm, or vanishes.
+//! Hostile clients, and clients that vanish.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -18,24 +18,24 @@ use crate::packets::{
 use crate::wire::{AGAIN, CARDS, End, FIGURES, LIMIT, Wire, figures, from_guest, wait_for};
 use crate::{DNS, ECHO};
 
-/// How many random packets a guest gets unless the environment says otherwise. One built for debugging takes its time.
+/// The default number of random packets. A debug build is slower.
 const PACKETS: u64 = if cfg!(debug_assertions) {
     150_000
 } else {
     1_000_000
 };
-/// How many wishes for a connection a flood has, unless the environment says otherwise.
+/// The default number of connection attempts in a flood.
 const FLOOD: u64 = 100_000;
 
-/// Returns how many packets the environment wants in place of so many.
+/// Returns the number of packets from the environment, or this default.
 fn packets(usual: u64) -> u64 {
     env::var("TARE_PACKETS").map_or(usual, |text| text.parse().unwrap())
 }
 
-/// The same packets each time.
+/// The seed of the packets.
 const SEED: u64 = 0x7a5e;
 
-/// What it must not cost a guest.
+/// Checks that a guest loses no memory.
 struct Memory([u64; 2]);
 
 impl Memory {
@@ -54,7 +54,7 @@ impl Memory {
     }
 }
 
-/// Asks for host 17, by UDP and TCP.
+/// Queries host 17, by UDP and TCP.
 fn assert_names_are_answered(end: &End) {
     let question = query(99, "host17");
     let answer = end.ask(53, &question).expect("an answer by UDP");
@@ -64,21 +64,23 @@ fn assert_names_are_answered(end: &End) {
     assert!(answer.ends_with(&[10, 0, 0, 17]), "{answer:?}");
 }
 
-/// Asks dig for host 17, by UDP and TCP.
+/// Queries host 17 with dig, by UDP and TCP.
 fn assert_dig_is_answered(network: &TapNetwork) {
     for words in ["", "+tcp"] {
         let to = TapNetwork::GUEST.0;
         let dig = format!("dig @{to} +time=2 +tries=20 +short {words} host17.example A");
         let text = run(Some(&network.clients), &dig);
-        // Before that it may say that it tried again: the guest has been told that the client is elsewhere.
+        // Before that it may report a retry: the guest has the client's address from a forged
+        // packet.
         assert!(text.ends_with("10.0.0.17\n"), "{text}");
     }
 }
 
-/// A socket that sends frames to a guest by its TAP device, past the bridge, which passes over what is no packet to it.
+/// A socket that sends frames to a guest through its TAP device, past the bridge, which drops
+/// invalid packets.
 struct Tap {
     socket: OwnedFd,
-    /// What all devices beside it have sent.
+    /// The counters of all devices in the network.
     counts: fs::File,
     sent: u64,
 }
@@ -88,23 +90,23 @@ impl Tap {
 
     fn new(network: &TapNetwork) -> Self {
         let device = TapNetwork::DEVICE;
-        // There is room for what clients send meanwhile, too.
+        // There must be room for packets of clients as well.
         let room = format!("ip link set dev {device} txqueuelen 10000");
         run(Some(&network.hypervisor), &room);
         let open = || {
-            // SAFETY: a socket is made.
+            // SAFETY: takes no pointers.
             let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
             assert!(socket >= 0, "{}", io::Error::last_os_error());
-            // SAFETY: it was made just now, and has no other owner.
+            // SAFETY: a new descriptor.
             let socket = unsafe { OwnedFd::from_raw_fd(socket) };
             let name = CString::new(device).unwrap();
             // SAFETY: all of its fields are numbers.
             let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
             address.sll_family = libc::AF_PACKET as u16;
-            // SAFETY: the name ends with a 0.
+            // SAFETY: the name is NUL-terminated.
             address.sll_ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) } as i32;
             let (start, bytes) = ((&raw const address).cast(), size_of_val(&address) as u32);
-            // SAFETY: the address is as long as is said.
+            // SAFETY: the address has that length.
             let bound = unsafe { libc::bind(socket.as_raw_fd(), start, bytes) };
             assert_eq!(bound, 0, "{}", io::Error::last_os_error());
             (socket, fs::File::open("/proc/thread-self/net/dev").unwrap())
@@ -119,7 +121,7 @@ impl Tap {
         tap
     }
 
-    /// Returns how many frames QEMU has taken from the device, or found no room in it.
+    /// Returns the number of frames that QEMU has read from the device, or that were dropped there.
     fn taken(&mut self) -> u64 {
         self.counts.rewind().unwrap();
         let text = io::read_to_string(&self.counts).unwrap();
@@ -127,7 +129,7 @@ impl Tap {
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(TapNetwork::DEVICE));
         let words: Vec<&str> = line.unwrap().split_ascii_whitespace().collect();
-        // Behind a colon and eight words on what has come: bytes, packets, errors, drops.
+        // After a colon and eight fields on received packets: bytes, packets, errors, drops.
         [10, 12]
             .map(|place| words[place].parse::<u64>().unwrap())
             .iter()
@@ -141,7 +143,7 @@ impl Tap {
         }
         self.sent += 1;
         let (socket, start) = (self.socket.as_raw_fd(), frame.as_ptr().cast());
-        // SAFETY: the frame is as long as is said.
+        // SAFETY: the frame has that length.
         let sent = unsafe { libc::send(socket, start, frame.len(), 0) };
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
@@ -162,7 +164,7 @@ fn random_packets_from_tap_harm_nothing() {
         "ip link set dev eth0 address 02:00:00:00:00:01",
     );
     let mut tap = Tap::new(&network);
-    // Each by a socket of its own, which gets no answer of before.
+    // Each attempt has a new socket, which receives no earlier answer.
     let attempt = || {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         socket.set_read_timeout(Some(AGAIN)).unwrap();
@@ -181,7 +183,7 @@ fn random_packets_from_tap_harm_nothing() {
         "executor_spins_total",
     ];
     let at_first = names.map(ask());
-    // Seen only if it fails.
+    // Only visible on failure.
     println!("{count} packets of the seed {SEED:#x}");
     let mut random = Random(SEED);
     for _ in 0..count {
@@ -194,10 +196,11 @@ fn random_packets_from_tap_harm_nothing() {
         array::from_fn(|place| now(names[place]) - at_first[place]);
     let told = format!("{received} packets, {wake_ups} wake-ups, {passes} passes, {spins} spins");
     println!("{told}");
-    // Hardly any finds no room.
+    // Hardly any is dropped.
     assert!(received >= count / 100 * 99, "{told}");
     assert!(spins <= count / 100, "{told}");
-    // Each wake-up makes the stack run, and perhaps a service and the stack again; so may a packet that comes meanwhile.
+    // Each wake-up makes the stack run, and perhaps a service and the stack again; so may a packet
+    // that comes in between.
     assert!(passes <= received + 4 * wake_ups, "{told}");
 }
 
@@ -258,7 +261,7 @@ fn a_query_longer_than_any_answer_is_answered() {
 fn every_query_of_a_flood_is_answered_or_counted() {
     const QUERIES: u16 = 20_000;
     for card in [CARDS[0], CARDS[2]] {
-        // More room at the card than at the socket behind it.
+        // More room on the card than in the socket.
         let Some(wire) = Wire::up(DNS, card, "", "ring=256") else {
             return;
         };
@@ -292,16 +295,16 @@ fn floods_and_half_open_connections_cost_no_memory_and_names_are_answered_after_
         let ports = (random.next() as u16 | 1, 53);
         ipv4(from, TCP, &tcp(ports, (random.next() as u32, 0), SYN, b""))
     };
-    // From anywhere, behind the router, which knows all of them.
+    // From anywhere behind the router, which knows all of them.
     let begins = 0x0a00_0000..0x0a00_0000 + packets(FLOOD) as u32;
     end.flood(begins.map(|from| begin(from.to_be_bytes())));
     assert_names_are_answered(end);
     let refused = end.figures()("network_dropped_packets_total{by=\"connections\"}");
     assert!(refused > 0);
-    // From neighbours that are not there.
+    // From neighbours that do not exist.
     end.flood((0..HALF_OPEN).map(|number| begin([192, 0, 2, 3 + (number % 250) as u8])));
     assert_names_are_answered(end);
-    // From one that is there, and says nothing behind the handshake.
+    // From one that exists, and is silent after the handshake.
     assert!(end.connect(HOST_IP, (9_999, 53), LIMIT).is_some());
     for number in 0..100 {
         end.connect(HOST_IP, (10_000 + number, 53), Duration::from_millis(50));
@@ -326,7 +329,7 @@ fn peers_that_vanish_in_the_middle_of_a_connection_free_their_places() {
         let mut peer = end
             .connect(address, (1_234, 7), LIMIT)
             .expect("there is a place");
-        // What comes back is acknowledged by nobody.
+        // Answers are not acknowledged.
         if number % 2 == 0 {
             end.send(&peer.packet(ACK, b"and back"));
         }
@@ -364,7 +367,7 @@ fn a_connection_that_ends_as_it_begins_leaves_its_place() {
         };
         answers += 1;
         let got = u32::from_be_bytes(frame[38..42].try_into().unwrap()).wrapping_add(1);
-        // Behind a packet that keeps the guest busy for a moment, so that both are found at once.
+        // After a packet that keeps the guest busy for a moment, so that both are found at once.
         let rest = [part((1_001, got), ACK), part((1_001, got), RESET | ACK)];
         end.send_hastily(iter::repeat_n(arp([0xff; 6], 1, HOST_IP), 4).chain(rest));
     }

@@ -1,4 +1,4 @@
-//! Links that lose packets, and servers of DHCP that say nothing, or nonsense.
+//! Links that lose packets, and DHCP servers that are silent or send invalid answers.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ use crate::packets::{
 use crate::wire::{CARDS, End, LIMIT, Wire, from_guest};
 use crate::{DNS, ECHO, HTTP, PING};
 
-/// How many packets of a thousand are lost, come twice, or come late.
+/// The number of packets in a thousand that are lost, duplicated, or delayed.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub lost: usize,
@@ -28,7 +28,8 @@ pub struct Faults {
     pub late: usize,
 }
 
-/// Carries packets between a guest's wire and the TAP device of a network, whose clients so reach the guest.
+/// A connection between a guest's wire and the TAP device of a network, through which its clients
+/// reach the guest.
 pub struct Cable {
     is_cut: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
@@ -57,7 +58,7 @@ impl Drop for Cable {
     }
 }
 
-/// Attaches to the TAP device, for whole Ethernet packets with nothing in front of them.
+/// Attaches to the TAP device, for raw Ethernet packets without a header.
 fn open_tap() -> io::Result<File> {
     const FLAGS: i16 = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
     let device = OpenOptions::new()
@@ -77,12 +78,12 @@ fn open_tap() -> io::Result<File> {
 }
 
 fn carry(mut tap: &File, socket: &UnixDatagram, faults: Faults, is_cut: &AtomicBool) {
-    /// How much later than others a packet may come.
+    /// The maximum delay of a packet.
     const LATE: Duration = Duration::from_millis(5);
     let mut random = Random(5);
     let mut late: Vec<(Instant, bool, Vec<u8>)> = Vec::new();
     let mut room = [0; 2048];
-    // What the other side has no room for is lost, as on any cable.
+    // Packets without room on the other side are lost, as on any cable.
     let send = |to_guest: bool, packet: &[u8]| match to_guest {
         true => socket.send(packet).is_ok(),
         false => (&*tap).write(packet).is_ok(),
@@ -176,7 +177,7 @@ const REQUEST: u8 = 3;
 const AGREED: u8 = 5;
 const REFUSED: u8 = 6;
 
-/// Waits for a message of a client of DHCP, and returns it.
+/// Waits for a message of a DHCP client, and returns it.
 fn asked(end: &End, kinds: &[u8]) -> Vec<u8> {
     let asks = |frame: &[u8]| {
         frame.len() > 285
@@ -189,7 +190,7 @@ fn asked(end: &End, kinds: &[u8]) -> Vec<u8> {
     frame.unwrap_or_else(|| panic!("none of {kinds:?}"))[ETHERNET + 28..].to_vec()
 }
 
-/// Offers an address for so many seconds until it is asked for.
+/// Offers an address for this many seconds until the client requests it.
 fn requested(end: &End, lease: u32) -> Vec<u8> {
     loop {
         let message = asked(end, &[DISCOVER, REQUEST]);
@@ -200,7 +201,7 @@ fn requested(end: &End, lease: u32) -> Vec<u8> {
     }
 }
 
-/// Makes an answer to a client of DHCP.
+/// Returns an answer to a DHCP client.
 fn answer(to: &[u8], kind: u8, lease: u32, more: &[u8]) -> Vec<u8> {
     let mut message = vec![2, 1, 6, 0];
     message.extend(&to[4..8]);
@@ -227,7 +228,8 @@ fn send_from(end: &End, from: [u8; 4], message: &[u8]) {
     end.send(&ipv4_to(GUEST, (from, GUEST_IP), UDP, &datagram));
 }
 
-/// Gives the guest its address for so many seconds, with more options, and waits until it has it.
+/// Assigns the guest its address for this many seconds, with more options, and waits until it has
+/// it.
 pub fn give_address(end: &End, lease: u32, more: &[u8]) {
     let request = requested(end, lease);
     send(end, &answer(&request, AGREED, lease, more));
@@ -253,7 +255,7 @@ fn routers_and_servers_of_dhcp_that_are_no_hosts_are_passed_over() {
     });
     assert_eq!(was_taken, None);
     give_address(end, 3_600, &[3, 4, 192, 0, 2, 1]);
-    // From behind the router, to which the answer goes.
+    // From behind the router, which gets the answer.
     let pings = (0..60).any(|number| {
         end.announce();
         end.send(&ipv4([10, 0, 0, 9], ICMP, &echo_request(8, number, 56)));
@@ -288,7 +290,7 @@ fn an_address_is_asked_for_until_a_server_gives_it_and_nonsense_is_passed_over()
         return;
     };
     let end = &wire.end;
-    // Nobody answers the first two, which come as the link is found to be up.
+    // The first two, sent when the link comes up, are not answered.
     asked(end, &[DISCOVER]);
     asked(end, &[DISCOVER]);
     let again = asked(end, &[DISCOVER]);
@@ -309,7 +311,7 @@ fn an_address_is_asked_for_until_a_server_gives_it_and_nonsense_is_passed_over()
     );
     for _ in 0..500 {
         let mut message = answer(&again, OFFER, random.next() as u32, b"");
-        // Another one's, so that none of them is good.
+        // Of another transaction, so that all of them are invalid.
         message[4] ^= 1;
         for _ in 0..8 {
             let place = 8 + random.below(message.len() - 8);
@@ -318,7 +320,7 @@ fn an_address_is_asked_for_until_a_server_gives_it_and_nonsense_is_passed_over()
         message.truncate(1 + random.below(message.len()));
         send(end, &message);
     }
-    // It takes the good one. What it is refused then, it asks for again.
+    // It accepts the valid offer. After a refusal it requests again.
     let request = requested(end, 3600);
     send(end, &answer(&request, REFUSED, 0, b""));
     let request = requested(end, 3600);
@@ -343,7 +345,7 @@ fn a_lease_of_no_time_does_not_keep_the_guest_busy() {
     end.receive(Duration::from_secs(2), |_| false);
     let busy = wire.ticks() - before;
     assert!(busy <= 100, "{busy} ticks of 10 ms in 2 s");
-    // A good one is still welcome.
+    // A valid answer is still accepted.
     send(end, &answer(&requested(end, 3600), AGREED, 3600, b""));
     assert_eq!(end.arp(), Some(GUEST));
     assert!(end.ping(1, 56, LIMIT).is_some());

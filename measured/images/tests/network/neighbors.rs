@@ -1,4 +1,4 @@
-//! Neighbours: many of them, and some that are not there.
+//! Neighbours: many of them, and some that do not exist.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn twenty_clients_in_turn_are_known_to_the_guest() {
         let told = |frame: &[u8]| frame[12..14] == [8, 6] && frame[38..42] == client;
         assert!(end.receive(LIMIT, told).is_some());
     }
-    // An answer to somebody unknown would be lost.
+    // An answer to an unknown neighbour would be lost.
     for number in 0..3 {
         for client in clients.clone() {
             end.send(&ipv4(client, ICMP, &echo_request(8, number, 56)));
@@ -58,7 +58,7 @@ fn who_forges_his_address_keeps_nobody_waiting() {
         let (mut forged, mut next) = (0, Instant::now());
         for number in 0..QUERIES {
             if next <= Instant::now() || number % 20 == 0 {
-                // First to all, which makes him known to nobody.
+                // First to all, which makes no neighbour known.
                 let mut to_all = forge(forged % 100);
                 to_all[33] = 255;
                 crate::packets::repair(&mut to_all);
@@ -78,7 +78,7 @@ fn who_forges_his_address_keeps_nobody_waiting() {
             answered += u16::from(answer.is_some());
         }
         assert!(answered >= QUERIES - 20, "{words}: {answered} of {QUERIES}");
-        // A group is not answered, and it keeps nobody waiting either.
+        // A group gets no answer, and blocks nobody.
         let mut to_all = ipv4(HOST_IP, UDP, &udp((3_333, 53), &query(1, "host1")));
         to_all[..6].copy_from_slice(&GUEST);
         to_all[33] = 255;

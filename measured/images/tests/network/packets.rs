@@ -1,4 +1,4 @@
-//! Packets as they are on a wire.
+//! Packets as on the wire.
 
 /// The hardware address of the host in the frames of a test.
 pub const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -26,7 +26,7 @@ pub fn frame(to: [u8; 6], kind: u16) -> Vec<u8> {
     to.into_iter().chain(HOST).chain(kind).collect()
 }
 
-/// Makes an ARP packet of the host, which says that it has this address.
+/// Returns an ARP packet of the host, which claims this address.
 pub fn arp(to: [u8; 6], operation: u8, address: [u8; 4]) -> Vec<u8> {
     let mut frame = frame(to, 0x0806);
     frame.extend([0, 1, 8, 0, 6, 4, 0, operation]);
@@ -35,12 +35,12 @@ pub fn arp(to: [u8; 6], operation: u8, address: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-/// Makes a packet of IPv4 to the guest, with all its checksums.
+/// Returns an IPv4 packet to the guest, with all its checksums.
 pub fn ipv4(from: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv4_to(GUEST, (from, GUEST_IP), protocol, payload)
 }
 
-/// Makes a packet of IPv4, with all its checksums.
+/// Returns an IPv4 packet, with all its checksums.
 pub fn ipv4_to(
     hardware: [u8; 6],
     (from, to): ([u8; 4], [u8; 4]),
@@ -56,12 +56,12 @@ pub fn ipv4_to(
     packet
 }
 
-/// Makes a packet of IPv6 from the host to an address, with its checksum.
+/// Returns an IPv6 packet from the host to an address, with its checksum.
 pub fn ipv6(to: [u8; 16], protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv6_from((HOST_IP6, to), protocol, payload)
 }
 
-/// Makes a packet of IPv6 in a frame of the host, with its checksum.
+/// Returns an IPv6 packet in a frame of the host, with its checksum.
 pub fn ipv6_from((from, to): ([u8; 16], [u8; 16]), protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = frame(GUEST, 0x86dd);
     packet.extend([0x60, 0, 0, 0]);
@@ -72,7 +72,7 @@ pub fn ipv6_from((from, to): ([u8; 16], [u8; 16]), protocol: u8, payload: &[u8])
     packet
 }
 
-/// Says of an address of IPv6 that the host has it.
+/// Returns a neighbour advertisement of the host for an IPv6 address.
 pub fn neighbor(address: [u8; 16]) -> Vec<u8> {
     let mut icmp = vec![136, 0, 0, 0, 0x20, 0, 0, 0];
     icmp.extend(address);
@@ -81,7 +81,8 @@ pub fn neighbor(address: [u8; 16]) -> Vec<u8> {
     ipv6_from((address, ALL_IP6), ICMP6, &icmp)
 }
 
-/// Announces a router for so many seconds, with a prefix of 64 bits for an hour.
+/// Returns a router advertisement with this lifetime in seconds, and a prefix of 64 bits that is
+/// valid for an hour.
 pub fn router(address: [u8; 16], lifetime: u16, prefix: [u8; 8]) -> Vec<u8> {
     let mut icmp = vec![134, 0, 0, 0, 64, 0];
     icmp.extend(lifetime.to_be_bytes());
@@ -116,7 +117,7 @@ pub fn tcp((from, to): (u16, u16), (sent, got): (u32, u32), flags: u8, payload: 
     all
 }
 
-/// Makes a query for the addresses of a host in the zone `example`.
+/// Returns a query for the addresses of a host in the zone `example`.
 pub fn query(id: u16, host: &str) -> Vec<u8> {
     let mut query = id.to_be_bytes().to_vec();
     query.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -128,7 +129,7 @@ pub fn query(id: u16, host: &str) -> Vec<u8> {
     query
 }
 
-/// The internet checksum; 0 for what holds its own.
+/// Returns the internet checksum; 0 if the data contain their own.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from_be_bytes([0, 0, pair[0], pair.get(1).copied().unwrap_or(0)]);
     let mut sum: u32 = bytes.chunks(2).map(word).sum();
@@ -138,7 +139,7 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Gives a packet of IP right checksums, as far as it can be read.
+/// Corrects the checksums of an IP packet, as far as it is readable.
 pub fn repair(frame: &mut [u8]) {
     let is_6 = frame.get(12..14) == Some(&[0x86, 0xdd]);
     let least = if is_6 { 40 } else { 20 };
@@ -175,7 +176,7 @@ fn put_checksum(bytes: &mut [u8], at: usize, before: &[u8]) {
     }
 }
 
-/// Random numbers, the same ones each time (splitmix64).
+/// A reproducible random number generator (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -187,7 +188,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// Returns a number below this one.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -196,9 +197,10 @@ impl Random {
         (0..count).map(|_| self.next() as u8).collect()
     }
 
-    /// Makes a packet that a guest may get: random, or one of its kind with changes.
+    /// Generates a packet: random, or a valid one with changes.
     pub fn frame(&mut self) -> Vec<u8> {
-        // The kernel sends none without Ethernet's header, and QEMU takes none that is longer than any packet may be.
+        // The kernel sends none without an Ethernet header, and QEMU accepts none that is longer
+        // than any packet may be.
         let length = ETHERNET + self.below(1515 - ETHERNET);
         let mut frame = match self.below(16) {
             0 => return self.bytes(length),
@@ -224,14 +226,14 @@ impl Random {
             }
             _ => {}
         }
-        // Else few would be looked at.
+        // Otherwise few would be examined.
         if self.below(4) > 0 {
             repair(&mut frame);
         }
         frame
     }
 
-    /// Makes a packet of IP.
+    /// Generates an IP packet.
     fn packet(&mut self, number: usize) -> Vec<u8> {
         let id = self.next() as u16;
         let ports = (id | 1, [53, 53, 53, 9100, id][self.below(5)]);
@@ -242,7 +244,7 @@ impl Random {
             3..=4 => (ICMP, echo_request(8, id, usize::from(id % 1400))),
             5..=6 => (ICMP6, echo_request(128, id, usize::from(id % 1400))),
             7 => {
-                // Routers and neighbours, and what they announce; groups.
+                // Routers and neighbours, and their advertisements; groups.
                 let kind = 130 + self.below(8) as u8;
                 let mut icmp = vec![kind, 0, 0, 0];
                 icmp.extend(self.bytes(4 + 16));
@@ -263,7 +265,7 @@ impl Random {
             };
             return ipv6(to, protocol, &payload);
         }
-        // Neighbours that are there, or not, and who is behind a router.
+        // Existing and missing neighbours, and senders behind a router.
         let from = match self.below(4) {
             0 => [192, 0, 2, self.next() as u8],
             1 => (self.next() as u32).to_be_bytes(),

@@ -1,4 +1,4 @@
-//! Routers of IPv6: those that announce themselves, those that mean harm, and none.
+//! IPv6 routers: valid ones, hostile ones, and none.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use crate::link::give_address;
 use crate::packets::{ETHERNET, GUEST_IP6, ICMP6, UDP, echo_request, ipv6_from, neighbor, router};
 use crate::wire::{CARDS, End, LIMIT, Wire, from_guest};
 
-/// What the guest makes of its hardware address.
+/// The guest's interface identifier from its hardware address.
 const OWN: [u8; 8] = [0x50, 0x54, 0, 0xff, 0xfe, 0x12, 0x34, 0x56];
 const PREFIX: [u8; 8] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0];
-/// Somebody behind a router.
+/// An address behind a router.
 const FAR: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
 
 /// The address of a router on the link.
@@ -29,7 +29,8 @@ fn is_icmp6(frame: &[u8], kind: u8) -> bool {
         && frame[ETHERNET + 40] == kind
 }
 
-/// Whether the guest answers pings to an address, also from behind a router, which announces itself by some packet.
+/// Whether the guest answers pings to an address, also from behind a router, which announces itself
+/// by some packet.
 fn answers(end: &End, address: [u8; 16], announcement: &[u8]) -> bool {
     [link_local(1), FAR].into_iter().all(|from| {
         (0..60).any(|number| {
@@ -43,12 +44,12 @@ fn answers(end: &End, address: [u8; 16], announcement: &[u8]) -> bool {
     })
 }
 
-/// The address that the guest makes of the prefix.
+/// Returns the guest's address with the prefix.
 fn own() -> [u8; 16] {
     [PREFIX, OWN].concat().try_into().unwrap()
 }
 
-/// Whether the guest makes an address of what a router announces.
+/// Returns whether the guest configures an address from a router's advertisement.
 fn makes_address(end: &End) -> bool {
     answers(end, own(), &router(link_local(1), 1_800, PREFIX))
 }
@@ -78,7 +79,7 @@ fn a_router_that_was_away_or_had_a_rival_is_used_again() {
     end.send(&router(link_local(2), 1, PREFIX));
     thread::sleep(Duration::from_secs(2));
     assert!(makes_address(end));
-    // Nobody, a group and somebody from afar are no routers, and nothing is sent to them.
+    // The unspecified address, a group and an address off the link are no routers.
     end.send(&router(link_local(1), 0, PREFIX));
     thread::sleep(Duration::from_secs(1));
     for from in [[0; 16], [0xff; 16], FAR] {
@@ -115,7 +116,7 @@ fn floods_of_routers_and_prefixes_harm_nothing_whatever_dhcp_says_later() {
     let end = &wire.end;
     let asks = end.receive(LIMIT, |frame| is_icmp6(frame, 133));
     assert!(asks.is_some());
-    // The prefix of a group makes no address.
+    // The prefix of a group yields no address.
     end.send(&router(link_local(1), 1_800, [0xff, 2, 0, 0, 0, 0, 0, 0]));
     end.send(&router(link_local(1), 1_800, PREFIX));
     end.flood((2..2_000_u16).map(|number| {
@@ -132,7 +133,7 @@ fn floods_of_routers_and_prefixes_harm_nothing_whatever_dhcp_says_later() {
 
 #[test]
 fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one_and_keeps_its_times() {
-    /// So that half of it is over just behind the time in which nothing is to happen, in seconds.
+    /// The lease in seconds, so that half of it ends just after the idle period.
     const LEASE: u32 = 44;
     let is_idle = |card: (&'static str, &'static str)| {
         let Some(wire) = Wire::new(PING, card, "", "figures=9100") else {
@@ -141,7 +142,8 @@ fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one_and_keeps_
         let end = &wire.end;
         let start = Instant::now();
         give_address(end, LEASE, b"");
-        // The last time it asks is after eight seconds, and a fourth one would be due four seconds later.
+        // The last solicitation comes after eight seconds, and a fourth one would be due four
+        // seconds later.
         while start.elapsed() < Duration::from_secs(16) {
             end.receive(Duration::from_secs(1), |_| false);
         }
@@ -154,10 +156,10 @@ fn a_guest_without_a_router_of_ipv6_is_idle_when_it_has_asked_for_one_and_keeps_
             let count = now(name) - before.1(name);
             assert!(count <= 100, "{card:?}: {count} {name}");
         }
-        // The address is asked for again in time, though nothing has come.
+        // The lease is renewed in time, though nothing has been received.
         let renews = |frame: &[u8]| from_guest(frame, UDP).is_some_and(|udp| udp[3] == 67);
         assert!(end.receive(LIMIT, renews).is_some(), "{card:?}");
-        // One that comes later is welcome.
+        // A later router is accepted.
         assert!(makes_address(end), "{card:?}");
     };
     // Both wait for most of the time.

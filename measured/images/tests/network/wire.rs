@@ -1,4 +1,4 @@
-//! A wire between the test and a guest: frames, one by one, on a socket of datagrams.
+//! A wire between the test and a guest: single frames on a datagram socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -14,7 +14,7 @@ use crate::packets::{
     echo_request, ipv4, tcp, udp,
 };
 
-/// The machine types with the way in which each has its card.
+/// The machine types, each with its kind of card.
 pub const CARDS: [(&str, &str); 4] = [
     ("microvm,acpi=off", "virtio-net-device"),
     ("microvm,pcie=on", "virtio-net-pci"),
@@ -22,14 +22,14 @@ pub const CARDS: [(&str, &str); 4] = [
     ("pc", "virtio-net-pci"),
 ];
 
-/// How long anything may take.
+/// The time limit for anything.
 pub const LIMIT: Duration = Duration::from_secs(60);
-/// After what time one asks again, as packets may be lost.
+/// The time after which a request is repeated, as packets may be lost.
 pub const AGAIN: Duration = Duration::from_secs(1);
-/// The port on which images tell what they count.
+/// The port for the figures of images.
 pub const FIGURES: u16 = 9100;
 
-/// What a guest writes on its console.
+/// A guest's console output.
 pub struct Lines(Receiver<String>);
 
 impl Lines {
@@ -46,7 +46,7 @@ impl Lines {
         Self(lines)
     }
 
-    /// Waits for a line that starts so. An error has what came instead before the guest ended.
+    /// Waits for a line with this start. An error has the output before the guest ended.
     pub fn find(&self, start: &str) -> Result<String, String> {
         let mut all = String::new();
         loop {
@@ -67,12 +67,12 @@ impl End {
         self.0.send(frame).expect("QEMU takes packets");
     }
 
-    /// Returns the socket, whose other users get what comes instead.
+    /// Returns the socket, whose other users compete for packets.
     pub fn socket(&self) -> UnixDatagram {
         self.0.try_clone().unwrap()
     }
 
-    /// Sends what finds room, as a network does that loses the rest.
+    /// Sends frames without waiting for room, so that the rest is lost, as in a network.
     pub fn send_hastily(&self, frames: impl Iterator<Item = Vec<u8>>) {
         self.0.set_nonblocking(true).unwrap();
         for frame in frames {
@@ -81,7 +81,7 @@ impl End {
         self.0.set_nonblocking(false).unwrap();
     }
 
-    /// Sends each as soon as the guest has room for it, and returns how many datagrams came back.
+    /// Sends each frame when the guest has room for it, and returns how many datagrams came back.
     pub fn flood(&self, frames: impl Iterator<Item = Vec<u8>>) -> u64 {
         let is_over = AtomicBool::new(false);
         let receive = || {
@@ -106,13 +106,13 @@ impl End {
         })
     }
 
-    /// Waits for a frame. Meanwhile it answers who asks for the host's hardware address.
+    /// Waits for a frame, and answers requests for the host's hardware address while it waits.
     pub fn receive(&self, limit: Duration, is_wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let end = Instant::now() + limit;
         let mut room = [0; 2048];
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            // No time at all would be no limit.
+            // A timeout of zero would mean none.
             self.0
                 .set_read_timeout(Some(left).filter(|left| !left.is_zero()))
                 .unwrap();
@@ -132,7 +132,7 @@ impl End {
         }
     }
 
-    /// Sends something until an answer comes.
+    /// Repeats a request until it is answered.
     fn insist<T>(&self, mut attempt: impl FnMut(Duration) -> Option<T>) -> Option<T> {
         let start = Instant::now();
         while start.elapsed() < LIMIT {
@@ -144,7 +144,7 @@ impl End {
         None
     }
 
-    /// Asks for the guest's hardware address.
+    /// Requests the guest's hardware address.
     pub fn arp(&self) -> Option<[u8; 6]> {
         let answer = self.insist(|limit| {
             self.send(&arp([0xff; 6], 1, HOST_IP));
@@ -153,12 +153,12 @@ impl End {
         answer[22..28].try_into().ok()
     }
 
-    /// Tells the guest the host's hardware address.
+    /// Announces the host's hardware address to the guest.
     pub fn announce(&self) {
         self.send(&arp(GUEST, 2, HOST_IP));
     }
 
-    /// Sends a ping of so many bytes, and returns how long the answer took.
+    /// Sends a ping of this size, and returns its round-trip time.
     pub fn ping(&self, sequence: u16, bytes: usize, limit: Duration) -> Option<Duration> {
         let start = Instant::now();
         self.send(&ipv4(HOST_IP, ICMP, &echo_request(8, sequence, bytes)));
@@ -175,7 +175,7 @@ impl End {
     pub fn ask(&self, port: u16, datagram: &[u8]) -> Option<Vec<u8>> {
         const OWN: u16 = 4_242;
         let answer = self.insist(|limit| {
-            // The guest may have been told another one's address.
+            // The guest may have another host's address.
             self.announce();
             self.send(&ipv4(HOST_IP, UDP, &udp((OWN, port), datagram)));
             self.receive(limit, |frame| {
@@ -185,12 +185,12 @@ impl End {
         Some(answer[ETHERNET + 20 + 8..].to_vec())
     }
 
-    /// Returns what the guest has counted, by name.
+    /// Returns the guest's figures, by name.
     pub fn figures(&self) -> impl Fn(&str) -> u64 + use<> {
         figures(self.ask(FIGURES, b"?").expect("figures are told"))
     }
 
-    /// Opens a connection, as soon as there is a place for it.
+    /// Opens a connection, as soon as there is room for it.
     pub fn connect(&self, address: [u8; 4], ports: (u16, u16), limit: Duration) -> Option<Peer> {
         let numbers = (1_000, 0);
         let mut peer = Peer {
@@ -216,7 +216,8 @@ impl End {
         Some(peer)
     }
 
-    /// Asks over connections until one is answered, and returns the first packet of the answer.
+    /// Sends a query over new connections until one is answered, and returns the first packet of
+    /// the answer.
     pub fn ask_by_tcp(&self, port: u16, question: &[u8]) -> Option<Vec<u8>> {
         static NEXT: AtomicU16 = AtomicU16::new(30_000);
         self.insist(|limit| {
@@ -232,7 +233,7 @@ impl End {
     }
 }
 
-/// Reads what a guest tells that it has counted, and returns it by name.
+/// Parses a guest's figures, and returns them by name.
 pub fn figures(told: Vec<u8>) -> impl Fn(&str) -> u64 {
     let text = String::from_utf8(told).unwrap();
     move |name| {
@@ -250,12 +251,12 @@ pub fn figures(told: Vec<u8>) -> impl Fn(&str) -> u64 {
 pub struct Peer {
     address: [u8; 4],
     ports: (u16, u16),
-    /// What it has sent, and what it has got.
+    /// The numbers of bytes sent and received.
     numbers: (u32, u32),
 }
 
 impl Peer {
-    /// Makes its next packet.
+    /// Returns its next packet.
     pub fn packet(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
         let segment = tcp(self.ports, self.numbers, flags, payload);
         self.numbers.0 += payload.len() as u32;
@@ -269,7 +270,7 @@ impl Peer {
     }
 }
 
-/// Returns what a packet of IPv4 from the guest carries.
+/// Returns the payload of an IPv4 packet from the guest.
 pub fn from_guest(frame: &[u8], protocol: u8) -> Option<&[u8]> {
     let is_meant = frame.len() >= 42
         && frame[12..14] == [8, 0]
@@ -286,7 +287,7 @@ fn is_arp(frame: &[u8], operation: u8) -> bool {
     frame.len() >= 42 && frame[12..14] == [8, 6] && frame[21] == operation
 }
 
-/// A guest with a wire, at whose other end the test is.
+/// A guest with a wire, whose other end is the test's.
 pub struct Wire {
     pub end: End,
     pub guest: Running,
@@ -350,7 +351,7 @@ impl Wire {
         Some(wire)
     }
 
-    /// Boots an image with the guest's address, and waits until it says that its network is up.
+    /// Boots an image with the guest's address, and waits until it reports that its network is up.
     pub fn up(
         image: &'static str,
         card: (&'static str, &str),
@@ -372,7 +373,7 @@ impl Wire {
         Some(wire)
     }
 
-    /// Plugs the guest's end in, or pulls it out.
+    /// Connects or disconnects the guest's end.
     pub fn plug(&self, is_in: bool) {
         let mut monitor = UnixStream::connect(self.folder.join("monitor")).unwrap();
         monitor.set_read_timeout(Some(LIMIT)).unwrap();
@@ -398,7 +399,7 @@ impl Wire {
     }
 }
 
-/// Tries something until it succeeds.
+/// Repeats an attempt until it succeeds.
 pub fn wait_for<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

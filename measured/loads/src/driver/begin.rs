@@ -1,7 +1,8 @@
-//! When the first phase begins: by a word of the driver's, or by a line on standard input.
+//! The time when the first phase begins: from the driver's arguments, or from a line on standard
+//! input.
 //!
-//! The measured code chooses the time of its first activation when all of its own is ready, and says so at least
-//! 100 ms ahead; the line `origin NS` brings it here. All phases follow from it, so that one message is enough.
+//! The measured code chooses the time of its first activation when it is ready, and announces it at
+//! least 100 ms ahead by the line `origin NS`. All phases follow from it, so one message is enough.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,52 +17,52 @@ use crate::error::DriverError;
 
 const WORD: &str = "origin";
 
-/// More than the longest line has.
+/// The maximum length of the line.
 const LONGEST: usize = 100;
 
-/// Returns the line by which the driver is told when the first phase begins, CLOCK_MONOTONIC in ns.
+/// Returns the line that announces the beginning of the first phase, CLOCK_MONOTONIC in ns.
 #[must_use]
 pub fn origin_line(origin_ns: u64) -> String {
     format!("{WORD} {origin_ns}\n")
 }
 
-/// Says when the first phase begins.
+/// The beginning of the first phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// As soon as everything is ready.
+    /// When everything is ready.
     #[default]
     Now,
-    /// At a time, CLOCK_MONOTONIC in ns.
+    /// At a given time, CLOCK_MONOTONIC in ns.
     At(u64),
     /// At the time of a line on standard input.
-    Told,
+    Stdin,
 }
 
 impl Begin {
-    /// Reads the value of the word.
+    /// Parses the value of the word.
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "now" => Some(Self::Now),
-            "stdin" => Some(Self::Told),
+            "stdin" => Some(Self::Stdin),
             ns => ns.parse().ok().map(Self::At),
         }
     }
 
-    /// Returns the time, CLOCK_MONOTONIC in ns, as soon as it is known.
+    /// Returns the time, CLOCK_MONOTONIC in ns, once it is known.
     ///
     /// # Errors
     ///
-    /// Returns [`DriverError`] if somebody asks for the end before, or closes standard input.
+    /// Returns [`DriverError`] if a signal ends the load first, or standard input is closed.
     pub(super) fn origin_ns(self, signals: &mut Signals) -> Result<u64, DriverError> {
         match self {
             Self::Now => Ok(now_ns()),
             Self::At(ns) => Ok(ns),
-            Self::Told => listen(signals),
+            Self::Stdin => read_origin(signals),
         }
     }
 }
 
-fn listen(signals: &mut Signals) -> Result<u64, DriverError> {
+fn read_origin(signals: &mut Signals) -> Result<u64, DriverError> {
     let failed =
         |source: io::Error| DriverError::system("read when its first phase begins", source);
     let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -112,7 +113,7 @@ fn misread(said: &[u8]) -> DriverError {
     let said = String::from_utf8_lossy(&said[..said.len().min(LONGEST)]);
     let said = said.escape_debug();
     DriverError(format!(
-        "the load wants a line '{WORD} NS' and was told '{said}'"
+        "the load expected a line '{WORD} NS', and received '{said}'"
     ))
 }
 
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn the_word_says_when() {
         assert_eq!(Begin::parse("now"), Some(Begin::Now));
-        assert_eq!(Begin::parse("stdin"), Some(Begin::Told));
+        assert_eq!(Begin::parse("stdin"), Some(Begin::Stdin));
         assert_eq!(Begin::parse("17"), Some(Begin::At(17)));
         assert_eq!(Begin::parse("soon"), None);
     }

@@ -21,26 +21,27 @@ use crate::cpus;
 use crate::error::DriverError;
 use crate::task::{Output, Task};
 
-/// How much is kept of what a tool writes to standard error, from its end.
+/// The number of bytes stored from the end of a tool's standard error.
 const KEPT: usize = 2_000;
 
-/// A tool that runs.
+/// A running tool.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) pid: Pid,
     pub(super) begun: Instant,
-    /// Whether the driver has asked or forced it to end.
+    /// Whether the driver has ended it.
     pub(super) by_driver: bool,
-    /// Whether the driver has killed it because that is how it ends.
+    /// Whether the driver has killed it after its lifetime.
     pub(super) killed: bool,
-    /// Its standard output, if its meter hears it.
+    /// Its standard output, if its meter reads it.
     pub(super) output: Option<File>,
     pub(super) error: Option<File>,
     said: VecDeque<u8>,
 }
 
 impl Running {
-    /// Starts the tool of a task in its own process group. `limit` is how long a file may become that it writes.
+    /// Starts the tool of a task in its own process group. `limit` is the maximum size of its
+    /// files.
     pub(super) fn start(
         task: &mut Task,
         folder: &Path,
@@ -52,7 +53,7 @@ impl Running {
         command
             .args(&task.args)
             .current_dir(folder)
-            // What it says is read: in English.
+            // Its output is parsed in English.
             .env("LC_ALL", "C")
             .process_group(0)
             .stdin(task.input.take().map_or_else(Stdio::null, Stdio::from))
@@ -69,7 +70,7 @@ impl Running {
         let prepare = move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if getppid() != Some(parent) {
-                // The driver died before it could be asked for that.
+                // The driver died before PR_SET_PDEATHSIG took effect.
                 return Err(io::ErrorKind::NotFound.into());
             }
             sched_setaffinity(None, &mask?)?;
@@ -79,8 +80,8 @@ impl Running {
             }
             signals::unblock()
         };
-        // SAFETY: between fork and exec the closure makes system calls and neither allocates, locks nor touches
-        // memory that another thread may have been changing: the driver has one thread.
+        // SAFETY: between fork and exec the closure makes system calls and neither allocates, locks
+        // nor accesses memory that another thread may be changing: the driver has one thread.
         unsafe { command.pre_exec(prepare) };
         let begun = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
@@ -104,18 +105,18 @@ impl Running {
         let _ = kill_process_group(self.pid, signal);
     }
 
-    /// Reads what it has said.
-    pub(super) fn hear(&mut self, mut meter: impl FnMut(&[u8])) {
-        hear(&mut self.output, &mut meter);
+    /// Reads its output.
+    pub(super) fn read_output(&mut self, mut meter: impl FnMut(&[u8])) {
+        read_output(&mut self.output, &mut meter);
         let said = &mut self.said;
-        hear(&mut self.error, &mut |bytes| {
+        read_output(&mut self.error, &mut |bytes| {
             said.extend(bytes);
             let surplus = said.len().saturating_sub(KEPT);
             said.drain(..surplus);
         });
     }
 
-    /// Returns the end of what it wrote to standard error.
+    /// Returns the end of its standard error.
     pub(super) fn said(&mut self) -> String {
         let text = String::from_utf8_lossy(self.said.make_contiguous());
         text.trim().to_owned()
@@ -128,9 +129,9 @@ fn listen(pipe: OwnedFd) -> io::Result<File> {
     Ok(File::from(pipe))
 }
 
-/// Reads what is there, at most 1 MiB at a time, so that who writes without pause does not hold up the driver; closes the
-/// pipe at its end.
-fn hear(pipe: &mut Option<File>, take: &mut impl FnMut(&[u8])) {
+/// Reads available data, at most 1 MiB at a time, so that a tool that writes continuously does not
+/// block the driver; closes the pipe at its end.
+fn read_output(pipe: &mut Option<File>, take: &mut impl FnMut(&[u8])) {
     let mut bytes = [0; 16 * 1024];
     for _ in 0..64 {
         let Some(open) = pipe else {

@@ -1,4 +1,4 @@
-//! The kernel's CLOCK_MONOTONIC, in which the measured code says when its phases begin.
+//! The kernel's CLOCK_MONOTONIC, by which the measured code announces its phases.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ pub(super) fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns the moment of a time, or now if it has passed; None if it is further away than moments reach.
+/// Returns the `Instant` of a time, or now if it has passed; None if it is out of range.
 pub(super) fn moment(ns: u64) -> Option<Instant> {
     let left = Duration::from_nanos(ns.saturating_sub(now_ns()));
     Instant::now().checked_add(left)

@@ -1,4 +1,4 @@
-//! The driver's folder, and what there is to know of the file system beneath.
+//! The driver's folder, and properties of its file system.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -9,7 +9,7 @@ use rustix::fs::{statfs, statvfs};
 
 use crate::error::DriverError;
 
-/// A folder that is removed at the end, with all that is in it.
+/// A folder that is removed at the end, with its content.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -17,10 +17,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes a new folder below `dir`.
+    /// Creates a new folder below `dir`.
     pub(super) fn make(dir: &Path) -> Result<Self, DriverError> {
         let failed = |error: io::Error| DriverError::at("use the scratch folder", dir, error);
-        // Tools are given paths, and work in the folder itself.
+        // Tools get paths, and work in the folder itself.
         let dir = fs::canonicalize(dir).map_err(failed)?;
         let path = dir.join(format!("load-{}", std::process::id()));
         DirBuilder::new()
@@ -47,13 +47,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_there {
-            // Something went wrong before, and is told; whoever gave the folder removes it.
+            // An earlier error is reported; the folder's creator removes it.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Names the file system if it lies in memory.
+/// Returns the type of the file system if it is in memory.
 pub(super) fn ram_disk(path: &Path) -> Option<&'static str> {
     // linux/magic.h
     const RAMFS: u64 = 0x8584_58f6;
@@ -65,25 +65,25 @@ pub(super) fn ram_disk(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Returns how much this user can still write there, in bytes.
+/// Returns the free space for this user, in bytes.
 pub(super) fn free(path: &Path) -> Result<u64, DriverError> {
     let found =
         statvfs(path).map_err(|errno| DriverError::at("find out what is free in", path, errno))?;
-    // A ramfs has no size and says 0 of 0: it takes until memory is full.
+    // A ramfs reports a size of 0, but grows until memory is full.
     if found.f_blocks == 0 {
         return Ok(u64::MAX);
     }
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Returns how much a folder takes on its disk, in bytes; what vanishes meanwhile is not counted.
+/// Returns the disk usage of a folder, in bytes; files that vanish during the count are skipped.
 pub(super) fn used(path: &Path) -> u64 {
     let mut bytes = 0;
     let mut open = vec![path.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if let Ok(data) = entry.metadata() {
-                // By stat(2), blocks of 512 bytes, whatever the file system's.
+                // According to stat(2), blocks of 512 bytes for any file system.
                 bytes += data.blocks() * 512;
                 if data.is_dir() {
                     open.push(entry.path());

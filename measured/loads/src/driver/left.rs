@@ -1,8 +1,8 @@
-//! Tools that can't be ended in their time.
+//! Tools that do not end in time.
 //!
-//! A process in an uninterruptible sleep or in a frozen control group keeps its SIGKILL pending and ends as soon as the
-//! kernel lets it. The driver doesn't wait for that longer than [`Patience`] says: it goes on, and tells who was left, and
-//! beside which phases.
+//! A process in an uninterruptible sleep or in a frozen control group keeps its SIGKILL pending and
+//! ends as soon as the kernel permits. The driver waits no longer than [`Patience`]: it continues,
+//! and reports the remaining tools, and the phases during which they were still running.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,23 +14,24 @@ use tare_wire::record::{self, Record};
 use super::report::Reporter;
 use crate::processes;
 
-/// How long tools may take to end.
+/// The time limits for tools to end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// When they were asked to.
+    /// After they were asked to end.
     pub(super) asked: Duration,
-    /// When they were killed.
+    /// After they were killed.
     pub(super) killed: Duration,
 }
 
 impl Patience {
-    /// At the end of the load: `dd` may have to write a file out first.
+    /// At the end of the load: `dd` may have to write back a file first.
     pub(super) const LAST: Self = Self {
         asked: Duration::from_secs(30),
         killed: Duration::from_secs(10),
     };
 
-    /// Between two phases: the next one waits meanwhile, so a quarter of a phase, but at least 1 s and at most 10 s.
+    /// Between two phases: the next one is waiting, so a quarter of a phase, but at least 1 s and
+    /// at most 10 s.
     pub(super) fn between(phase: Duration) -> Self {
         const LEAST: Duration = Duration::from_secs(1);
         const MOST: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ impl Patience {
     }
 }
 
-/// The tools that were left running.
+/// The tools that are still running.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers(Vec<Leftover>);
 
@@ -56,7 +57,7 @@ struct Leftover {
 }
 
 impl Leftovers {
-    /// Takes note of a tool of a phase that was killed and is still there.
+    /// Adds a tool of a phase that was killed and is still running.
     pub(super) fn add(&mut self, pid: Pid, tool: &str, phase: u32) {
         self.0.push(Leftover {
             pid,
@@ -67,17 +68,17 @@ impl Leftovers {
         });
     }
 
-    /// Says whether a child was left.
+    /// Returns whether this child is still running.
     pub(super) fn has(&self, child: Pid) -> bool {
         self.0.iter().any(|left| left.pid == child && !left.ended)
     }
 
-    /// Says whether some were still there when they were last looked at.
+    /// Returns whether some were still running at the last check.
     pub(super) fn remain(&self) -> bool {
         self.0.iter().any(|left| !left.ended)
     }
 
-    /// Takes note that a phase begins beside those that are still there.
+    /// Records that a phase begins while they are still running.
     pub(super) fn phase_begins(&mut self, number: u32) {
         self.look();
         for left in self.0.iter_mut().filter(|left| !left.ended) {
@@ -85,11 +86,11 @@ impl Leftovers {
         }
     }
 
-    /// Waits until all have ended, as long as what was killed may take.
+    /// Waits until all have ended, up to the limit for killed tools.
     pub(super) fn end(&mut self) {
         let deadline = Instant::now() + Patience::LAST.killed;
         while self.remain() && Instant::now() < deadline {
-            // What they have started becomes a child when they end.
+            // Their children become the driver's when they end.
             kill_children(|_| true);
             match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}
@@ -101,7 +102,7 @@ impl Leftovers {
         }
     }
 
-    /// Reports each.
+    /// Reports each of them.
     pub(super) fn report(&self, reporter: &mut Reporter) {
         for left in &self.0 {
             reporter.put(&Record::Leftovers(record::Leftovers {
@@ -124,7 +125,7 @@ impl Leftovers {
     }
 }
 
-/// Kills those children that are meant, and returns them.
+/// Kills the selected children, and returns them.
 pub(super) fn kill_children(is_meant: impl Fn(Pid) -> bool) -> Vec<Pid> {
     let mut children = processes::children(getpid());
     children.retain(|child| is_meant(*child));

@@ -1,21 +1,24 @@
-//! The driver: starts the tools of a load, keeps them going, counts, and ends all of it.
+//! The driver: starts the tools of a load, restarts them, counts their work, and ends them.
 //!
-//! One thread sleeps in `poll` on its signals and on what the tools say. It wakes up when a tool ends or speaks,
-//! so that the disturbance is the tools' and not the driver's.
+//! One thread sleeps in `poll` on its signals and on the output of the tools. It wakes only when a
+//! tool ends or writes, so that the disturbance is caused by the tools and not by the driver.
 //!
-//! * [`prepare`]: what is done before anything disturbs;
-//! * [`shift`]: one load while its tools run; `tool_set`: its tools; [`child`]: one execution of one;
-//! * [`phases`]: the loads of a schedule one after the other; [`begin`]: when the first one begins;
-//! * [`left`]: how long tools may take to end, and who is left running;
-//! * [`folder`], [`signals`], [`clock`], [`options`], [`report`]: what these need.
+//! * [`prepare`]: preparation before the load starts;
+//! * [`shift`]: one load while its tools run; `tool_set`: its tools; [`child`]: one execution of
+//!   one;
+//! * [`phases`]: the loads of a schedule one after the other; [`begin`]: the beginning of the first
+//!   one;
+//! * [`left`]: time limits for tools to end, and those that remain;
+//! * [`folder`], [`signals`], [`clock`], [`options`], [`report`]: helpers.
 //!
 //! # Nothing outlives it
 //!
-//! Each tool is in a process group of its own. The driver is the subreaper of all descendants: whatever loses its parent
-//! becomes the driver's child, and at the end every child is killed and waited for; what can't be killed is told, and
-//! its pending SIGKILL ends it later. If the driver itself is killed, the
-//! kernel kills the tools (`PR_SET_PDEATHSIG`); what they had started ends by itself or is found by the
-//! mark of the laboratory's guard. If the driver's parent dies, the driver gets SIGTERM and ends everything in order.
+//! Each tool is in its own process group. The driver is the subreaper of all descendants: orphans
+//! become the driver's children, and at the end every child is killed and reaped; one that can't be
+//! killed is reported, and its pending SIGKILL ends it later. If the driver itself is killed, the
+//! kernel kills the tools (`PR_SET_PDEATHSIG`); their children end by themselves or are found by
+//! the mark of the laboratory's guard. If the driver's parent dies, the driver gets SIGTERM and
+//! ends everything in order.
 
 mod begin;
 mod child;
@@ -47,11 +50,11 @@ pub use begin::origin_line;
 pub use options::{DEFAULT_LIMIT, USAGE};
 pub use shift::CPU_TIME;
 
-/// The environment that the driver names in its first record.
+/// The environment in the driver's first record.
 pub const ENVIRONMENT: &str = "load";
 
-/// Drives a load as these words say, and reports it on standard output. Returns the exit status: 0 done, 1 failed (a
-/// `failure` record says why), 2 the words make no sense.
+/// Drives a load according to these words, and reports it on standard output. Returns the exit
+/// status: 0 done, 1 failed (a `failure` record has the reason), 2 invalid words.
 pub fn run(words: &[String]) -> u8 {
     let options = match Options::parse(words) {
         Ok(options) => options,
@@ -109,13 +112,13 @@ fn drive(options: &Options, reporter: &mut Reporter) -> Result<(), DriverError> 
     left.end();
     left.report(reporter);
     match folder.remove() {
-        // They may still write there; whoever gave the folder removes it.
+        // Remaining tools may still write there; the folder's creator removes it.
         Err(_) if left.remain() => Ok(()),
         removed => removed,
     }
 }
 
-/// Runs one load until somebody asks for the end.
+/// Runs one load until a signal ends it.
 fn endless(
     load: Prepared,
     options: &Options,

@@ -1,4 +1,4 @@
-//! The words that the driver takes.
+//! The driver's arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use super::begin::Begin;
 use crate::cpus::Cpus;
 use crate::schedule::Schedule;
 
-/// How much a load may write into its scratch folder unless said otherwise, in bytes: room for the three files of 1 GiB of
-/// the study's DD phase, and for a tree.
+/// The default size of the scratch folder in bytes: room for the three files of 1 GiB of the
+/// study's DD phase, and for a tree.
 pub const DEFAULT_LIMIT: u64 = 4 << 30;
 
-/// Says how the driver is started.
+/// The description of the words, for the help.
 pub const USAGE: &str = "\
-Makes a load until SIGTERM and prints wire records of what it did. Started by tare.
+Runs a load until SIGTERM and prints wire records of its work. Started by tare.
 
 Usage: tare-agent load LOAD dir=DIR [WORD...]
        tare-agent load LENGTH:LOAD;LOAD... dir=DIR [WORD...]
 
 Loads:
-  idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, command:WORDS; several are joined
-  by +, and cpus=all:, cpus=others: or cpus=LIST: stands before them
+  idle, dd, hackbench, du, tar, nc, ping, stress-ng:ARGS, command:WORDS; join several
+  with +, and put cpus=all:, cpus=others: or cpus=LIST: before them
 
 Phases:
   25s:idle;ping;dd runs loads one after the other, each for this long; a ; inside a load is
@@ -30,16 +30,16 @@ Phases:
 
 Words:
   dir=DIR       folder for the load's files; they are removed at the end
-  limit=BYTES   how much it may write there (4294967296)
-  cpus=CPUS     all, others or a list, whatever the load says
-  except=LIST   the measured CPUs, which others leaves out
-  seconds=N     stop by itself when it has been going for so many seconds; not with phases
-  begin=WHEN    when the first phase begins: now, NS (CLOCK_MONOTONIC), or stdin: at the
-                time of a line 'origin NS' there (now); then wait for SIGTERM after the last
+  limit=BYTES   limit on written bytes (4294967296)
+  cpus=CPUS     all, others or a list, instead of the load's
+  except=LIST   the measured CPUs, which others excludes
+  seconds=N     stop after this many seconds at full load; not with phases
+  begin=WHEN    beginning of the first phase: now, NS (CLOCK_MONOTONIC), or stdin: the time in a
+                line 'origin NS' (now); in this case wait for SIGTERM after the last phase
   tree=DIR      a tree of files for tar and du, instead of a generated one
 ";
 
-/// Holds what the words say.
+/// The values of the words.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) schedule: Schedule,
@@ -48,7 +48,7 @@ pub(super) struct Options {
     pub(super) cpus: Option<Cpus>,
     pub(super) except: Measured,
     pub(super) seconds: Option<Duration>,
-    /// When the first phase of a schedule begins.
+    /// Beginning of the first phase of a schedule.
     pub(super) begin: Begin,
     pub(super) tree: Option<PathBuf>,
 }
@@ -69,7 +69,7 @@ impl Options {
             tree: None,
         };
         for word in words {
-            let bad = || format!("the word '{word}' makes no sense");
+            let bad = || format!("invalid word '{word}'");
             let (key, value) = word.split_once('=').ok_or_else(bad)?;
             match key {
                 "dir" => dir = Some(PathBuf::from(value)),
@@ -121,16 +121,10 @@ mod tests {
     fn what_makes_no_sense_is_told() {
         for (text, message) in [
             ("dd", "want dir=DIR, a folder for the load's files"),
-            ("dd dir=/s limit=x", "the word 'limit=x' makes no sense"),
-            (
-                "dd dir=/s seconds=-1",
-                "the word 'seconds=-1' makes no sense",
-            ),
-            ("dd dir=/s fast", "the word 'fast' makes no sense"),
-            (
-                "1s:dd;idle dir=/s begin=soon",
-                "the word 'begin=soon' makes no sense",
-            ),
+            ("dd dir=/s limit=x", "invalid word 'limit=x'"),
+            ("dd dir=/s seconds=-1", "invalid word 'seconds=-1'"),
+            ("dd dir=/s fast", "invalid word 'fast'"),
+            ("1s:dd;idle dir=/s begin=soon", "invalid word 'begin=soon'"),
             (
                 "1s:dd;idle dir=/s seconds=2",
                 "phases end by their length: leave seconds= out",

@@ -1,10 +1,11 @@
 //! The loads of a schedule, each in its phase.
 //!
-//! Phase `k` is due at `origin + k · length`. Its tools are started then and told to end one length later; whatever
-//! it takes to start them (2,400 processes of `hackbench`) belongs to it. The next phase starts at its time, or, if
-//! tools still have to end, as soon as the last one has, or was left running because it can't be killed ([`Patience`]).
-//! If more than half of a phase has passed by then, it is skipped: the next one has a better chance to be in time. What
-//! came of each phase is kept and told at the end, so that nothing is written meanwhile.
+//! Phase `k` is due at `origin + k · length`. Its tools are started then and ended one length
+//! later; the time to start them (2,400 processes of `hackbench`) belongs to it. The next phase
+//! starts at its time, or, if tools are still ending, when the last one has ended or [`Patience`]
+//! is exhausted. If more than half of a phase has passed by then, it is skipped, so that the next
+//! one is more likely to be in time. The results of each phase are reported at the end, so that
+//! nothing is written during the phases.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,15 +22,15 @@ use super::shift::{Done, Shift};
 use super::signals::Signals;
 use crate::error::DriverError;
 
-/// What came of a phase.
+/// The results of a phase.
 struct Past {
     load: String,
     due_ns: u64,
     done: Done,
 }
 
-/// Runs the loads one after the other, and reports what came of them. Returns when somebody asks for the end, or after the
-/// last phase if nobody was to say when the first one begins.
+/// Runs the loads one after the other, and reports the results. Returns when a signal ends the
+/// load, or after the last phase if its beginning was not announced by a line.
 pub(super) fn run(
     phase_ns: u64,
     prepared: Vec<Prepared>,
@@ -80,7 +81,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Sleeps until a moment, or until somebody asks for the end.
+/// Sleeps until a time, or until a signal ends the load.
 fn idle(signals: &mut Signals, until: Option<Instant>) -> Result<(), DriverError> {
     let nobody = Vec::new();
     Shift::start(nobody, signals, Path::new("."), None)?.go_on(until)

@@ -1,4 +1,5 @@
-//! What is done before anything disturbs: checks, the scratch folder, the tree, the tasks of every load.
+//! Preparation before the load starts: checks, the scratch folder, the tree, the tasks of every
+//! load.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,20 +19,20 @@ use crate::task::Task;
 use crate::tools::Tool;
 use crate::tree;
 
-/// The share of a file system's free space that a load may take.
+/// The share of a file system's free space that a load may use.
 const SHARE_OF_FREE: f64 = 0.9;
 
-/// A load of a schedule, ready to be started.
+/// A load of a schedule, ready to start.
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// The load, as written.
     pub(super) text: String,
     pub(super) tasks: Vec<Task>,
-    /// How much its tools may write, if they write what they want; others were told how much.
+    /// The limit on written bytes for tools without their own limit.
     pub(super) limit: Option<u64>,
 }
 
-/// Prepares all loads. Returns their folder, them, and what the reader of their figures should know.
+/// Prepares all loads. Returns the folder, the loads, and notices.
 pub(super) fn prepare(
     options: &Options,
 ) -> Result<(Folder, Vec<Prepared>, Vec<String>), DriverError> {
@@ -72,7 +73,7 @@ pub(super) fn prepare(
     }
     let mut notices = schedule.deviations();
     for text in setup.notices.into_iter().chain(remarks) {
-        // Several phases may say the same.
+        // Several phases may have the same notice.
         if !notices.contains(&text) {
             notices.push(text);
         }
@@ -80,7 +81,7 @@ pub(super) fn prepare(
     Ok((folder, prepared, notices))
 }
 
-/// Checks what can be checked before anything is made.
+/// Checks the schedule before anything is created.
 fn check(schedule: &Schedule) -> Result<(), DriverError> {
     let missing = |tool: &Tool| tool.find().is_none();
     if let Some(tool) = schedule.tools().into_iter().find(missing) {
@@ -92,7 +93,9 @@ fn check(schedule: &Schedule) -> Result<(), DriverError> {
     if let Some((load, why)) = schedule.needs_root()
         && !rustix::process::geteuid().is_root()
     {
-        return Err(DriverError(format!("the load '{load}' takes root: {why}")));
+        return Err(DriverError(format!(
+            "the load '{load}' requires root: {why}"
+        )));
     }
     let mut kinds = parts(schedule.loads()).map(|part| part.kind);
     if let Some(kind) = kinds.find(|kind| kind.loopback)
@@ -120,7 +123,7 @@ fn with_cpus(options: &Options) -> Result<Vec<(&Load, Cpus)>, DriverError> {
     options.schedule.loads().iter().map(chosen).collect()
 }
 
-/// Takes note of what makes the place another one than that of the study.
+/// Adds notices on differences between this system and the study's.
 fn look_around(setup: &mut Setup) {
     if let Some(kind) = folder::ram_disk(&setup.dir) {
         setup.notices.push(format!(
@@ -136,8 +139,9 @@ fn look_around(setup: &mut Setup) {
     }
 }
 
-/// Makes the tree if one is needed, and sees that all loads have room: a file stays when its phase is over, and serves the
-/// next one of the same load. Returns how much those may write that take what there is.
+/// Creates the tree if one is needed, and checks that there is room for all loads: a file stays
+/// when its phase is over, and serves the next one of the same load. Returns the limit for tools
+/// that use all free space.
 fn furnish(
     options: &Options,
     loads: &[(&Load, Cpus)],

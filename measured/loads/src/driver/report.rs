@@ -1,15 +1,15 @@
-//! What the driver says: records of the load's own stream, on standard output.
+//! The driver's records, on standard output.
 
 use std::io::{self, Write};
 
 use tare_wire::line::{Encoder, MAX_PAYLOAD, Stream};
 use tare_wire::record::{End, Failure, Notice, Record};
 
-/// Writes records.
+/// A writer of records.
 #[derive(Debug)]
 pub(super) struct Reporter {
     encoder: Encoder,
-    /// Nobody reads them any more.
+    /// Whether the reader has gone.
     unheard: bool,
 }
 
@@ -23,7 +23,7 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// Writes a record at once. A text that is too long for a line is cut.
+    /// Writes a record at once. A text that is too long for a line is truncated.
     pub(super) fn put(&mut self, record: &Record<'_>) {
         let short;
         let record = match record {
@@ -38,11 +38,12 @@ impl Reporter {
             other => other,
         };
         let Ok(line) = self.encoder.encode(record) else {
-            // Only a load whose own text is that long: without its first record nothing is believed.
+            // Only possible for a load whose own text is that long; without its first record, no
+            // record is valid.
             return;
         };
         let mut out = io::stdout().lock();
-        // A closed pipe means that whoever wanted the load has gone.
+        // A closed pipe means that the reader has gone.
         if out.write_all(line).and_then(|()| out.flush()).is_err() {
             self.unheard = true;
         }
@@ -54,13 +55,13 @@ impl Reporter {
         self.put(&Record::End(End { records }));
     }
 
-    /// Says whether nobody reads.
+    /// Returns whether the reader has gone.
     pub(super) fn is_unheard(&self) -> bool {
         self.unheard
     }
 }
 
-/// Cuts a text to what fits into a record besides its own fields.
+/// Truncates a text so that it fits into a record with other fields.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_PAYLOAD - 100)]
 }

@@ -1,4 +1,4 @@
-//! The time for which the tools of one load are kept going.
+//! One load while its tools run.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,51 +14,52 @@ use super::tool_set::ToolSet;
 use crate::error::DriverError;
 use crate::task::Task;
 
-/// How the time is named that the load's processes spent on CPUs.
+/// The name of the figure for the CPU time of the load's processes.
 pub const CPU_TIME: &str = "ns of CPU time";
 
-/// How long all tools must live before the load counts as going: one that crashes does so at once. They must also have
-/// been seen to work: one that is still being loaded from a cold disk disturbs little, and is not counted.
+/// The minimum lifetime of all tools until the load counts as running: a tool that fails does so at
+/// once. They must also have begun to work: a tool that is still being read from a cold disk
+/// disturbs little, and is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// How long tools may take until they work; then the load counts as going, and a notice says who does not. From a cold
-/// disk the first lines of `du` take half a second, more on a busy one.
+/// The time limit for tools to begin to work; then the load counts as running, and a notice names
+/// idle tools. From a cold disk the first lines of `du` take half a second, more on a busy one.
 const WORK_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often it is asked whether tools work, after they have settled.
+/// The interval at which tools are checked for work, after they have settled.
 const ASK: Duration = Duration::from_millis(50);
 
-/// How often the scratch folder is looked at, if a tool may write what it wants.
+/// The interval at which the scratch folder is checked, if a tool may write without limit.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A load while its tools run.
+/// A running load.
 pub(super) struct Shift<'a> {
     tools: ToolSet,
     signals: &'a mut Signals,
     folder: &'a Path,
-    /// How much may be written, if a tool may write what it wants.
+    /// The limit on written bytes, if a tool may write without limit.
     limit: Option<u64>,
-    /// When the scratch folder is looked at next.
+    /// The next check of the scratch folder.
     look: Instant,
     started_ns: u64,
 }
 
-/// What came of a load.
+/// The results of a load.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// When its tools were started, CLOCK_MONOTONIC in ns.
+    /// Time when its tools were started, CLOCK_MONOTONIC in ns.
     pub(super) started_ns: u64,
-    /// When they were told to end.
+    /// Time when they were asked to end.
     pub(super) stopping_ns: u64,
-    /// When the last of them had ended or was left.
+    /// Time when the last of them had ended or was given up.
     pub(super) stopped_ns: u64,
     /// The tool that ended last.
     pub(super) last_tool: Option<String>,
-    /// What was done while they were kept going.
+    /// The work done.
     totals: Vec<(String, u64)>,
     /// CPU time until all had ended, in ns.
     cpu_ns: Option<u64>,
-    /// What could not be counted.
+    /// Notices on work that could not be counted.
     pub(super) notices: Vec<String>,
 }
 
@@ -83,7 +84,8 @@ impl<'a> Shift<'a> {
         })
     }
 
-    /// Waits until all tools were seen to work, or somebody asks for the end. Says who was not, if it takes too long.
+    /// Waits until all tools have begun to work, or a signal ends the load. Returns the idle ones
+    /// after the time limit.
     pub(super) fn settle(&mut self) -> Result<Option<String>, DriverError> {
         if self.tools.is_empty() {
             return Ok(None);
@@ -110,7 +112,7 @@ impl<'a> Shift<'a> {
         Ok(None)
     }
 
-    /// Keeps the tools going until a moment, or until somebody asks for the end.
+    /// Keeps the tools running until a time, or until a signal ends the load.
     pub(super) fn go_on(&mut self, end: Option<Instant>) -> Result<(), DriverError> {
         while !self.signals.stop_asked() && end.is_none_or(|end| Instant::now() < end) {
             self.turn(end)?;
@@ -118,7 +120,7 @@ impl<'a> Shift<'a> {
         Ok(())
     }
 
-    /// Ends the tools and all that they have started; leaves what can't be ended in its time.
+    /// Ends the tools and their descendants; leaves those that do not end in time.
     pub(super) fn stop(
         mut self,
         patience: Patience,
@@ -141,7 +143,7 @@ impl<'a> Shift<'a> {
         })
     }
 
-    /// Waits until something happens, but not beyond a moment, and takes care of it.
+    /// Waits for an event, at most until a time, and handles it.
     fn turn(&mut self, until: Option<Instant>) -> Result<(), DriverError> {
         let look = self.limit.map(|_| self.look);
         self.tools
@@ -167,7 +169,7 @@ impl<'a> Shift<'a> {
 }
 
 impl Done {
-    /// What came of a load that was not started, since its time had passed.
+    /// The results of a load that was skipped, since its time had passed.
     pub(super) fn skipped() -> Self {
         let now_ns = now_ns();
         Self {
@@ -181,7 +183,7 @@ impl Done {
         }
     }
 
-    /// Reports what was done.
+    /// Reports the work done.
     pub(super) fn report(&self, reporter: &mut Reporter) {
         let mut achieved = |what: &str, amount, ns| {
             reporter.put(&Record::Achieved(Achieved { what, amount, ns }));
@@ -190,7 +192,8 @@ impl Done {
             achieved(what, *amount, self.stopping_ns - self.started_ns);
         }
         if let Some(cpu_ns) = self.cpu_ns {
-            // To end 2,400 processes takes CPU time, too: it belongs to a longer time than the work.
+            // Ending 2,400 processes uses CPU time, too, which belongs to a longer period than the
+            // work.
             achieved(CPU_TIME, cpu_ns, self.stopped_ns - self.started_ns);
         }
     }

@@ -1,4 +1,4 @@
-//! The signals that the driver waits for, as a descriptor.
+//! The driver's signals, as a descriptor.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,15 +8,15 @@ use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_de
 
 use crate::error::DriverError;
 
-/// Asks for the end.
+/// The signals that end the load.
 const STOPPING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// Says whether a signal of this number asks for the end.
+/// Returns whether a signal ends the load.
 pub(super) fn asks_for_end(number: i32) -> bool {
     STOPPING.contains(&number)
 }
 
-/// Receives signals. They stay blocked for the rest of the process's life.
+/// A receiver of signals, which stay blocked for the rest of the process's life.
 #[derive(Debug)]
 pub(super) struct Signals {
     file: File,
@@ -24,23 +24,23 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes over the signals that ask for the end and the one that tells of a child's. The death of the parent
-    /// becomes one that asks for the end; orphaned descendants become children.
+    /// Takes over the signals that end the load, and SIGCHLD. The death of the parent becomes
+    /// SIGTERM; orphaned descendants become children.
     pub(super) fn take() -> Result<Self, DriverError> {
         let failed = |source: io::Error| DriverError::system("receive signals", source);
         let set = set(&[&STOPPING[..], &[libc::SIGCHLD]].concat());
-        // SAFETY: a live set; no old one is asked for.
+        // SAFETY: a live set; the old one is not requested.
         if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } != 0
         {
             return Err(failed(io::Error::last_os_error()));
         }
-        // SAFETY: a live set; -1 asks for a new descriptor.
+        // SAFETY: a live set; -1 requests a new descriptor.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
-        // SAFETY: a new descriptor that nobody else has.
+        // SAFETY: a new descriptor.
         let file = unsafe { File::from_raw_fd(fd) };
         set_parent_process_death_signal(Some(Signal::TERM))
             .map_err(|errno| failed(errno.into()))?;
@@ -48,7 +48,7 @@ impl Signals {
         Ok(Self { file, stop: false })
     }
 
-    /// Takes note of the signals that have come.
+    /// Records the signals that have come.
     pub(super) fn note(&mut self) {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut info = [0; SIZE];
@@ -59,7 +59,7 @@ impl Signals {
         }
     }
 
-    /// Says whether somebody asked for the end.
+    /// Returns whether a signal has ended the load.
     pub(super) fn stop_asked(&self) -> bool {
         self.stop
     }
@@ -72,10 +72,10 @@ impl AsFd for Signals {
     }
 }
 
-/// Unblocks all signals, for a child before it executes its program: the mask is inherited.
+/// Unblocks all signals, for a child before it executes its program, since the mask is inherited.
 pub(super) fn unblock() -> io::Result<()> {
     let none = set(&[]);
-    // SAFETY: a live set; no old one is asked for.
+    // SAFETY: a live set; the old one is not requested.
     if unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -83,8 +83,8 @@ pub(super) fn unblock() -> io::Result<()> {
 }
 
 fn set(signals: &[libc::c_int]) -> libc::sigset_t {
-    // SAFETY: zeroed is a valid `sigset_t`, which is then made empty and filled; the calls fail only for a number that is no
-    // signal.
+    // SAFETY: zeroed is a valid `sigset_t`, which is then made empty and filled; the calls fail
+    // only for an invalid signal number.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -1,4 +1,4 @@
-//! All tools of a load: started, started again, killed when they are old, ended.
+//! The tools of a load: starts, restarts, kills after a lifetime, and ends them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Ends, Task};
 
-/// How long a tool may take to listen.
+/// The time limit for a tool to listen.
 const LISTEN_LIMIT: Duration = Duration::from_secs(5);
 
-/// How many lines of what a failed tool said are told: dd says why, and three lines more.
+/// The number of lines quoted from a failed tool: dd gives the reason, and three more lines.
 const SAID_LINES: usize = 4;
 
-/// The set of tools that are kept going.
+/// The tools of a load.
 #[derive(Debug)]
 pub(super) struct ToolSet {
     members: Vec<Member>,
     folder: PathBuf,
-    /// How long a file may become.
+    /// The maximum size of a file.
     file_limit: Option<u64>,
     /// CPU time of children that had ended before the first tool was started.
     cpu_before_ns: u64,
-    /// Whether nothing is left to end.
+    /// Whether all tools have been ended.
     ended: bool,
 }
 
@@ -40,14 +40,14 @@ pub(super) struct ToolSet {
 struct Member {
     task: Task,
     running: Option<Running>,
-    /// Whether it was seen to work.
+    /// Whether it has begun to work.
     works: bool,
-    /// When it is to be started again.
+    /// Time of the next start.
     due: Option<Instant>,
 }
 
 impl ToolSet {
-    /// Prepares a tools that works in a folder; nothing runs yet.
+    /// Prepares tools that work in a folder; nothing runs yet.
     pub(super) fn new(tasks: Vec<Task>, folder: &Path, file_limit: Option<u64>) -> Self {
         let member = |task| Member {
             task,
@@ -64,7 +64,7 @@ impl ToolSet {
         }
     }
 
-    /// Says whether there is no tool at all.
+    /// Returns whether there are no tools.
     pub(super) fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -82,14 +82,14 @@ impl ToolSet {
                 if Instant::now() > deadline {
                     return Err(self.members[index].error("does not listen"));
                 }
-                // If it has ended instead, this says so.
+                // If it has ended instead, this reports it.
                 self.wait(signals, Some(Instant::now() + Duration::from_millis(5)))?;
             }
         }
         Ok(())
     }
 
-    /// Names the tools that have not begun to work yet.
+    /// Returns the tools that have not begun to work.
     pub(super) fn idlers(&mut self) -> Vec<&str> {
         for member in &mut self.members {
             if let Some(running) = &member.running {
@@ -100,7 +100,7 @@ impl ToolSet {
         idlers.map(|member| member.task.program.as_str()).collect()
     }
 
-    /// Waits until something happens, but not beyond a moment, and takes care of it.
+    /// Waits for an event, at most until a time, and handles it.
     pub(super) fn wait(
         &mut self,
         signals: &mut Signals,
@@ -111,7 +111,7 @@ impl ToolSet {
         let moment = deaths.chain(starts).chain(until).min();
         self.sleep(signals, moment)?;
         let ends = self.reap()?;
-        // Who asks the driver's process group for the end also meets a tool that has no group of its own yet.
+        // A signal to the driver's process group also reaches a tool that has no group yet.
         signals.note();
         for mut end in ends {
             let signal = end.how.status.signal();
@@ -122,7 +122,7 @@ impl ToolSet {
             }
             let noted = member.task.meter.ended(&end.how);
             noted.map_err(|why| member.error(&why))?;
-            // A whole run has done what it was to do.
+            // A complete run has done its work.
             member.works = true;
             member.due = Some(end.begun + member.task.again_after);
         }
@@ -139,7 +139,8 @@ impl ToolSet {
         Ok(())
     }
 
-    /// Counts what was done, asks every tool to end, kills those that don't, and leaves those that can't be killed.
+    /// Counts the work done, asks every tool to end, kills those that don't, and gives up on those
+    /// that can't be killed.
     pub(super) fn stop(
         &mut self,
         signals: &mut Signals,
@@ -195,7 +196,8 @@ impl ToolSet {
         Ok(stopped)
     }
 
-    /// Kills what the tools have started, and waits until all of it is gone; leaves what can't be killed.
+    /// Kills the descendants of the tools, and waits for their end; gives up on those that can't be
+    /// killed.
     pub(super) fn end_rest(
         &mut self,
         limit: Duration,
@@ -210,7 +212,7 @@ impl ToolSet {
                     running.signal(Signal::KILL);
                 }
             }
-            // Orphans become children when their parent is reaped: look again until there are none.
+            // Orphans become children when their parent is reaped: repeat until there are none.
             let children = kill_children(|child| !left.has(child));
             loop {
                 match wait(WaitOptions::NOHANG) {
@@ -236,7 +238,7 @@ impl ToolSet {
         }
     }
 
-    /// Returns what was done, everything of one name together.
+    /// Returns the work done, summed by name.
     pub(super) fn totals(&self) -> Vec<(String, u64)> {
         let mut all: Vec<(String, u64)> = Vec::new();
         let meters = self.members.iter().map(|member| &member.task.meter);
@@ -249,13 +251,14 @@ impl ToolSet {
         all
     }
 
-    /// Returns the CPU time of all that has ended since the tools was made, in ns; None if there is no tool.
+    /// Returns the CPU time of all processes that have ended since the set was created, in ns; None
+    /// if there is no tool.
     pub(super) fn cpu_ns(&self) -> Option<u64> {
         let used = children_cpu_ns().saturating_sub(self.cpu_before_ns);
         (!self.is_empty()).then_some(used)
     }
 
-    /// Sleeps until a signal comes, a tool speaks, or a moment is there, and takes note of what came.
+    /// Sleeps until a signal comes, a tool writes, or a time, and handles it.
     fn sleep(&mut self, signals: &mut Signals, until: Option<Instant>) -> Result<(), DriverError> {
         let running = self
             .members
@@ -272,11 +275,11 @@ impl ToolSet {
         }
         drop(fds);
         signals.note();
-        self.members.iter_mut().for_each(Member::hear);
+        self.members.iter_mut().for_each(Member::read_output);
         Ok(())
     }
 
-    /// Reaps what has ended, and returns the tools among it.
+    /// Reaps ended processes, and returns the tools among them.
     fn reap(&mut self) -> Result<Vec<End>, DriverError> {
         let mut ends = Vec::new();
         loop {
@@ -295,8 +298,8 @@ impl ToolSet {
         let mut members = self.members.iter().map(|member| member.running.as_ref());
         let number = members.position(|running| running.is_some_and(|it| it.pid == pid))?;
         let member = &mut self.members[number];
-        // What it wrote before its end is in the pipes by now.
-        member.hear();
+        // Its last output is in the pipes by now.
+        member.read_output();
         let mut running = member.running.take()?;
         let how = Ended {
             status,
@@ -313,7 +316,8 @@ impl ToolSet {
 
 impl Drop for ToolSet {
     fn drop(&mut self) {
-        // After an orderly end somebody else cares for what was left. What can't be killed now can't be killed at all.
+        // After an orderly end the laboratory's guard handles the rest. A process that can't be
+        // killed now can't be killed at all.
         if !self.ended && !self.members.is_empty() {
             let _ = self.end_rest(Patience::LAST.killed, &mut Leftovers::default(), 0);
         }
@@ -327,14 +331,15 @@ impl Member {
         Ok(())
     }
 
-    /// Returns when the running tool is to be killed.
+    /// Returns the time when the running tool must be killed.
     fn death(&self) -> Option<Instant> {
         let running = self.running.as_ref().filter(|running| !running.by_driver)?;
         running.begun.checked_add(self.task.kill_after?)
     }
 
-    /// Counts what the running tool has done, and signals it. One that is killed is counted afterwards: what is killed
-    /// stays countable until it is waited for, and to count 800 processes of hackbench beside them running takes long.
+    /// Counts the running tool's work, and signals it. If it is killed, its work is counted
+    /// afterwards: a killed process stays countable until it is reaped, and counting 800 running
+    /// processes of hackbench takes long.
     fn begin_end(&mut self, signal: Signal) {
         if let Some(running) = &mut self.running {
             if signal != Signal::KILL {
@@ -345,20 +350,20 @@ impl Member {
         }
     }
 
-    /// Counts what the tool has done that was just killed.
+    /// Counts the work of the tool that was just killed.
     fn look_at_killed(&mut self) {
         if let Some(running) = self.running.as_ref().filter(|running| running.killed) {
             self.task.meter.last_look(running.pid);
         }
     }
 
-    fn hear(&mut self) {
+    fn read_output(&mut self) {
         if let Some(running) = &mut self.running {
-            running.hear(|bytes| self.task.meter.heard(bytes));
+            running.read_output(|bytes| self.task.meter.on_output(bytes));
         }
     }
 
-    /// Says what is wrong with an end that the driver did not ask for.
+    /// Describes an end that the driver did not cause.
     fn why_wrong(&self, end: &Ended) -> Option<String> {
         if end.by_driver {
             return None;
@@ -375,12 +380,12 @@ impl Member {
     }
 }
 
-/// What came of ending the tools.
+/// The result of ending the tools.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// What could not be counted.
+    /// Notices on work that could not be counted.
     pub(super) notices: Vec<String>,
-    /// The tool that ended last, or was left.
+    /// The tool that ended last, or did not end.
     pub(super) last_tool: Option<String>,
 }
 
@@ -391,12 +396,12 @@ struct End {
     begun: Instant,
 }
 
-/// Says how a tool ended that should not have, and what to do.
+/// Describes the unexpected end of a tool, and the remedy.
 fn describe(status: ExitStatus, said: &str) -> String {
     let mut how = match (status.signal(), status.code()) {
         (Some(libc::SIGXFSZ), _) => "wrote a file larger than the load's limit".to_owned(),
         (Some(libc::SIGKILL), _) => {
-            "was killed (SIGKILL): by somebody, or by the kernel for want of memory (see dmesg)"
+            "was killed (SIGKILL) by another process, or by the kernel because memory ran out (see dmesg)"
                 .to_owned()
         }
         (Some(signal), _) => format!("crashed or was ended by signal {signal}"),
@@ -414,7 +419,8 @@ fn describe(status: ExitStatus, said: &str) -> String {
     how
 }
 
-/// Says whether somebody listens on a TCP port of 127.0.0.1, without connecting: the one connection is another's.
+/// Returns whether a TCP port of 127.0.0.1 has a listener, without connecting: it accepts only one
+/// connection.
 fn listens(port: u16) -> bool {
     const LISTEN: &str = "0A";
     let address = format!("0100007F:{port:04X}");
@@ -425,7 +431,7 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// Returns the CPU time of all descendants that have ended and were waited for, user and system.
+/// Returns the CPU time of all reaped descendants, user and system.
 fn children_cpu_ns() -> u64 {
     // SAFETY: zeroed is a valid `rusage`; the call fills it.
     let usage = unsafe {

@@ -24,14 +24,14 @@ fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> 
     };
     let task = Task {
         stop: Signal::TERM,
-        // One that ends at once would otherwise be a load of nothing but starts.
+        // Otherwise a short command would be a load of nothing but starts.
         again_after: Duration::from_millis(10),
         ..Task::again(program, setup.cpus, CommandMeter::default())
     };
     Ok(vec![task.args(args)])
 }
 
-/// Counts whole runs: what the command does in them is not known.
+/// A meter that counts complete runs: the command's work is unknown.
 #[derive(Debug, Default)]
 struct CommandMeter {
     runs: u64,
@@ -39,7 +39,7 @@ struct CommandMeter {
 
 impl Meter for CommandMeter {
     fn works(&self, _pid: Pid) -> bool {
-        // What it does is not known: it may do no more than wait.
+        // Its work is unknown: it may only wait.
         true
     }
 

@@ -7,11 +7,11 @@ use crate::error::DriverError;
 use crate::processes;
 use crate::task::{Ended, Meter, Task};
 
-/// How many run at once, on any CPU.
+/// The number of writers, on any CPU.
 const WRITERS: u64 = 3;
 /// The length of a block.
 const BLOCK: u64 = 1 << 20;
-/// How many blocks a file has.
+/// The number of blocks of a file.
 const BLOCKS: u64 = 1_024;
 
 pub(super) const DD: Kind = Kind {
@@ -54,7 +54,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok((1..=WRITERS).map(task).collect())
 }
 
-/// Counts by what `dd` says at its end, which it also does when it is interrupted.
+/// A meter that reads the summary of `dd`, which it also prints when it is interrupted.
 #[derive(Debug, Default)]
 struct DdMeter {
     bytes: u64,

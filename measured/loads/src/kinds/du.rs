@@ -41,7 +41,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
         };
         Task {
             output: Output::Meter,
-            // It says 1 if a folder can't be read or vanished: both are ordinary.
+            // Its status is 1 if a folder can't be read or vanished: both are normal.
             ends: Ends::Again(&[1]),
             ..Task::again("du", Cpus::one(cpu), meter).args(["-x".into(), root.clone()])
         }
@@ -49,13 +49,14 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok(setup.cpus.iter().map(task).collect())
 }
 
-/// Counts the lines that `du` prints, one for each folder. It prints them into a pipe, 4 KiB at a time: a terminal would
-/// show each at once, but then `du` and the driver would make system calls for each folder that the study's load did not make.
+/// A meter that counts the lines of `du`, one for each folder. It prints them to a pipe, 4 KiB at a
+/// time: a terminal would show each at once, but then `du` and the driver would make system calls
+/// for each folder that the study's load did not make.
 #[derive(Debug, Default)]
 struct DuMeter {
     folders: u64,
     walks: u64,
-    /// Files in the tree, if they are known.
+    /// Number of files in the tree, if known.
     files: Option<u64>,
 }
 
@@ -64,7 +65,7 @@ impl Meter for DuMeter {
         self.folders > 0 || self.walks > 0
     }
 
-    fn heard(&mut self, bytes: &[u8]) {
+    fn on_output(&mut self, bytes: &[u8]) {
         self.folders += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     }
 

@@ -1,4 +1,4 @@
-//! `hackbench`: three of it in a loop, killed every five seconds, as in the study's DD phase.
+//! `hackbench`: three instances in a loop, killed every five seconds, as in the study's DD phase.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::processes;
 use crate::task::{Ended, Meter, Task};
 use crate::tools::Tool;
 
-/// How many run at once, on any CPU.
+/// The number of instances, on any CPU.
 const LOOPS: usize = 3;
 /// The number of groups of each.
 const GROUPS: u64 = 20;
 /// The number of senders in a group, and of receivers: hackbench's 40 descriptors.
 const MEMBERS: u64 = 20;
-/// How many messages a sender sends to each receiver of its group.
+/// The number of messages from each sender to each receiver of its group.
 const MESSAGES: u64 = 100;
 /// The length of a message.
 const MESSAGE_BYTES: u64 = 100;
-/// After how long one is killed.
+/// The time after which one is killed.
 const LIFE: Duration = Duration::from_secs(5);
 
 pub(super) const HACKBENCH: Kind = Kind {
@@ -47,7 +47,8 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok((0..LOOPS).map(task).collect())
 }
 
-/// Counts by the loop counts of those that ended, and by the kernel's account of those that were killed.
+/// A meter that uses the loop counts of those that ended, and the kernel's I/O accounting of those
+/// that were killed.
 #[derive(Debug, Default)]
 struct HackbenchMeter {
     messages: u64,
@@ -80,11 +81,11 @@ impl Meter for HackbenchMeter {
     }
 }
 
-/// Counts the messages that were sent so far by one that runs.
+/// Returns the number of messages sent so far by a running one.
 fn sent(pid: Pid) -> u64 {
     let accounts = processes::of_group(pid)
         .into_iter()
         .filter_map(processes::io);
-    // Its senders write nothing else but one byte each, at the start.
+    // Apart from messages, its senders only write one byte each, at the start.
     accounts.map(|io| io.written / MESSAGE_BYTES).sum()
 }

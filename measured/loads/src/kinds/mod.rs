@@ -1,7 +1,7 @@
 //! The kinds of load: one file for each.
 //!
-//! A kind says which tools it executes, in what it differs from the load that the study published, and makes the
-//! tasks that the driver keeps going. A new one is a file here and a line in [`KINDS`].
+//! A kind defines the tools it executes, its differences from the load that the study published,
+//! and the tasks for the driver. A new one is a file here and a line in [`KINDS`].
 
 mod command;
 mod dd;
@@ -23,36 +23,36 @@ use crate::task::Task;
 use crate::tools::Tool;
 use crate::tree;
 
-/// Describes a kind of load.
+/// A kind of load.
 #[derive(Debug)]
 pub struct Kind {
     /// Its name.
     pub name: &'static str,
-    /// How it is written.
+    /// Its notation.
     pub usage: &'static str,
-    /// What it does, in a few words.
+    /// A summary in a few words.
     pub summary: &'static str,
     /// The programs that it executes.
     pub tools: &'static [Tool],
-    /// In what it differs from the published load, wherever it runs.
+    /// Its differences from the published load, on any system.
     pub deviations: &'static [&'static str],
     /// An example, if it takes words.
     pub(crate) example: Option<&'static str>,
-    /// Says why a word can't be used, if it can't.
+    /// Returns why a word is invalid, if it is.
     pub(crate) refuses: fn(&str) -> Option<&'static str>,
-    /// Why it takes root, if it does.
+    /// The reason why it requires root, if it does.
     pub(crate) root: Option<&'static str>,
-    /// Whether it speaks over the loopback device.
+    /// Whether it uses the loopback device.
     pub(crate) loopback: bool,
     /// Whether it needs the generated tree on this machine.
     pub(crate) needs_tree: fn(&Walk) -> bool,
-    /// What it will write at most, apart from the tree, in bytes; None if it takes what there is.
+    /// The greatest number of bytes written, apart from the tree; None if it uses all free space.
     pub(crate) writes: fn(&Setup) -> Option<u64>,
-    /// Makes its tasks.
+    /// Creates its tasks.
     pub(crate) tasks: fn(&mut Setup, &[String]) -> Result<Vec<Task>, DriverError>,
 }
 
-/// What every kind has that has nothing special.
+/// The defaults of a kind.
 const PLAIN: Kind = Kind {
     name: "",
     usage: "",
@@ -76,7 +76,7 @@ pub(crate) const IDLE: Kind = Kind {
     ..PLAIN
 };
 
-/// Lists the kinds of load.
+/// The kinds of load.
 pub const KINDS: &[Kind] = &[
     IDLE,
     dd::DD,
@@ -89,7 +89,7 @@ pub const KINDS: &[Kind] = &[
     COMMAND,
 ];
 
-/// Says what `du` walks.
+/// The folder that `du` walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// The root file system.
@@ -98,19 +98,19 @@ pub(crate) enum Walk {
     Tree,
 }
 
-/// What the kinds find when their tasks are made.
+/// The resources for tasks.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// CPUs of the load, at least one.
     pub(crate) cpus: Cpus,
-    /// The driver's own folder on the scratch file system.
+    /// The driver's folder on the scratch file system.
     pub(crate) dir: PathBuf,
-    /// What may be written there, apart from the tree, in bytes.
+    /// The limit on written bytes, apart from the tree.
     pub(crate) room: u64,
-    /// The tree, if a kind asked for it.
+    /// The tree, if a kind needs it.
     pub(crate) tree: Option<(PathBuf, tree::Size)>,
     pub(crate) walk: Walk,
-    /// What the reader of the figures should know.
+    /// Notices.
     pub(crate) notices: Vec<String>,
 }
 

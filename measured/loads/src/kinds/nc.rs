@@ -1,4 +1,5 @@
-//! `nc`: a pair of netcats over the loopback device for each CPU, fed by `dd`, as in the study's NET phase.
+//! `nc`: a pair of netcats over the loopback device for each CPU, fed by `dd`, as in the study's
+//! NET phase.
 
 use std::io;
 use std::net::TcpListener;
@@ -50,13 +51,13 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok(tasks)
 }
 
-/// Returns a port that nobody listens on. Until nc does somebody else may take it; nc then says so.
+/// Returns an unused port. If another program takes it before nc does, nc reports that.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// Counts by the kernel's account of the `dd` that feeds a pair. What `dd` says itself is the second choice: it counts
-/// whole blocks only, and says nothing if nc ends before it.
+/// A meter that uses the kernel's I/O accounting of the `dd` that feeds a pair. The summary of `dd`
+/// is the second choice: it has whole blocks only, and is missing if nc ends first.
 #[derive(Debug, Default)]
 struct FeedMeter {
     bytes: u64,

@@ -5,7 +5,7 @@ use crate::error::DriverError;
 use crate::task::{Ended, Meter, Output, Task};
 use crate::tools::Tool;
 
-/// How much is kept of what `ping` prints: its summary has some 200 bytes.
+/// The number of bytes stored from the output of `ping`: its summary has some 200.
 const KEPT: usize = 2_000;
 
 pub(super) const PING: Kind = Kind {
@@ -33,7 +33,7 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok(setup.cpus.iter().map(task).collect())
 }
 
-/// Counts by the summary that `ping` prints at its end.
+/// A meter that reads the summary that `ping` prints at its end.
 #[derive(Debug, Default)]
 struct PingMeter {
     printed: Vec<u8>,
@@ -42,7 +42,7 @@ struct PingMeter {
 }
 
 impl Meter for PingMeter {
-    fn heard(&mut self, bytes: &[u8]) {
+    fn on_output(&mut self, bytes: &[u8]) {
         self.printed.extend(bytes);
         let surplus = self.printed.len().saturating_sub(KEPT);
         self.printed.drain(..surplus);
@@ -67,7 +67,8 @@ impl Meter for PingMeter {
     }
 }
 
-/// Finds the two numbers in `93239 packets transmitted, 37785 received, 59% packet loss, time 1003ms`.
+/// Finds the two numbers in
+/// `93239 packets transmitted, 37785 received, 59% packet loss, time 1003ms`.
 fn summary(text: &str) -> Option<(u64, u64)> {
     let mut lines = text.lines();
     let line = lines.find(|line| line.contains(" packets transmitted,"))?;

@@ -38,7 +38,7 @@ fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> 
     Ok(vec![task.args(words).args(ours)])
 }
 
-/// Counts by the figures that stress-ng writes at its end, which it also does when it is interrupted.
+/// A meter that reads the figures that stress-ng prints at its end, also when it is interrupted.
 #[derive(Debug)]
 struct StressNgMeter {
     figures: PathBuf,
@@ -69,7 +69,7 @@ impl Meter for StressNgMeter {
     }
 }
 
-/// Finds `bogo-ops: N` behind each `- stressor: NAME`.
+/// Finds `bogo-ops: N` after each `- stressor: NAME`.
 fn operations(text: &str) -> Vec<(String, u64)> {
     let mut found: Vec<(String, u64)> = Vec::new();
     let mut stressor = None;

@@ -17,7 +17,7 @@ pub(super) const TAR: Kind = Kind {
     tools: &[
         Tool::new("tar", "tar"),
         Tool::new("gzip", "gzip"),
-        // By which tar executes gzip.
+        // The shell with which tar executes gzip.
         Tool::new("/bin/sh", "dash"),
     ],
     deviations: &[
@@ -53,18 +53,18 @@ fn tasks(setup: &mut Setup, _words: &[String]) -> Result<Vec<Task>, DriverError>
     Ok(setup.cpus.iter().map(task).collect())
 }
 
-/// Counts whole archives, and of the last one what `tar` has read.
+/// A meter that counts complete archives, and the bytes that `tar` has read for the last one.
 #[derive(Debug, Default)]
 struct TarMeter {
     tree: tree::Size,
     archives: u64,
-    /// Bytes of the archive that is about to be cut short.
+    /// Bytes of the archive that is about to be interrupted.
     begun: u64,
 }
 
 impl Meter for TarMeter {
     fn works(&self, pid: Pid) -> bool {
-        // It writes nothing but the archive, into gzip.
+        // It only writes the archive, to gzip.
         self.archives > 0 || processes::io(pid).is_none_or(|io| io.written > 0)
     }
 

@@ -269,8 +269,8 @@ fn is_accepted(head: &[u8; IPV6], message: &[u8]) -> bool {
     head[7] == 255 && message[1] == 0 && head[8..16] == LINK && is_for_us
 }
 
-/// Returns whether the prefixes of a router lead to valid addresses: neither those of groups nor the
-/// injected one (RFC 4861, section 4.6).
+/// Returns whether the prefixes of a router lead to valid addresses: neither those of groups nor
+/// the injected one (RFC 4861, section 4.6).
 #[cfg(feature = "slaac")]
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;

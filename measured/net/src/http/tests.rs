@@ -13,7 +13,8 @@ use proptest::prelude::*;
 use super::metrics::{Kind, Value};
 use super::*;
 
-/// A client that sends `step` bytes at a time and takes as many, ends what it sends or falls silent, and may not read.
+/// A client that sends `step` bytes at a time and takes as many, ends what it sends or falls
+/// silent, and may not read.
 struct Client<'a> {
     sends: &'a [u8],
     step: usize,
@@ -226,7 +227,8 @@ proptest! {
             bytes[at] = byte;
         }
         let seen = serve_client(&bytes, 1000, true, true);
-        // Only a byte that ends the head early leaves something behind it, or one that spoils its end.
+        // Only a byte that ends the head early leaves something behind it, or one that spoils its
+        // end.
         prop_assert!(seen.text.matches("HTTP/1.1 ").count() <= 2);
         prop_assert!(!seen.aborted);
     }
@@ -244,7 +246,7 @@ impl Clock for Slow<'_> {
     }
 }
 
-/// A connection that takes so many bytes in a second.
+/// A connection that takes this many bytes per second.
 struct SlowReader<'a> {
     bytes: usize,
     taken: usize,

@@ -1,5 +1,5 @@
-//! Zone files (RFC 1035, section 5; RFC 2308, section 4, for `$TTL`; RFC 3597, section 5, for unknown
-//! types).
+//! Zone files (RFC 1035, section 5; RFC 2308, section 4, for `$TTL`; RFC 3597, section 5, for
+//! unknown types).
 //!
 //! The first record is the SOA, and its owner is the zone's origin. The records of a name may be
 //! anywhere behind it. Equal records count once, and the records of one name and type get the
@@ -133,7 +133,8 @@ fn merge(parts: &Zone) -> Result<Zone, (&[u8], Wanted)> {
     Ok(zone)
 }
 
-/// Reserves room, and a quarter more: a vector that doubles holds three times its size meanwhile.
+/// Reserves room, and a quarter more: a vector that doubles needs three times its size while it is
+/// copied.
 fn grow<T>(vector: &mut Vec<T>, more: usize) {
     if vector.capacity() - vector.len() < more {
         vector.reserve_exact(more + more.max(vector.len() / 4));
@@ -472,8 +473,8 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Reads the next word of a record, with its quotation marks and escapes. None at the end of the
-    /// line, which stays.
+    /// Reads the next word of a record, with its quotation marks and escapes. None at the end of
+    /// the line, which stays.
     fn next(&mut self) -> Result<Option<&'a str>, Wanted> {
         loop {
             let bytes = match self.rest.as_bytes().first() {

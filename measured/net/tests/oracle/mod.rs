@@ -1,8 +1,9 @@
-//! What a name server has to say, according to the crate `domain` and RFC 1034.
+//! The expected answers of a name server, according to the crate `domain` and RFC 1034.
 //!
-//! `domain` reads the zone file, the queries and the answers. What an answer has to be is looked up as RFC 1034, section 4.3.2, tells, in a
-//! plain list of records that is searched from end to end. Where names in records behind the question can't be read, the answer is not
-//! compared: a name server need not read them.
+//! `domain` reads the zone file, the queries and the answers. The expected answer is found as
+//! described in RFC 1034, section 4.3.2, in a plain list of records that is searched from end to
+//! end. If names in records after the question are unreadable, the answer is not compared: a name
+//! server need not read them.
 
 use domain::base::iana::Class;
 use domain::base::name::ToLabelIter;
@@ -14,11 +15,11 @@ use tare_net::dns::{LONGEST, Transport, answer};
 use tare_net::zone::Zone;
 
 const TEXT: &str = include_str!("example.zone");
-/// The longest answer by UDP, in bytes: with EDNS and without.
+/// Maximum size of a UDP answer in bytes: with EDNS and without.
 const DATAGRAM: usize = 1232;
 const PLAIN: usize = 512;
 const HEADER: usize = 12;
-/// How many aliases are followed.
+/// Maximum length of a chain of aliases.
 const ALIASES: usize = 8;
 
 const FINE: u16 = 0;
@@ -52,9 +53,9 @@ impl Known {
     }
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
+struct Answer {
     code: u16,
     is_authoritative: bool,
     questions: u16,
@@ -64,21 +65,21 @@ struct Said {
     edns: Option<bool>,
 }
 
-/// What a query asks for.
+/// The content of a query.
 struct Query {
     name: OwnedName,
     kind: Rtype,
     class: Class,
-    /// How many bytes of a datagram the client takes, and version and flags.
+    /// The maximum size of a UDP answer for the client, and version and flags.
     edns: Option<(usize, u32)>,
 }
 
-/// What `domain` makes of a query.
+/// A query as read by `domain`.
 enum Reading {
     Query(Query),
-    /// It can't be read, or RFC 1035 or 6891 forbids it.
+    /// It is unreadable, or RFC 1035 or 6891 forbids it.
     Malformed,
-    /// A name behind the question can't be read.
+    /// A name after the question is unreadable.
     Unclear,
 }
 
@@ -90,7 +91,7 @@ impl Reading {
         };
         let has_others = (counts.ancount(), counts.nscount()) != (0, 0);
         let bytes = HEADER + usize::from(question.qname().compose_len()) + 4;
-        // There is nothing before the question that its name could refer to.
+        // Nothing before the question can be the target of a pointer in its name.
         if has_others || additional.pos() != bytes {
             return Self::Malformed;
         }
@@ -101,7 +102,7 @@ impl Reading {
                 return Self::Unclear;
             };
             if record.rtype() == Rtype::OPT {
-                // Its name is one byte: the root's, and no reference to it.
+                // Its name is one byte: the root, without a pointer.
                 let bytes = 11 + usize::from(record.rdlen());
                 if edns.is_some() || additional.pos() != start + bytes {
                     return Self::Malformed;
@@ -124,7 +125,7 @@ impl Reading {
     }
 }
 
-/// A name server, and its zone as `domain` reads it.
+/// A name server, and its zone as read by `domain`.
 pub struct Oracle {
     zone: Zone,
     origin: OwnedName,
@@ -132,7 +133,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Has both read the zone.
+    /// Reads the zone with both.
     ///
     /// # Panics
     ///
@@ -144,7 +145,8 @@ impl Oracle {
         });
         let mut records: Vec<_> = entries.collect();
         records.sort();
-        // The first of a set has the smallest time to live, and that counts for all (RFC 2181, section 5.2).
+        // The first of a set has the smallest time to live, which applies to all (RFC 2181, section
+        // 5.2).
         let is_set =
             |one: &Known, other: &Known| one.owner == other.owner && one.kind == other.kind;
         for set in records.chunk_by_mut(is_set) {
@@ -162,12 +164,12 @@ impl Oracle {
         }
     }
 
-    /// Returns the names of the records, as they are in a message.
+    /// Returns the names of the records, in wire format.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.records.iter().map(|record| record.owner.as_slice())
     }
 
-    /// Has a query answered over both transports, and compares the answers with what they have to say.
+    /// Answers a query over both transports, and compares the answers with the expected ones.
     ///
     /// # Panics
     ///
@@ -185,7 +187,7 @@ impl Oracle {
         let datagram = &datagram[..by_udp.expect("an answer by UDP")];
         let (whole, is_whole_cut) = read_answer(&asked, stream);
         let (part, is_cut) = read_answer(&asked, datagram);
-        let mut wanted = Said::default();
+        let mut wanted = Answer::default();
         let mut most = PLAIN;
         match Reading::new(&asked) {
             _ if asked.header().opcode().to_int() != 0 => wanted.code = NOT_IMPLEMENTED,
@@ -199,7 +201,8 @@ impl Oracle {
             Reading::Unclear => return,
         }
         if [NOT_IMPLEMENTED, MALFORMED].contains(&wanted.code) {
-            // Where a record of EDNS is, is a matter of opinion in what can't be read as a whole; but there must be one.
+            // In a malformed query the position of the OPT record is ambiguous; but there must be
+            // one.
             let has_any = query.windows(3).any(|bytes| bytes == [0, 0, 41]);
             assert!(has_any || whole.edns.is_none());
             wanted.edns = whole.edns;
@@ -219,12 +222,12 @@ impl Oracle {
         assert_eq!(part, wanted, "by UDP");
     }
 
-    /// Finds what has to be said.
-    fn look_up(&self, query: Query) -> Said {
-        let mut said = Said {
+    /// Returns the expected answer.
+    fn look_up(&self, query: Query) -> Answer {
+        let mut said = Answer {
             questions: 1,
             edns: query.edns.map(|(_, flags)| flags & 0x8000 != 0),
-            ..Said::default()
+            ..Answer::default()
         };
         let Query {
             mut name,
@@ -273,7 +276,7 @@ impl Oracle {
         said
     }
 
-    /// The start of authority, to be kept as long as there is nothing (RFC 2308, section 3).
+    /// Returns the SOA record, for a negative answer (RFC 2308, section 3).
     fn start(&self) -> Known {
         let start = self
             .records
@@ -288,8 +291,8 @@ impl Oracle {
     }
 }
 
-/// Reads an answer to its end, and says whether it is cut.
-fn read_answer(asked: &Message<&[u8]>, bytes: &[u8]) -> (Said, bool) {
+/// Reads an answer to its end, and returns whether it is truncated.
+fn read_answer(asked: &Message<&[u8]>, bytes: &[u8]) -> (Answer, bool) {
     let reply = Message::from_octets(bytes).expect("a header");
     let (head, asked_head) = (reply.header(), asked.header());
     assert!(head.qr() && !head.ra() && !head.z() && !head.ad() && !head.cd());
@@ -317,7 +320,7 @@ fn read_answer(asked: &Message<&[u8]>, bytes: &[u8]) -> (Said, bool) {
     }
     assert_eq!(additional.by_ref().count(), opt.iter().len());
     assert_eq!(additional.pos(), bytes.len());
-    let said = Said {
+    let said = Answer {
         code: opt
             .as_ref()
             .map_or(head.rcode().to_int().into(), |opt| opt.rcode(head).to_int()),
@@ -327,7 +330,7 @@ fn read_answer(asked: &Message<&[u8]>, bytes: &[u8]) -> (Said, bool) {
         authorities: authorities.map(known).collect(),
         edns: opt.map(|opt| opt.dnssec_ok()),
     };
-    // The question comes back as it was written.
+    // The question is repeated unchanged.
     for question in question {
         let end = HEADER + usize::from(question.expect("a question").qname().compose_len()) + 4;
         assert_eq!(bytes[HEADER..end], asked.as_slice()[HEADER..end]);

@@ -1,4 +1,4 @@
-//! Run folders that somebody changed and gave right checksums, and commands that read them.
+//! Run folders that were changed and given valid checksums, and commands that read them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,13 +14,13 @@ use super::watched::Watched;
 use super::{Ground, Wrong, names};
 use crate::Result;
 
-/// How long a command may take to read a small folder, on a busy machine.
+/// The time limit for a command that reads a small folder, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the file of somebody else holds, to which links lead.
+/// The content of a foreign file, to which links lead.
 const CANARY: &[u8] = b"not yours";
 
-/// Texts that must not do what they say.
+/// Texts that must be shown without effect.
 const TEXTS: [&str; 9] = [
     "",
     "\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[31m",
@@ -33,7 +33,7 @@ const TEXTS: [&str; 9] = [
     "linux,cmdline=quiet,,clock=instructions",
 ];
 
-/// Files that `tare` writes into a folder besides the raw ones, the temporary ones among them.
+/// Files that `tare` writes to a folder besides the raw ones, including temporary ones.
 const DERIVED: [&str; 6] = [
     "report.html",
     "summary.json",
@@ -43,7 +43,7 @@ const DERIVED: [&str; 6] = [
     "lock",
 ];
 
-/// Copies a run, changes something of it, and has it read.
+/// Copies a run, changes a part of it, and reads it.
 pub fn attack(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let from = &ground.runs[rng.usize(..ground.runs.len())];
     let run = place.join("run");
@@ -104,7 +104,7 @@ fn is_small(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() < 1 << 26)
 }
 
-/// Copies what was measured, without what was derived from it.
+/// Copies the measured files, without derived ones.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)?.flatten() {
@@ -118,7 +118,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lists the raw files of a run; other things that stand in their places, too.
+/// Lists the raw files of a run, including other things in their places.
 fn raw_files(run: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![run.join("plan.json"), run.join("machine.json")];
     for cell in fs::read_dir(run.join("cells"))
@@ -136,7 +136,7 @@ fn raw_files(run: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Changes one file: a value of it, its bytes, or what it is.
+/// Changes one file: a value of it, its bytes, or its type.
 fn change(path: &Path, canary: &Path, rng: &mut Rng) -> Result<()> {
     if !is_file(path) || rng.u32(..8) == 0 {
         return replace(path, canary, rng);
@@ -179,7 +179,7 @@ fn change_bytes(content: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// Puts something else in the place of a file.
+/// Replaces a file by something else.
 fn replace(path: &Path, canary: &Path, rng: &mut Rng) -> Result<()> {
     if path.is_dir() && !path.is_symlink() {
         fs::remove_dir_all(path)?;
@@ -208,7 +208,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns the node with a number, counted from the root on; what is left of `at` counts on.
+/// Returns the node with a number, counted from the root; the rest of `at` continues the count.
 fn node<'a>(value: &'a mut Value, at: &mut usize) -> Option<&'a mut Value> {
     if *at == 0 {
         return Some(value);
@@ -294,7 +294,7 @@ fn change_number(number: &Number, rng: &mut Rng) -> Number {
     }
 }
 
-/// Gives every cell the plan that the run has of it by now.
+/// Copies the run's present plan to every cell.
 fn repeat_plan(run: &Path) -> Result<()> {
     let plan: Value =
         match fs::read(run.join("plan.json")).map(|plan| serde_json::from_slice(&plan)) {

@@ -1,4 +1,4 @@
-//! Runs that are killed, interrupted, stopped, moved to another CPU, or find no room.
+//! Runs that are killed, interrupted, stopped, moved to another CPU, or run out of space.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,17 +16,17 @@ use super::{Ground, Wrong, names};
 use crate::Result;
 use crate::left::Picture;
 
-/// Runs of a few cells of a quarter of a second, of what the ground has measured.
+/// Runs of a few cells of a quarter of a second, as measured in the ground.
 const RUNS: [&str; 3] = [
     "noise --workload gap,prime --repetitions 10000000 --runs 2 --output run",
     "wakeup --duration 300ms --runs 3 --output run",
     "wakeup --duration 300ms --runs 1 --load idle --load dd --output run",
 ];
 
-/// How long a run may take in all, on a busy machine and with all that happens to it.
+/// The total time limit for a run, on a busy machine and with all disturbances.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How often a thread is moved before its cell must have noticed.
+/// The number of moves of a thread after which its cell must have noticed.
 const MOVES: usize = 50;
 
 fn some_run(rng: &mut Rng) -> &'static str {
@@ -37,7 +37,7 @@ fn some_ms(rng: &mut Rng, most: u64) -> Duration {
     Duration::from_millis(rng.u64(..most))
 }
 
-/// Starts a run, does something to it, and checks what is left of it and of this machine.
+/// Starts a run, disturbs it, and checks its remains and this machine.
 fn disturbed(
     ground: &Ground,
     place: &Path,
@@ -55,7 +55,8 @@ fn disturbed(
     Ok(wrong)
 }
 
-/// Says what of a run's folder can't be shown, or is shown under a name that was not measured.
+/// Returns the parts of a run's folder that can't be shown, or are shown under a name that was not
+/// measured.
 fn unsound(ground: &Ground, place: &Path) -> Result<Wrong> {
     let run = place.join("run");
     if !run.join("plan.json").exists() {
@@ -106,7 +107,7 @@ pub fn interrupt(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> 
     })
 }
 
-/// Stops `tare` or what measures for some time, again and again.
+/// Repeatedly stops `tare` or the measuring process for some time.
 pub fn stop(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let mut command = ground.tare(some_run(rng))?;
     disturbed(ground, place, &mut command, &[0], |run| {
@@ -125,7 +126,7 @@ pub fn stop(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     })
 }
 
-/// Moves the threads that measure from CPU to CPU: their cells must fail.
+/// Moves the measuring threads from CPU to CPU: their cells must fail.
 pub fn migrate(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let allowed = sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
@@ -167,7 +168,7 @@ pub fn migrate(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     Ok(wrong)
 }
 
-/// Runs on a disk that is too small, mounted where only the run sees it.
+/// Runs on a disk that is too small, mounted in the run's own namespace.
 pub fn fill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let kib = 4 << rng.u32(..10);
     let tare = ground.tare(some_run(rng))?;
@@ -181,11 +182,11 @@ pub fn fill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     }
     command.args(["--mount", "sh", "-c", &script, "sh"]);
     wrap(&mut command, &tare);
-    // What it says stands outside of the small disk.
+    // Its output is outside of the small disk.
     disturbed(ground, place, &mut command, &[0, 1], |_| Ok(()))
 }
 
-/// Runs with a limit to the size of files.
+/// Runs with a limit on the size of files.
 pub fn limit_file_size(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let tare = ground.tare(some_run(rng))?;
     let bytes: u64 = 1 << rng.u32(14..20);

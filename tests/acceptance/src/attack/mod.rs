@@ -1,10 +1,10 @@
-//! Attacks `tare` at random, for as long as is asked: damages run folders and repairs their checksums, kills, stops,
-//! interrupts, moves and fills the disk.
+//! Attacks `tare` at random, for a given time: damages run folders and repairs their checksums,
+//! kills, stops, interrupts, moves and fills the disk.
 //!
-//! Whatever happens, each command must end by itself within its limit, with a documented exit code, without a panic, in
-//! bounded memory, and write nothing to the terminal that controls it; nothing may be left on the machine; and no figure
-//! may stand under a name that was not measured. A round that breaks one of these is printed with its seed, which
-//! repeats it, and its folder is kept.
+//! In any case, each command must end by itself within its limit, with a documented exit code,
+//! without a panic, in bounded memory, and send nothing to the terminal that controls it; nothing
+//! may be left on the machine; and no figure may have a name that was not measured. A round that
+//! violates one of these is printed with its seed, which repeats it, and its folder is kept.
 
 mod damage;
 mod disturb;
@@ -21,14 +21,14 @@ use crate::left::Picture;
 use crate::verdict::Verdicts;
 use crate::{Result, output, tare};
 
-/// What was found wrong in a round, in sentences.
+/// The faults found in a round, in sentences.
 type Wrong = Vec<String>;
 
-/// One way to attack.
+/// A kind of attack.
 type Attack = fn(&Ground, &Path, &mut Rng) -> Result<Wrong>;
 
-/// Lists the ways by name. Damage, which takes a fraction of the time that a run takes, is every other round; the others
-/// take turns, so that none is left out.
+/// The kinds by name. Damage, which takes a fraction of the time of a run, is every other round;
+/// the others take turns, so that none is omitted.
 const ATTACKS: [(&str, Attack); 7] = [
     ("damage", damage::attack),
     ("kill", disturb::kill),
@@ -39,7 +39,7 @@ const ATTACKS: [(&str, Attack); 7] = [
     ("limit file size", disturb::limit_file_size),
 ];
 
-/// Where attacks happen: runs that are in order, and a folder for everything else.
+/// The place of attacks: valid runs, and a folder for everything else.
 struct Ground {
     bench: PathBuf,
     runs: Vec<PathBuf>,
@@ -48,7 +48,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// Measures what is going to be damaged.
+    /// Measures the runs to be damaged.
     fn prepare(bench: &Path) -> Result<Self> {
         let mut ground = Self {
             bench: bench.to_owned(),
@@ -74,7 +74,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Prepares to run `tare` with its state and its temporary files here.
+    /// Returns a command of `tare` with its state and temporary files here.
     fn tare(&self, words: &str) -> Result<std::process::Command> {
         let mut command = tare(words)?;
         let temporary = self.bench.join("tmp");
@@ -87,11 +87,12 @@ impl Ground {
         Ok(command)
     }
 
-    /// Says what the `tare` of this process id has left behind after one more command.
+    /// Returns what the `tare` of this process id has left behind after one more command.
     fn left(&self, before: &Picture, pid: i32) -> Result<Wrong> {
         output(&mut self.tare("clean")?)?;
         let mut left = Picture::take(&self.bench.join("tmp"))?.beyond(before);
-        // Other programs of this machine mount and make namespaces, other `tare`s make control groups.
+        // Other programs of this machine mount file systems and create namespaces, other `tare`s
+        // create control groups.
         let owner = format!("-{pid}-");
         left.retain(|thing| {
             thing.starts_with("process") || thing.starts_with("file") || thing.contains(&owner)
@@ -124,7 +125,7 @@ fn names(run: &Path) -> Result<BTreeSet<String>> {
     Ok(figures.iter().map(name).collect())
 }
 
-/// Attacks for `seconds`, with the rounds that follow from `seed`.
+/// Attacks for `seconds`, in rounds that follow from `seed`.
 pub fn run(verdicts: &mut Verdicts, seconds: u64, seed: u64) -> Result<()> {
     let bench = tempfile::Builder::new().prefix("attack-").tempdir()?;
     let attacked = rounds(verdicts, bench.path(), seconds, seed);
@@ -134,14 +135,14 @@ pub fn run(verdicts: &mut Verdicts, seconds: u64, seed: u64) -> Result<()> {
     attacked.map(drop)
 }
 
-/// Attacks in a folder; returns how many rounds failed.
+/// Attacks in a folder; returns the number of failed rounds.
 fn rounds(verdicts: &mut Verdicts, bench: &Path, seconds: u64, seed: u64) -> Result<usize> {
     let ground = Ground::prepare(bench)?;
     let end = Instant::now() + Duration::from_secs(seconds);
     let all = 2 * (ATTACKS.len() as u64 - 1);
     let mut done = ATTACKS.map(|_| (0, 0));
     for round in seed.. {
-        // Each way comes once, however slow the machine is.
+        // Each kind comes once, however slow the machine is.
         if round - seed >= all && Instant::now() >= end {
             break;
         }
@@ -171,7 +172,7 @@ fn rounds(verdicts: &mut Verdicts, bench: &Path, seconds: u64, seed: u64) -> Res
     Ok(done.iter().map(|(_, wrong)| wrong).sum())
 }
 
-/// Returns the way to attack in a round.
+/// Returns the kind of attack of a round.
 fn which(round: u64) -> usize {
     match round % 2 {
         0 => 0,

@@ -1,4 +1,4 @@
-//! A command under watch: its limits of time and memory, its exit code, what it writes.
+//! A watched command: its limits of time and memory, its exit code, its output.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Wrong;
 use crate::Result;
 
-/// How much memory a command may need at most, in KiB.
+/// The memory limit of a command, in KiB.
 const MOST_KIB: u64 = 512 * 1024;
 
 /// A running command; it is killed if it is dropped before its end.
@@ -22,7 +22,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Starts a command that writes what it says into `place`.
+    /// Starts a command with its output in `place`.
     pub fn start(command: &mut Command, place: &Path) -> Result<Self> {
         let said = place.join("said");
         let to = File::create(&said)?;
@@ -48,7 +48,7 @@ impl Watched {
         self.child.id().cast_signed()
     }
 
-    /// Returns whether it still runs.
+    /// Returns whether it is still running.
     pub fn runs(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
@@ -78,8 +78,8 @@ impl Watched {
         send(self.pid(), signal);
     }
 
-    /// Waits for the end, at most for `limit` from its start, and says what is wrong with it. `codes` may be its exit
-    /// codes.
+    /// Waits for the end, at most `limit` from its start, and returns its faults. `codes` are the
+    /// permitted exit codes.
     pub fn end(mut self, limit: Duration, codes: &[i32]) -> Result<Wrong> {
         let mut wrong = Wrong::new();
         let status = loop {
@@ -112,7 +112,7 @@ impl Watched {
         Ok(format!("'{}' ends with {status}: {last:?}", self.words))
     }
 
-    /// Says what of its output must never be written.
+    /// Returns forbidden parts of its output.
     fn said_wrong(&self) -> Result<Wrong> {
         let said = fs::read(&self.said)?;
         let text = String::from_utf8_lossy(&said);
@@ -137,13 +137,13 @@ impl Drop for Watched {
     }
 }
 
-/// Returns whether a terminal obeys this character or shows other ones in another order because of it.
+/// Returns whether a character controls a terminal, or changes the order of others.
 fn controls(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the greatest resident memory of a process so far in KiB; 0 if it has ended.
+/// Returns the peak resident memory of a process in KiB; 0 if it has ended.
 fn peak_kib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

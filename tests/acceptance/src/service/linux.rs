@@ -1,7 +1,7 @@
 //! The name server in the unikernel against the same code in a Debian cloud guest.
 //!
-//! Each guest answers first a client that asks one at a time, then dnsperf. The CPU time is that of QEMU's threads on the host, the
-//! virtual CPU's and all of them.
+//! Each guest answers first a client with one query at a time, then dnsperf. The CPU time is that
+//! of QEMU's threads on the host, the virtual CPU's and all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use super::{Asker, Machine, built, one_at_a_time, spent};
 use crate::verdict::Verdicts;
 use crate::{Result, median};
 
-/// How often each guest takes its turn.
+/// The number of turns of each guest.
 const TURNS: usize = 6;
-/// How many queries a client asks one at a time, of so many that come first.
+/// The number of single queries, and of warm-up queries before them.
 const QUERIES: usize = 3_000;
 const FIRST: usize = 300;
-/// How long dnsperf asks, and how.
+/// The arguments of dnsperf.
 const DNSPERF: &str = "-l 5 -c 2 -q 50";
 /// The kernel of the other guest.
 const KERNEL: &str = "debian-cloud-6.1";
 /// The drivers of its card.
 const MODULES: [&str; 3] = ["virtio_pci", "virtio_mmio", "virtio_net"];
 
-/// The same machines with Linux, which learns of cards in memory by ACPI.
+/// The same machines with Linux, which detects MMIO cards by ACPI.
 const LINUX: [Machine; 2] = [
     Machine {
         name: "linux (q35, PCI)",
@@ -39,8 +39,8 @@ const LINUX: [Machine; 2] = [
     },
 ];
 
-/// What one guest did in one turn: per query, in µs of CPU time of the virtual CPU and of QEMU; then the times of single queries at
-/// the 99th percentile, in µs, or queries per second.
+/// The results of one guest in one turn: per query, in µs of CPU time of the virtual CPU and of
+/// QEMU; then the times of single queries at the 99th percentile, in µs, or queries per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
     alone: [f64; 3],
@@ -111,7 +111,7 @@ pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Resu
     Ok(())
 }
 
-/// Boots a guest, asks it in both ways, and ends it.
+/// Boots a guest, queries it in both ways, and ends it.
 fn turn(
     network: &TapNetwork,
     machine: &Machine,
@@ -147,12 +147,12 @@ fn query(number: usize) -> Vec<u8> {
     query
 }
 
-/// Whether a query has an answer of one record.
+/// Returns whether a query has an answer of one record.
 fn answers(answer: &[u8], query: &[u8]) -> bool {
     answer.len() >= query.len() && answer[..2] == query[..2] && answer[7] == 1
 }
 
-/// Measures the frequency of the TSC, which under TCG is the guest's, too, in kHz.
+/// Measures the frequency of the TSC, which under TCG is also the guest's, in kHz.
 fn tsc_khz() -> u64 {
     const MS: u64 = 100;
     // SAFETY: reads a counter.
@@ -162,9 +162,10 @@ fn tsc_khz() -> u64 {
     (tsc() - first) / MS
 }
 
-/// Returns what boots the Linux guest: kernel, command line, arguments for QEMU.
+/// Returns the Linux guest: kernel, command line, arguments for QEMU.
 ///
-/// A microvm has no clock but the TSC. Where Linux has to find its frequency with a PIT, one of 45 boots failed to, and hung.
+/// A microvm has no clock but the TSC. When Linux had to measure its frequency with a PIT, one of
+/// 45 boots failed to, and hung.
 fn linux(kernel: &Kernel, initrd: &Path, tsc_khz: u64) -> (PathBuf, String, String) {
     (
         kernel.vmlinuz.clone(),
@@ -173,8 +174,8 @@ fn linux(kernel: &Kernel, initrd: &Path, tsc_khz: u64) -> (PathBuf, String, Stri
     )
 }
 
-/// Makes the file system of a guest that does nothing but serve: Debian's shell, `ip` and `insmod`, and the same service as a static
-/// program.
+/// Creates the file system of a guest that does nothing but serve: Debian's shell, `ip` and
+/// `insmod`, and the same service as a static program.
 fn guest(kernel: &Kernel) -> Result<Vec<u8>> {
     let service = built("tare-service")?;
     let mut initramfs = Initramfs::new();

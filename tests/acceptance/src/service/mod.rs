@@ -1,6 +1,7 @@
-//! What network services cost in the unikernel: against a Linux guest, against processes, at rest, for a long time, and in bytes.
+//! The cost of network services in the unikernel: against a Linux guest, against processes, at
+//! rest, over a long time, and in bytes.
 //!
-//! Each answers in a TAP network of its own.
+//! Each serves a separate TAP network.
 
 mod linux;
 mod ways;
@@ -20,26 +21,26 @@ use crate::{Result, output};
 
 pub use ways::{sizes, ways};
 
-/// How long is waited until a service that has started is at rest, and how long it rests.
+/// The time until a started service is at rest, and the time at rest.
 const SETTLING: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(20);
-/// How many seconds dnsperf asks each of the machines for a long time.
+/// The duration of the long dnsperf runs on each of the machines, in seconds.
 const LONG: [u32; 2] = [600, 60];
-/// How long an answer may take.
+/// The time limit for an answer.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The port on which an image tells what it counts.
+/// The port for an image's figures.
 const FIGURES: u16 = 9100;
 
 /// A kind of virtual machine.
 struct Machine {
     name: &'static str,
-    /// QEMU's arguments that only it has.
+    /// Additional arguments for QEMU.
     arguments: &'static str,
     card: &'static str,
 }
 
 impl Machine {
-    /// One with its card on PCI, and one with it in memory.
+    /// One with its card on PCI, and one with an MMIO card.
     const ALL: [Self; 2] = [
         Self {
             name: "unikernel (q35, PCI)",
@@ -69,7 +70,7 @@ impl Machine {
     }
 }
 
-/// Asks for 1,000 names in turn.
+/// A client that queries 1,000 names in turn.
 struct Asker {
     queries: tempfile::NamedTempFile,
 }
@@ -82,8 +83,8 @@ impl Asker {
         Ok(Self { queries })
     }
 
-    /// Runs dnsperf against the guest of a network, and returns how many answers there were and how many in a second. None may be
-    /// lost.
+    /// Runs dnsperf against the guest of a network, and returns the number of answers and their
+    /// rate per second. None may be lost.
     fn ask(&self, network: &TapNetwork, words: &str) -> Result<(f64, f64)> {
         let mut dnsperf = Command::new("dnsperf");
         dnsperf
@@ -160,7 +161,7 @@ fn for_long(
     Ok(())
 }
 
-/// Returns what the guest of a network has counted, by name. What is not there is not a number.
+/// Returns the figures of a network's guest, by name; NaN for unknown ones.
 fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
     let ask = || -> std::io::Result<String> {
         let socket = UdpSocket::bind("0.0.0.0:0")?;
@@ -178,7 +179,7 @@ fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
     })
 }
 
-/// Asks a service of the guest one question at a time, and returns how long each answer took, in µs.
+/// Sends a service of the guest one query at a time, and returns the time of each answer, in µs.
 fn one_at_a_time(
     port: u16,
     times: usize,
@@ -213,8 +214,8 @@ fn built(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Returns the CPU time per query of a process, in µs: that of virtual CPUs, and all of it; with what the work returns beside the number of its
-/// queries.
+/// Returns the CPU time per query of a process, in µs: that of virtual CPUs, and all of it; and the
+/// result of the work. The work returns its number of queries, too.
 fn spent<T>(process: u32, work: impl FnOnce() -> Result<(f64, T)>) -> Result<([f64; 2], T)> {
     let before = cpu_us(process)?;
     let (queries, done) = work()?;

@@ -1,4 +1,4 @@
-//! One service in three ways, and how many bytes each of its features takes.
+//! One service in three ways, and the size of its features in bytes.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,21 +10,21 @@ use super::{Asker, Machine, built, one_at_a_time, spent};
 use crate::verdict::Verdicts;
 use crate::{Owned, Result, median, output};
 
-/// How often each way takes its turn.
+/// The number of turns of each way.
 const TURNS: usize = 5;
-/// How dnsperf asks.
+/// The arguments of dnsperf.
 const DNSPERF: &str = "-l 2 -c 2 -q 50";
-/// How many requests curl sends over 64 connections.
+/// The number of requests that curl sends over 64 connections.
 const REQUESTS: u32 = 10_000;
-/// How many datagrams are echoed one at a time, and their bytes.
+/// The number of datagrams echoed one at a time, and their bytes.
 const ECHOES: usize = 10_000;
 const ECHO_BYTES: usize = 64;
 
-/// What is served.
+/// The services.
 const SERVICES: [&str; 3] = ["dns", "echo", "http"];
 const WAYS: [&str; 3] = ["image in QEMU (TCG)", "Linux's sockets", "own stack on TAP"];
 
-/// The name server with features beside IPv4 and UDP, and how many bytes it may have.
+/// The name server with features besides IPv4 and UDP, and the limits on its size in bytes.
 const FEATURES: [(&str, Option<f64>); 7] = [
     ("", None),
     ("dhcp", Some(100_000.0)),
@@ -35,7 +35,7 @@ const FEATURES: [(&str, Option<f64>); 7] = [
     ("console,dhcp,figures,files,resolver,slaac,tcp", None),
 ];
 
-/// Prints what each feature of the name server takes.
+/// Prints the size of each feature of the name server.
 pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
     println!("       {:>7}  features of dns beside IPv4 and UDP", "bytes");
     for (features, most) in FEATURES {
@@ -49,8 +49,8 @@ pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Prints what an answer costs when the same code gives it in an image, on Linux's sockets, and in a process with the stack of the
-/// image.
+/// Prints the cost of an answer of the same code in an image, on Linux's sockets, and in a process
+/// with the image's stack.
 pub fn ways() -> Result<()> {
     let (network, asker) = (TapNetwork::new()?, Asker::new()?);
     for service in SERVICES {
@@ -70,9 +70,9 @@ pub fn ways() -> Result<()> {
     Ok(())
 }
 
-/// Returns what an answer costs in one way, in µs of CPU time of the process.
+/// Returns the cost of an answer in one way, in µs of CPU time of the process.
 fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Result<f64> {
-    // Who had the address before had another card.
+    // The address belonged to another card before.
     ip(&network.clients, "neighbour flush dev eth0")?;
     let ask = || match service {
         "dns" => asker.ask(network, DNSPERF),
@@ -104,7 +104,7 @@ fn cost(network: &TapNetwork, asker: &Asker, service: &str, way: usize) -> Resul
     Ok(all)
 }
 
-/// Gives the hypervisor's side the address of the guest, or takes it away.
+/// Adds the guest's address on the hypervisor's side, or removes it.
 fn address(network: &TapNetwork, action: &str) -> Result<()> {
     let address = TapNetwork::GUEST.0;
     let words = format!("address {action} {address}/24 dev bridge0");
@@ -125,12 +125,12 @@ fn wait_for_line(process: &mut Owned) -> Result<()> {
     while byte != *b"\n" {
         stdout.read_exact(&mut byte)?;
     }
-    // The other side's card is known to be there a moment later.
+    // The other side's card is detected a moment later.
     thread::sleep(Duration::from_millis(500));
     Ok(())
 }
 
-/// Sends datagrams to an echo, and returns how many came back.
+/// Sends datagrams to an echo service, and returns how many came back.
 fn echo(network: &TapNetwork) -> Result<f64> {
     let datagram = |number: usize| vec![number as u8; ECHO_BYTES];
     let is_echo = |answer: &[u8], sent: &[u8]| answer == sent;
@@ -139,7 +139,8 @@ fn echo(network: &TapNetwork) -> Result<f64> {
     Ok(network.clients.within(exchange)??.len() as f64)
 }
 
-/// Asks for the figures of the system, which all of them have, many times, and returns how often.
+/// Requests the system's figures, common to all ways, many times, and returns the number of
+/// requests.
 fn browse(network: &TapNetwork) -> Result<f64> {
     let url = format!("http://{}/metrics?[1-{REQUESTS}]", TapNetwork::GUEST.0);
     let mut curl = Command::new("curl");

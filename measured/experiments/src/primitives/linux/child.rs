@@ -1,85 +1,86 @@
-//! A primitive in a process of its own.
+//! Measures a primitive in its own process.
 //!
-//! The process is forked from the measuring program, so it runs the same code, and starts with the same little memory for each
-//! primitive. Its results are in memory that both share. It leads a process group, and whatever it leaves behind is ended with
-//! it; a process that is lost to it becomes a child of the measuring program.
+//! The process is forked from the measuring program, so it runs the same code, and starts with the
+//! same little memory for each primitive. Its results are in shared memory. It leads a process
+//! group, which is killed after it; orphaned descendants become children of the measuring program.
 
 use std::ptr;
 
 use crate::primitives::bench::{Results, Why, why};
-use crate::primitives::{self, Area, Ending, Primitive, Surroundings};
+use crate::primitives::{self, Area, Context, Ending, Primitive};
 
 use super::kernel::{self, Shared};
 
-/// What the process tells of its end.
+/// The report of the process, in shared memory.
 #[derive(Debug)]
 #[repr(C)]
-struct Told {
+struct Report {
     results: Results,
     ending: u32,
     length: u32,
     why: [u8; WHY],
 }
 
-/// How long a reason can be.
+/// The maximum length of a reason.
 const WHY: usize = 240;
 
 const NOTHING: u32 = 0;
 const MEASURED: u32 = 1;
 const ABSENT: u32 = 2;
 
-/// Where primitives are measured, one after the other.
+/// A runner that forks a process for each primitive, one after the other.
 #[derive(Debug)]
 pub struct ForkRunner {
-    told: Shared<Told>,
+    report: Shared<Report>,
     budget: u64,
     region: u64,
 }
 
 impl ForkRunner {
-    /// Makes room for results. A series is measured for `budget` ticks; an empty region between fenced stamps reads as `region`.
+    /// Allocates memory for results. A series lasts `budget` ticks; `region` is the duration of an
+    /// empty region between fenced stamps.
     ///
     /// # Errors
     ///
-    /// Returns why there is none.
+    /// Returns why that failed.
     pub fn new(budget: u64, region: u64) -> Result<Self, Why> {
         // SAFETY: plain numbers.
-        let told = unsafe { Shared::<Told>::new()? };
-        // SAFETY: no memory is involved. Where it is not known, a process that is lost is init's.
+        let report = unsafe { Shared::<Report>::new()? };
+        // SAFETY: no pointers are passed. On failure, orphans become children of init.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
         Ok(Self {
-            told,
+            report,
             budget,
             region,
         })
     }
 
-    /// Returns the results of the primitive that was measured last.
+    /// Returns the results of the last primitive.
     pub fn results(&mut self) -> &mut Results {
-        // SAFETY: the process that filled them in has ended.
-        unsafe { &mut (*self.told.get()).results }
+        // SAFETY: the process that wrote them has ended.
+        unsafe { &mut (*self.report.get()).results }
     }
 
-    /// Measures a primitive, and returns what came of it. Nothing of it is left behind.
-    pub fn measure(&mut self, primitive: &Primitive, around: &Surroundings<'_>) -> Ending {
-        let told = self.told.get();
+    /// Measures a primitive, and kills all processes that it leaves behind.
+    pub fn measure(&mut self, primitive: &Primitive, around: &Context<'_>) -> Ending {
+        let report = self.report.get();
         // SAFETY: no other process has it yet.
         unsafe {
-            (*told).ending = NOTHING;
-            (*told).results.clear();
+            (*report).ending = NOTHING;
+            (*report).results.clear();
         }
         let block = kernel::block_sigchld();
-        // SAFETY: this program has one thread, so that its copy is whole.
+        // SAFETY: this program has one thread, so that its copy is complete.
         let pid = match unsafe { libc::fork() } {
             -1 => return Ending::Failed(kernel::error("no process can be started (fork)")),
             0 => {
                 kernel::die_with_parent();
-                // SAFETY: no memory is involved.
+                // SAFETY: no pointers are passed.
                 unsafe { libc::setpgid(0, 0) };
                 drop(block);
                 // SAFETY: the parent waits, and looks at it afterwards.
                 run(
-                    unsafe { &mut *told },
+                    unsafe { &mut *report },
                     primitive,
                     around,
                     self.budget,
@@ -89,10 +90,10 @@ impl ForkRunner {
             }
             pid => pid,
         };
-        // SAFETY: as in the child: whoever comes first makes the group.
+        // SAFETY: as in the child: both do this, so that the group exists in either order.
         unsafe { libc::setpgid(pid, pid) };
         let status = kernel::wait_until(pid, around.plan.limit_ns);
-        // What one had measured that took too long is kept, if it is of its CPU.
+        // Results of a primitive that took too long are valid if it stayed on its CPU.
         let is_kept = match status {
             None => kernel::is_pinned(pid, around.plan.cpu()),
             status => status == Some(0),
@@ -106,16 +107,16 @@ impl ForkRunner {
             self.results().clear();
         }
         // SAFETY: the process has ended.
-        let told = unsafe { &*told };
-        let text = told.why.get(..told.length as usize).unwrap_or_default();
+        let report = unsafe { &*report };
+        let text = report.why.get(..report.length as usize).unwrap_or_default();
         let text = why(core::str::from_utf8(text).unwrap_or_default());
-        match (status, told.ending) {
+        match (status, report.ending) {
             (Some(0), MEASURED) => Ending::Measured,
             (Some(0), ABSENT) => Ending::Absent(text),
             (None, _) => Ending::Failed(why(format_args!(
                 "it had not ended after {} s (--primitive-limit), and was ended{}",
                 around.plan.limit_ns / 1_000_000_000,
-                match told.results.all() {
+                match report.results.all() {
                     [] => "",
                     _ => "; what it had measured is kept",
                 }
@@ -132,30 +133,24 @@ impl ForkRunner {
     }
 }
 
-fn run(
-    told: &mut Told,
-    primitive: &Primitive,
-    around: &Surroundings<'_>,
-    budget: u64,
-    region: u64,
-) {
-    // What is locked makes forks and mappings cost more than those of an ordinary program.
+fn run(report: &mut Report, primitive: &Primitive, around: &Context<'_>, budget: u64, region: u64) {
+    // Locked memory makes forks and mappings slower than in an ordinary program.
     if !matches!(primitive.area, Area::Process | Area::Fault) {
-        // SAFETY: no memory is involved. Where it is not allowed, pages are touched all the same.
+        // SAFETY: no pointers are passed. Where locking is not permitted, pages are still touched.
         unsafe { libc::mlockall(libc::MCL_CURRENT) };
     }
-    let measured = primitives::measure(primitive, around, &mut told.results, (budget, region));
+    let measured = primitives::measure(primitive, around, &mut report.results, (budget, region));
     let stayed = kernel::stayed(around.plan.cpu());
     if stayed.is_err() {
-        told.results.clear();
+        report.results.clear();
     }
     let measured = measured.and(stayed);
-    told.ending = match measured {
+    report.ending = match measured {
         Ok(()) => MEASURED,
         Err(why) => {
             let length = why.len().min(WHY);
-            told.why[..length].copy_from_slice(&why.as_bytes()[..length]);
-            told.length = length as u32;
+            report.why[..length].copy_from_slice(&why.as_bytes()[..length]);
+            report.length = length as u32;
             ABSENT
         }
     };
@@ -163,20 +158,20 @@ fn run(
 
 impl Drop for ForkRunner {
     fn drop(&mut self) {
-        // Whatever is lost later is init's again.
-        // SAFETY: no memory is involved.
+        // Orphans become children of init again. SAFETY: no pointers are passed.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 0) };
     }
 }
 
-/// Gives memory of its own mappings.
+/// Maps memory.
 ///
 /// # Errors
 ///
-/// Returns why there is none.
+/// Returns why that failed.
 pub fn room<'a>(bytes: usize, pages: primitives::Pages) -> Result<&'a mut [usize], Why> {
     let start = kernel::map_pages(bytes, pages)?;
-    // SAFETY: a new mapping of so many bytes, readable, writable and zeroed, that lasts as long as the process.
+    // SAFETY: a new mapping of `bytes` bytes, readable, writable and zeroed, that lasts as long as
+    // the process.
     Ok(unsafe { &mut *ptr::slice_from_raw_parts_mut(start, bytes / size_of::<usize>()) })
 }
 
@@ -189,14 +184,14 @@ mod tests {
 
     use super::*;
 
-    /// Forking takes a program of one thread that waits for its children: one test at a time.
+    /// Forking requires a program with one thread that waits for its children: one test at a time.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn measured(primitive: &Primitive) -> (Ending, Vec<f64>) {
         let _alone = ALONE.lock().unwrap_or_else(|held| held.into_inner());
         let words = ["workload=primitives", "area=syscall", "limit=1s"];
         let plan = Plan::parse(words).unwrap();
-        let around = Surroundings {
+        let around = Context {
             plan: &plan,
             hz: 1e9,
             room: &room,
@@ -257,8 +252,8 @@ mod tests {
         let Ending::Failed(why) = measured(&hangs).0 else {
             panic!("it hung");
         };
-        let told = "it had not ended after 1 s (--primitive-limit), and was ended";
-        assert_eq!(why, told);
+        let report = "it had not ended after 1 s (--primitive-limit), and was ended";
+        assert_eq!(why, report);
         let late = Primitive {
             measure: |bench, _| {
                 bench.value(Of::Cost, PLAIN, 7.0);
@@ -269,7 +264,7 @@ mod tests {
             ..NOTHING_YET
         };
         let (ending, costs) = measured(&late);
-        let kept = why_of(&format!("{told}; what it had measured is kept"));
+        let kept = why_of(&format!("{report}; what it had measured is kept"));
         assert_eq!((ending, costs), (Ending::Failed(kept), vec![7.0]));
         let cannot = Primitive {
             measure: |_, _| Err(why_of("no such device")),
@@ -289,7 +284,7 @@ mod tests {
     fn small_pages_are_not_taken_for_huge_ones() {
         let (ending, costs) = measured(&Primitive {
             measure: |bench, around| {
-                // SAFETY: no memory is involved. It is of this process alone.
+                // SAFETY: no pointers are passed. It affects this process alone.
                 unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
                 for bytes in [1 << 20, 2 << 20, 64 << 20] {
                     let huge = (around.room)(bytes, primitives::Pages::Huge);
@@ -308,10 +303,9 @@ mod tests {
     fn cpus_that_this_program_was_not_given_are_left_alone() {
         let (ending, costs) = measured(&Primitive {
             measure: |bench, around| {
-                // As taskset does it.
-                // SAFETY: no memory is involved.
+                // As taskset does. SAFETY: no pointers are passed.
                 kernel::pin(unsafe { libc::sched_getcpu() }.cast_unsigned());
-                kernel::keep_given_cpus();
+                kernel::record_initial_cpus();
                 let cpus = kernel::allowed_cpus(around.plan).len();
                 bench.value(Of::Cost, PLAIN, cpus as f64);
                 Ok(())
@@ -329,7 +323,7 @@ mod tests {
                 let left = unsafe { libc::fork() };
                 if left == 0 {
                     loop {
-                        // SAFETY: no memory is involved.
+                        // SAFETY: no pointers are passed.
                         unsafe { libc::pause() };
                     }
                 }
@@ -339,7 +333,7 @@ mod tests {
             ..NOTHING_YET
         });
         assert_eq!(ending, Ending::Measured);
-        // SAFETY: signal 0 is none.
+        // SAFETY: signal 0 only checks that the process exists.
         let there = unsafe { libc::kill(pids[0] as libc::pid_t, 0) };
         assert_eq!(there, -1, "process {} is still there", pids[0]);
     }

@@ -1,7 +1,7 @@
 //! Page faults and mappings.
 //!
-//! What a pass over untouched pages takes is divided by the faults that the kernel counted for it, never by the pages: a
-//! kernel may map several pages at a fault.
+//! The time of a pass over untouched pages is divided by the faults that the kernel counted for it,
+//! never by the number of pages: a kernel may map several pages in one fault.
 
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
@@ -26,7 +26,7 @@ const HUGE: usize = 2 << 20;
 const BYTES: usize = 4 << 20;
 /// The file of cse221-2022, in bytes: one access in every ten pages, 256 of them.
 const FILE: usize = 10 << 20;
-/// The pages from one access to the next.
+/// The distance between two accesses.
 const APART: usize = 10 * PAGE;
 
 /// The primitives.
@@ -90,21 +90,21 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "mmap",
         title: "mmap of anonymous memory",
-        method: "each one between two stamps; the label size tells how much",
+        method: "each one between two stamps; the label size is the length",
         measure: |bench, _| mapped(bench, Timed::Map),
         ..FAULT
     },
     Primitive {
         id: "munmap",
         title: "munmap of memory that was written",
-        method: "each one between two stamps; the label size tells how much",
+        method: "each one between two stamps; the label size is the length",
         measure: |bench, _| mapped(bench, Timed::Unmap),
         ..FAULT
     },
     Primitive {
         id: "mprotect",
         title: "mprotect of memory that was written",
-        method: "to read-only and back, half of which is one; the label size tells how much",
+        method: "to read-only and back, half of which is one; the label size is the length",
         measure: |bench, _| mapped(bench, Timed::Protect),
         ..FAULT
     },
@@ -116,7 +116,7 @@ enum Touch {
     Write,
 }
 
-/// Passes over mappings that nobody has touched, and divides what each takes by the faults that were counted.
+/// Passes over untouched mappings, and divides the time of each pass by its number of faults.
 fn counted(
     bench: &mut Bench<'_>,
     touch: Touch,
@@ -141,7 +141,7 @@ fn counted(
         }
         let ticks = Fenced::after().wrapping_sub(first) as f64;
         let seen = faults().0.saturating_sub(before);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: it is no longer used.
         unsafe { libc::munmap(start.cast(), bytes) };
         if seen == 0 {
             return Err(why(
@@ -171,13 +171,13 @@ struct File {
 }
 
 impl File {
-    /// Writes one of so many bytes.
+    /// Writes a file of `bytes` bytes.
     fn written(folder: &Folder, bytes: usize) -> Result<Self, Why> {
         let path = folder.path("mapped");
         let path: &CStr = &path;
         std::fs::write(path.to_string_lossy().as_ref(), vec![1_u8; bytes])
             .map_err(|error| why(format_args!("the file can't be written: {error}")))?;
-        // SAFETY: a path that ends.
+        // SAFETY: a NUL-terminated path.
         let descriptor = unsafe { libc::open(path.as_ptr(), libc::O_RDWR) };
         let descriptor = checked(descriptor, "the file can't be opened")?;
         Ok(Self { descriptor, bytes })
@@ -201,9 +201,9 @@ impl File {
         }
     }
 
-    /// Drops it from memory.
+    /// Drops the file from the page cache.
     fn purge(&self) {
-        // SAFETY: a descriptor of our own.
+        // SAFETY: our own descriptor.
         unsafe {
             libc::fsync(self.descriptor);
             libc::posix_fadvise(self.descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
@@ -223,7 +223,7 @@ fn major(bench: &mut Bench<'_>, file: &File) -> Result<(), Why> {
     for _ in 0..TRIALS {
         file.purge();
         let start = file.map()?;
-        // SAFETY: the mapping is that long. Without read-ahead one access brings no page but its own.
+        // SAFETY: the mapping is that long. Without read-ahead, an access loads only its own page.
         unsafe { libc::madvise(start.cast(), file.bytes, libc::MADV_RANDOM) };
         gone(in_memory(start, file.bytes)?)?;
         let before = faults().1;
@@ -234,7 +234,7 @@ fn major(bench: &mut Bench<'_>, file: &File) -> Result<(), Why> {
             times.push(Fenced::after().wrapping_sub(begin));
         }
         let seen = faults().1.saturating_sub(before);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: it is no longer used.
         unsafe { libc::munmap(start.cast(), file.bytes) };
         let accesses = file.bytes.div_ceil(APART) as u64;
         if seen != accesses {
@@ -260,7 +260,7 @@ pub(crate) fn drop_from_cache(descriptor: c_int, bytes: usize) -> Result<(), Why
     file.purge();
     let start = file.map()?;
     let there = in_memory(start, bytes);
-    // SAFETY: nobody uses it any more.
+    // SAFETY: it is no longer used.
     unsafe { libc::munmap(start.cast(), bytes) };
     gone(there?)
 }
@@ -280,7 +280,7 @@ fn in_memory(start: *mut u8, bytes: usize) -> Result<usize, Why> {
     let mut pages = vec![0_u8; bytes.div_ceil(PAGE)];
     // SAFETY: the mapping is that long, and there is a byte for each page.
     let told = unsafe { libc::mincore(start.cast::<c_void>(), bytes, pages.as_mut_ptr()) };
-    checked(told, "nothing tells which pages are in memory (mincore)")?;
+    checked(told, "it is unknown which pages are in memory (mincore)")?;
     Ok(pages.iter().filter(|page| **page & 1 == 1).count())
 }
 
@@ -302,8 +302,8 @@ fn mapped(bench: &mut Bench<'_>, timed: Timed) -> Result<(), Why> {
                 false => kept,
             };
             let mut ticks = Fenced::after().wrapping_sub(begin);
-            // Whatever this system's default is.
-            // SAFETY: a mapping of our own. A kernel without huge pages says EINVAL.
+            // Overrides the system's default. SAFETY: our own mapping. A kernel without huge pages
+            // returns EINVAL.
             unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) };
             if timed != Timed::Map && kept.is_null() {
                 for at in (0..bytes).step_by(PAGE) {
@@ -316,15 +316,15 @@ fn mapped(bench: &mut Bench<'_>, timed: Timed) -> Result<(), Why> {
                 let mut done = 0;
                 let begin = Fenced::before();
                 for how in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
-                    // SAFETY: a mapping of our own that nobody writes to meanwhile.
+                    // SAFETY: our own mapping, which nobody writes to in between.
                     done |= unsafe { libc::mprotect(start.cast(), bytes, how) };
                 }
-                // The stamps are around both, and are taken off once more.
+                // The stamps enclose both calls, so their cost is subtracted twice.
                 let ticks = (Fenced::after().wrapping_sub(begin) + region) / 2;
                 return checked(done, "no other access (mprotect)").map(|_| ticks);
             }
             let begin = Fenced::before();
-            // SAFETY: nobody uses it any more.
+            // SAFETY: it is no longer used.
             unsafe { libc::munmap(start.cast(), bytes) };
             if timed == Timed::Unmap {
                 ticks = Fenced::after().wrapping_sub(begin);

@@ -1,10 +1,10 @@
-//! Files: making and removing them, what the file cache gives, what the disk gives, and how many get along.
+//! Files: creating and removing them, reads from the page cache and from the disk, and contention.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use crate::primitives::bench::{Bench, Of, PLAIN, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use libc::c_int;
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -21,9 +21,9 @@ const PAGE: usize = 4_096;
 const BLOCK: usize = 1 << 20;
 /// The sizes of the files that are read.
 const SIZES: [usize; 4] = [64 << 10, 1 << 20, 16 << 20, 64 << 20];
-/// The file that is read past the cache, or from another machine, in bytes.
+/// The size in bytes of the file for direct and remote reads.
 const DIRECT: usize = 16 << 20;
-/// How many processes get along, at most.
+/// The greatest number of competing processes.
 const MOST_PROCESSES: u32 = 8;
 
 /// The primitives.
@@ -71,11 +71,11 @@ pub(crate) const TABLE: &[Primitive] = &[
             let file = open(&folder.path("synced"), libc::O_RDWR | libc::O_CREAT)?;
             let block = [1_u8; PAGE];
             let synced = bench.single(PLAIN, || {
-                // SAFETY: so many bytes are there.
+                // SAFETY: the buffer has that length.
                 let put = unsafe { libc::pwrite(file, block.as_ptr().cast(), PAGE, 0) };
                 checked(put as c_int, "the file can't be written")?;
                 let begin = Fenced::before();
-                // SAFETY: no memory is involved.
+                // SAFETY: no pointers are passed.
                 let done = unsafe { libc::fsync(file) };
                 let ticks = Fenced::after().wrapping_sub(begin);
                 checked(done, "the file can't be brought to the disk (fsync)")?;
@@ -89,7 +89,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "file-read-sequential",
         title: "sequential read of a file in the cache",
-        method: "a file that was just read, in blocks of 1 MiB from its beginning to its end; the label size tells how large",
+        method: "a file that was just read, in blocks of 1 MiB from its beginning to its end; the label size is its size",
         tags: &["published", "bandwidth"],
         measure: |bench, around| {
             let folder = Folder::new(around)?;
@@ -104,7 +104,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "file-read-random",
         title: "random read of 4 KiB of a file in the cache",
-        method: "pread at random multiples of 4 KiB of a file that was just read; the label size tells how large",
+        method: "pread at random multiples of 4 KiB of a file that was just read; the label size is its size",
         tags: &["published"],
         measure: |bench, around| {
             let folder = Folder::new(around)?;
@@ -145,7 +145,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "file-contention",
         title: "random read of 4 KiB past the cache, by number of processes",
-        method: "each process reads a file of its own with O_DIRECT; the label processes tells how many do so at once",
+        method: "each process reads its own file with O_DIRECT; the label processes is their number",
         tags: &["published", "direct"],
         measure: |bench, around| contention(bench, around),
         ..FILE
@@ -153,7 +153,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "file-cache",
         title: "reading a file again, by its size",
-        method: "a file is read twice; what the second reading takes tells whether it was in the cache. Files are doubled up to \
+        method: "a file is read twice; the time of the second reading shows whether it was in the cache. Files are doubled up to \
                  the largest (--largest-file), or to half of what the disk has room for",
         tags: &["published", "bandwidth", "curve"],
         measure: |bench, around| cache(bench, around),
@@ -192,9 +192,9 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Writes a file in the folder of another machine. It comes second, so that it is closed first: NFS keeps a file that is open and removed
-/// under another name, with which the folder is not empty.
-fn remote(around: &Surroundings<'_>) -> Result<(Folder, Read), Why> {
+/// Writes a file in the folder of another machine. The file comes second in the pair, so that it is
+/// closed first: NFS renames a file that is removed while open, and the folder would not be empty.
+fn remote(around: &Context<'_>) -> Result<(Folder, Read), Why> {
     let dir = around.plan.remote;
     let dir = dir.ok_or_else(|| why("no folder of another machine was named (--remote-dir)"))?;
     let folder = Folder::in_folder(dir)?;
@@ -203,18 +203,18 @@ fn remote(around: &Surroundings<'_>) -> Result<(Folder, Read), Why> {
 }
 
 fn open(path: &CStr, how: c_int) -> Result<c_int, Why> {
-    // SAFETY: a path that ends.
+    // SAFETY: a NUL-terminated path.
     let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, 0o600) };
     checked(file, "the file can't be opened")
 }
 
 fn unlink(path: &CStr) -> Result<(), Why> {
-    // SAFETY: a path that ends.
+    // SAFETY: a NUL-terminated path.
     let removed = unsafe { libc::unlink(path.as_ptr()) };
     checked(removed, "the file can't be removed").map(drop)
 }
 
-/// A file that is read, with a buffer.
+/// An open file with a buffer to read into.
 struct Read {
     descriptor: c_int,
     size: usize,
@@ -223,11 +223,11 @@ struct Read {
 }
 
 impl Read {
-    /// Writes a file of so many bytes, and opens it.
+    /// Writes a file of `size` bytes, and opens it.
     fn new(folder: &Folder, size: usize, how: c_int) -> Result<Self, Why> {
         let path = folder.path(&format!("read-{size}"));
         let buffer = crate::primitives::linux::kernel::map(BLOCK, libc::MAP_PRIVATE)?;
-        // Zeros are not even written by file systems that compress, nor by disks of guests.
+        // Random data: file systems that compress, and disks of guests, do not store zeros.
         for (place, at) in (0..BLOCK).step_by(size_of::<u64>()).enumerate() {
             let word = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             // SAFETY: within the mapping, which is aligned to a page.
@@ -236,7 +236,7 @@ impl Read {
         let file = open(&path, libc::O_RDWR | libc::O_CREAT)?;
         for at in (0..size).step_by(BLOCK) {
             let bytes = BLOCK.min(size - at);
-            // SAFETY: so many bytes are there.
+            // SAFETY: the buffer has that length.
             let put = unsafe { libc::pwrite(file, buffer.cast(), bytes, at as libc::off_t) };
             if usize::try_from(put) != Ok(bytes) {
                 close(file);
@@ -246,7 +246,7 @@ impl Read {
                 )));
             }
         }
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         unsafe { libc::fsync(file) };
         close(file);
         let descriptor = open(&path, libc::O_RDONLY | how).map_err(|told| match how {
@@ -255,7 +255,7 @@ impl Read {
                 "{told}: this file system has no direct I/O; name another folder (--dir)"
             )),
         })?;
-        // It is there as long as it is open, and is not left behind, whatever ends this process.
+        // The open file stays readable, and disappears however this process ends.
         unlink(&path)?;
         Ok(Self {
             descriptor,
@@ -265,7 +265,7 @@ impl Read {
         })
     }
 
-    /// Reads so many bytes.
+    /// Reads `bytes` bytes.
     fn at(&self, offset: usize, bytes: usize) -> Result<(), Why> {
         let offset = offset as libc::off_t;
         // SAFETY: the buffer is a block long.
@@ -285,7 +285,7 @@ impl Read {
         Ok(Fenced::after().wrapping_sub(begin))
     }
 
-    /// Reads 4 KiB somewhere.
+    /// Reads 4 KiB at a random offset.
     fn once(&self) -> Result<u64, Why> {
         // xorshift64: Marsaglia, "Xorshift RNGs", 2003.
         let mut state = self.state.get();
@@ -303,12 +303,12 @@ impl Read {
 impl Drop for Read {
     fn drop(&mut self) {
         close(self.descriptor);
-        // SAFETY: a mapping of our own.
+        // SAFETY: our own mapping.
         unsafe { libc::munmap(self.buffer.cast(), BLOCK) };
     }
 }
 
-fn contention(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+fn contention(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
     let folder = Folder::new(around)?;
     let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
     let mut others = Vec::new();
@@ -335,18 +335,18 @@ fn contention(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Wh
     Ok(())
 }
 
-/// Returns how many bytes may be written where a file is.
+/// Returns the free space of a file's file system, in bytes.
 fn free_bytes(path: &CStr) -> Result<u64, Why> {
     let mut told = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a path that ends, and room for the answer.
+    // SAFETY: a NUL-terminated path, and room for the answer.
     let known = unsafe { libc::statvfs(path.as_ptr(), told.as_mut_ptr()) };
-    checked(known, "nothing tells how much room the disk has (statvfs)")?;
+    checked(known, "the free space of the disk is unknown (statvfs)")?;
     // SAFETY: it has been filled in.
     let told = unsafe { told.assume_init() };
     Ok(told.f_bavail * told.f_frsize)
 }
 
-fn cache(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+fn cache(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
     let folder = Folder::new(around)?;
     let most = (free_bytes(&folder.path(""))? / 2).min(around.plan.largest);
     let mut size = 8 << 20;

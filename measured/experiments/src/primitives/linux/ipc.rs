@@ -1,7 +1,7 @@
 //! Communication between processes of one machine: round trips and bandwidth.
 
 use crate::primitives::bench::{Bench, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use libc::c_int;
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -18,7 +18,7 @@ const BANDWIDTH: Primitive = Primitive {
     tags: &["bandwidth"],
     ..IPC
 };
-/// What a pass moves, in bytes.
+/// The bytes of a pass.
 pub(crate) const BYTES: usize = 16 << 20;
 /// The bytes of a block.
 const BLOCK: usize = 64 << 10;
@@ -82,13 +82,14 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// What one side reads from and writes to.
+/// The descriptors that one side reads from and writes to.
 type Ends = (c_int, c_int);
 
-/// Sends a byte there and back, for each place of the other side. Descriptors are closed when the process ends.
+/// Sends a byte there and back, for each placement of the other side. Descriptors are closed when
+/// the process ends.
 fn round_trips(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     ends: impl Fn() -> Result<[Ends; 2], Why>,
 ) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
@@ -99,12 +100,12 @@ fn round_trips(
     Ok(())
 }
 
-/// Answers each byte.
+/// Sends each byte back.
 pub(crate) fn echo((from, to): Ends) {
     while take(from) && put(to) {}
 }
 
-/// Measures how long it takes to send a byte and to get one.
+/// Measures the time from sending a byte to receiving one.
 pub(crate) fn round_trip(
     bench: &mut Bench<'_>,
     labels: impl std::fmt::Display + Copy,
@@ -125,7 +126,7 @@ pub(crate) fn round_trip(
 
 fn bandwidth(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     ends: impl Fn() -> Result<Ends, Why>,
 ) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
@@ -138,7 +139,7 @@ fn bandwidth(
     Ok(())
 }
 
-/// Reads so many bytes, and says whether they came.
+/// Reads `bytes` bytes, and returns whether they came.
 pub(crate) fn drain(from: c_int, bytes: usize) -> bool {
     let mut block = vec![0_u8; BLOCK];
     let mut left = bytes;
@@ -153,7 +154,7 @@ pub(crate) fn drain(from: c_int, bytes: usize) -> bool {
     true
 }
 
-/// Measures how long it takes to write 16 MiB, until the other side tells that it has them.
+/// Measures the time to write 16 MiB, until the other side acknowledges them.
 pub(crate) fn pour(
     bench: &mut Bench<'_>,
     labels: impl std::fmt::Display + Copy,
@@ -174,9 +175,7 @@ pub(crate) fn pour(
         }
         match take(answer) {
             true => Ok(Fenced::after().wrapping_sub(begin)),
-            false => Err(why(
-                "the other side did not tell that it had read everything",
-            )),
+            false => Err(why("the other side did not acknowledge the data")),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! What the measuring functions ask the kernel for: memory, processes, files, CPUs.
+//! The measuring functions' interface to the kernel: memory, processes, files, CPUs.
 
 use core::fmt;
 use std::ffi::CString;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::primitives::bench::{Bench, Why, why};
 use crate::primitives::memory::{ARRAY, array as array_bytes};
-use crate::primitives::{Area, FOLDER, Need, Pages, Plan, Primitive, Surroundings};
+use crate::primitives::{Area, Context, FOLDER, Need, Pages, Plan, Primitive};
 use libc::{c_int, c_long, pid_t};
 use tare_wire::cpus::Cpus;
 use tare_workloads::stream::{tare_stream_copy, tare_stream_read, tare_stream_write};
 use tare_workloads::timing::{Fenced, Timing};
 
-/// The primitives of memory that take several CPUs, and so a kernel.
+/// The primitives of memory that use several CPUs, and so require a kernel.
 pub const MEMORY: &[Primitive] = &[
     Primitive {
         id: "bandwidth-read-all",
@@ -61,10 +61,10 @@ pub const MEMORY: &[Primitive] = &[
     },
 ];
 
-/// Passes over an array on each CPU, all at once: a pass is over when the last one is.
+/// Passes over an array on each CPU at the same time; a pass ends when the last CPU is done.
 fn everywhere(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     pass: impl Fn(*mut u64, u64) -> u64 + Copy,
 ) -> Result<(), Why> {
     let cpus = allowed_cpus(around.plan);
@@ -91,9 +91,9 @@ fn everywhere(
     }
     let array = map_large(each)?.cast();
     let number = others.len() as u32;
-    // Each has its memory.
+    // Wait until each has mapped its memory.
     if !done.wait_for(number, 5_000) {
-        return Err(why("not every CPU has so much memory"));
+        return Err(why("there is not enough memory for every CPU"));
     }
     let bytes = each as u64 * cpus.len() as u64;
     bench.passes(format_args!("cpus={}", cpus.len()), bytes, || {
@@ -108,13 +108,13 @@ fn everywhere(
     })
 }
 
-/// Says what could not be done, and why the kernel did not do it.
+/// Formats a failure with the kernel's reason.
 pub(crate) fn error(what: impl fmt::Display) -> Why {
     let error = io::Error::last_os_error();
     why(format_args!("{what}: {error}"))
 }
 
-/// Takes what a call returns that fails with -1.
+/// Checks the return value of a call that fails with -1.
 pub(crate) fn checked(returned: c_int, what: &str) -> Result<c_int, Why> {
     match returned {
         -1 => Err(error(what)),
@@ -122,7 +122,7 @@ pub(crate) fn checked(returned: c_int, what: &str) -> Result<c_int, Why> {
     }
 }
 
-/// Memory that processes share which are forked later.
+/// Memory shared with processes that are forked later.
 #[derive(Debug)]
 pub(crate) struct Shared<T>(*mut T);
 
@@ -144,16 +144,16 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is our own, and nobody uses it any more.
+        // SAFETY: the mapping is our own, and it is no longer used.
         unsafe { libc::munmap(self.0.cast(), size_of::<T>()) };
     }
 }
 
-/// A number in shared memory on which processes and threads wait.
+/// A futex: a number in shared memory on which processes and threads wait.
 #[derive(Debug)]
 pub(crate) struct SharedWord(Shared<AtomicU32>);
 
-// SAFETY: nothing but an atomic number is reached through it, which is mapped as long as it lives.
+// SAFETY: it only gives access to an atomic number, which is mapped as long as it lives.
 unsafe impl Send for SharedWord {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWord {}
@@ -181,7 +181,7 @@ impl SharedWord {
         self.word().fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Spins while it is `number`, and returns what it is then.
+    /// Spins while it equals `number`, and returns the new value.
     pub(crate) fn wait_while(&self, number: u32) -> u32 {
         loop {
             match self.get() {
@@ -191,32 +191,32 @@ impl SharedWord {
         }
     }
 
-    /// Waits until it is `number`, but no longer than so many ms. Says whether it is.
+    /// Waits until it equals `number`, for at most `most_ms`. Returns whether it does.
     pub(crate) fn wait_for(&self, number: u32, most_ms: u32) -> bool {
         for _ in 0..most_ms {
             if self.get() == number {
                 return true;
             }
-            // SAFETY: no memory is involved.
+            // SAFETY: no pointers are passed.
             unsafe { libc::usleep(1_000) };
         }
         self.get() == number
     }
 
-    /// Sleeps while it is `number`.
+    /// Sleeps while it equals `number`.
     pub(crate) fn sleep_while(&self, number: u32) {
         while self.get() == number {
             self.futex(libc::FUTEX_WAIT, number);
         }
     }
 
-    /// Wakes who sleeps on it, and says whether somebody did.
+    /// Wakes one sleeper, and returns whether there was one.
     pub(crate) fn wake(&self) -> bool {
         self.futex(libc::FUTEX_WAKE, 1) > 0
     }
 
     fn futex(&self, operation: c_int, number: u32) -> c_long {
-        // SAFETY: the word is mapped; there is no time-out.
+        // SAFETY: the word is mapped; there is no timeout.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -229,7 +229,7 @@ impl SharedWord {
     }
 }
 
-/// Maps zeroed memory of so many bytes.
+/// Maps `bytes` bytes of zeroed memory.
 pub(crate) fn map(bytes: usize, flags: c_int) -> Result<*mut u8, Why> {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let start = unsafe {
@@ -248,13 +248,14 @@ pub(crate) fn map(bytes: usize, flags: c_int) -> Result<*mut u8, Why> {
     }
 }
 
-/// Maps private memory that nobody has touched, aligned to 2 MiB, of which the kernel makes pages of this size if it can.
+/// Maps untouched private memory, aligned to 2 MiB, for which the kernel uses pages of this size if
+/// possible.
 pub(crate) fn map_untouched(bytes: usize, pages: Pages) -> Result<*mut u8, Why> {
     const HUGE: usize = 2 << 20;
     let start = map(bytes + HUGE, libc::MAP_PRIVATE | libc::MAP_NORESERVE)?;
     let skipped = start.align_offset(HUGE);
     let aligned = start.wrapping_add(skipped);
-    // SAFETY: what lies before and behind, of a mapping that nobody has seen.
+    // SAFETY: the parts before and after, of a new mapping.
     unsafe {
         libc::munmap(start.cast(), skipped);
         libc::munmap(aligned.add(bytes).cast(), HUGE - skipped);
@@ -263,7 +264,7 @@ pub(crate) fn map_untouched(bytes: usize, pages: Pages) -> Result<*mut u8, Why> 
         Pages::Small => libc::MADV_NOHUGEPAGE,
         Pages::Huge => libc::MADV_HUGEPAGE,
     };
-    // SAFETY: a mapping of our own. A kernel without huge pages says EINVAL to both.
+    // SAFETY: our own mapping. A kernel without huge pages returns EINVAL for both.
     let advised = unsafe { libc::madvise(aligned.cast(), bytes, advice) };
     match (advised, pages) {
         (-1, Pages::Huge) => Err(error("this kernel has no transparent huge pages")),
@@ -271,12 +272,12 @@ pub(crate) fn map_untouched(bytes: usize, pages: Pages) -> Result<*mut u8, Why> 
     }
 }
 
-/// Maps memory in huge pages, or in small ones where there are no others, and touches all of it.
+/// Maps memory in huge pages, or else in small ones, and touches all of it.
 pub(crate) fn map_large(bytes: usize) -> Result<*mut usize, Why> {
     map_pages(bytes, Pages::Huge).or_else(|_| map_pages(bytes, Pages::Small))
 }
 
-/// Maps memory in such pages and touches all of it, if so much is available.
+/// Maps memory in pages of this size and touches all of it, if enough is available.
 pub(crate) fn map_pages(bytes: usize, pages: Pages) -> Result<*mut usize, Why> {
     available(bytes)?;
     let start = map_untouched(bytes, pages)?;
@@ -285,11 +286,12 @@ pub(crate) fn map_pages(bytes: usize, pages: Pages) -> Result<*mut usize, Why> {
         // SAFETY: within the mapping. Volatile, since nobody reads it.
         unsafe { start.add(page).write_volatile(0) };
     }
-    // A kernel may say yes to huge pages and give small ones: 'never' is set, or memory is in pieces. One block of 2 MiB in 64 may be of
-    // small ones, which cause 512 faults.
+    // The kernel may accept the advice and still use small pages: huge pages are set to 'never', or
+    // memory is fragmented. One block of 2 MiB in 64 may consist of small pages, which cause 512
+    // faults.
     let seen = faults().0.saturating_sub(before);
     if pages == Pages::Huge && seen > (bytes >> 21) as u64 * 9 + 16 {
-        // SAFETY: a mapping of our own that nobody else has seen.
+        // SAFETY: our own mapping, which nobody else has seen.
         unsafe { libc::munmap(start.cast(), bytes) };
         return Err(why(format_args!(
             "the kernel gave {seen} pages for {} MiB, no huge ones (/sys/kernel/mm/transparent_hugepage/enabled)",
@@ -299,7 +301,7 @@ pub(crate) fn map_pages(bytes: usize, pages: Pages) -> Result<*mut usize, Why> {
     Ok(start.cast())
 }
 
-/// Checks that half of the memory that is available is enough: what is touched beyond that makes the kernel kill someone.
+/// Checks that half of the available memory is enough: using more could start the OOM killer.
 fn available(bytes: usize) -> Result<(), Why> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
@@ -315,11 +317,11 @@ fn available(bytes: usize) -> Result<(), Why> {
     }
 }
 
-/// SIGCHLD does not interrupt until this is dropped; it can be waited for.
+/// A guard that blocks SIGCHLD until it is dropped, so that it can be waited for.
 #[derive(Debug)]
 pub(crate) struct Blocked(libc::sigset_t);
 
-/// Keeps SIGCHLD for those who wait for it.
+/// Blocks SIGCHLD, for functions that wait for it.
 pub(crate) fn block_sigchld() -> Blocked {
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets are our own, and the first one is made before it is used.
@@ -341,12 +343,13 @@ fn sigchld() -> libc::sigset_t {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: the set that there was before.
+        // SAFETY: the set from before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 
-/// Waits for a process, and returns its status; `None` if it has not ended within the time. SIGCHLD must be blocked.
+/// Waits for a process, and returns its status; `None` if it has not ended in time. SIGCHLD must be
+/// blocked.
 pub(crate) fn wait_until(pid: pid_t, limit_ns: u64) -> Option<c_int> {
     let deadline = monotonic_ns().saturating_add(limit_ns);
     loop {
@@ -360,21 +363,21 @@ pub(crate) fn wait_until(pid: pid_t, limit_ns: u64) -> Option<c_int> {
             tv_sec: (left / 1_000_000_000) as i64,
             tv_nsec: (left % 1_000_000_000) as c_long,
         };
-        // SAFETY: the set and the time are our own; nobody asks for more than the number of the signal.
+        // SAFETY: the set and the time are our own; no details of the signal are requested.
         unsafe { libc::sigtimedwait(&sigchld(), ptr::null_mut(), &raw const timeout) };
     }
 }
 
-/// Ends what is left of a process group, and waits for those that are children of this process; for one that the kernel does not
-/// let end, no longer than five seconds.
+/// Kills the rest of a process group, and reaps those that are children of this process. Gives up
+/// after five seconds, if the kernel cannot end one.
 pub(crate) fn end_group(group: pid_t) {
     for _ in 0..5_000 {
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         unsafe { libc::kill(-group, libc::SIGKILL) };
         // SAFETY: nobody asks for the status.
         match unsafe { libc::waitpid(-group, ptr::null_mut(), libc::WNOHANG) } {
             -1 => return,
-            // SAFETY: no memory is involved.
+            // SAFETY: no pointers are passed.
             0 => unsafe {
                 libc::usleep(1_000);
             },
@@ -383,13 +386,13 @@ pub(crate) fn end_group(group: pid_t) {
     }
 }
 
-/// Makes this process end with the one that has forked it.
+/// Makes this process end with its parent.
 pub(crate) fn die_with_parent() {
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Ends this process at once, and nothing of what it shares with its parent.
+/// Ends this process at once, without side effects on memory shared with its parent.
 pub(crate) fn exit(status: c_int) -> ! {
     // SAFETY: does not return.
     unsafe { libc::_exit(status) }
@@ -410,14 +413,14 @@ pub(crate) fn monotonic_ns() -> u64 {
 pub(crate) struct Partner(pub(crate) pid_t);
 
 impl Partner {
-    /// Forks it. It runs on a CPU, or where this process may.
+    /// Forks it, and pins it if a CPU is given.
     pub(crate) fn start(cpu: Option<u32>, work: impl FnOnce()) -> Result<Self, Why> {
         // SAFETY: this program has one thread where partners are processes.
         match unsafe { libc::fork() } {
             -1 => Err(error("no process can be started (fork)")),
             0 => {
                 die_with_parent();
-                // One that is elsewhere would be measured as if it were there.
+                // On another CPU, it would be measured as if it were on this one.
                 if cpu.is_none_or(pin) {
                     work();
                 }
@@ -425,7 +428,7 @@ impl Partner {
             }
             pid => {
                 let partner = Self(pid);
-                // It has done the same. If it can't, it has ended.
+                // The child pins itself as well, and exits if that fails.
                 match cpu {
                     Some(cpu) if !pin_to(pid, cpu) => {
                         Err(error(format_args!("the other side can't run on CPU {cpu}")))
@@ -439,7 +442,7 @@ impl Partner {
 
 impl Drop for Partner {
     fn drop(&mut self) {
-        // SAFETY: a child of our own that nobody has waited for.
+        // SAFETY: our own child, which has not been reaped.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, ptr::null_mut(), 0);
@@ -447,12 +450,12 @@ impl Drop for Partner {
     }
 }
 
-/// Pins this thread, and says whether it is there. Where it can't be, it stays where it is.
+/// Pins this thread, and returns whether that worked.
 pub(crate) fn pin(cpu: u32) -> bool {
     pin_to(0, cpu)
 }
 
-/// Pins a process, 0 for this thread, and says whether it can be there.
+/// Pins a process, 0 for this thread, and returns whether that worked.
 fn pin_to(pid: pid_t, cpu: u32) -> bool {
     // SAFETY: zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -466,26 +469,26 @@ fn pin_to(pid: pid_t, cpu: u32) -> bool {
     }
 }
 
-/// Returns the CPUs that a process may run on, 0 for this thread; none where nothing tells.
+/// Returns the CPUs that a process may run on, 0 for this thread; empty if unknown.
 fn cpus_of(pid: pid_t) -> Cpus {
     // SAFETY: zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: the set is our own.
     unsafe { libc::sched_getaffinity(pid, size_of_val(&set), &raw mut set) };
     let all = 0..libc::CPU_SETSIZE.cast_unsigned();
-    // SAFETY: the set has so many.
+    // SAFETY: the index is within the set.
     all.filter(|cpu| unsafe { libc::CPU_ISSET(*cpu as usize, &set) })
         .collect()
 }
 
-/// Says whether a process can be nowhere but where it was pinned to.
+/// Returns whether a process may run on its CPU only.
 pub(crate) fn is_pinned(pid: pid_t, cpu: Option<u32>) -> bool {
     cpu.is_none_or(|cpu| cpus_of(pid) == Cpus::one(cpu))
 }
 
-/// Checks that this thread is where it was pinned to, and can be nowhere else.
+/// Checks that this thread is still pinned to its CPU.
 pub(crate) fn stayed(cpu: Option<u32>) -> Result<(), Why> {
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
     match cpu {
         Some(own) if own != here || !is_pinned(0, cpu) => Err(why(format_args!(
@@ -495,20 +498,21 @@ pub(crate) fn stayed(cpu: Option<u32>) -> Result<(), Why> {
     }
 }
 
-/// The CPUs that this program was given before anybody pinned it.
-static GIVEN: OnceLock<Cpus> = OnceLock::new();
+/// The CPUs that this program was allowed before it pinned itself.
+static INITIAL_CPUS: OnceLock<Cpus> = OnceLock::new();
 
-/// Keeps the CPUs that this thread may run on, before it is pinned: no others are taken later, whatever `taskset` left out.
-pub fn keep_given_cpus() {
+/// Records the CPUs that this thread may run on before it is pinned, so that CPUs excluded by
+/// `taskset` are not used later.
+pub fn record_initial_cpus() {
     given_cpus();
 }
 
 fn given_cpus() -> Cpus {
-    *GIVEN.get_or_init(|| cpus_of(0))
+    *INITIAL_CPUS.get_or_init(|| cpus_of(0))
 }
 
-/// Returns the CPUs that this program was given and those of the plan, which whoever started it may have left free; it goes back to the
-/// measured one.
+/// Returns the CPUs that this program was allowed, and those of the plan that it can move to; the
+/// thread returns to the measured CPU.
 pub(crate) fn allowed_cpus(plan: &Plan<'_>) -> Vec<u32> {
     let given = given_cpus();
     let all: Cpus = given
@@ -517,7 +521,7 @@ pub(crate) fn allowed_cpus(plan: &Plan<'_>) -> Vec<u32> {
         .chain(plan.other_cpus())
         .collect();
     let can = |cpu: &u32| {
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         pin(*cpu) && unsafe { libc::sched_getcpu() }.cast_unsigned() == *cpu
     };
     let allowed = all.iter().filter(can).collect();
@@ -527,7 +531,7 @@ pub(crate) fn allowed_cpus(plan: &Plan<'_>) -> Vec<u32> {
     allowed
 }
 
-/// Lists the places of the other side of what two take part in, each with its label: the same CPU, another one of the same
+/// Returns the placements of a partner, each with its label: the same CPU, another one of the same
 /// socket, one of another socket.
 pub(crate) fn placements(plan: &Plan<'_>) -> Vec<(&'static str, Option<u32>)> {
     let socket = |cpu: u32| {
@@ -549,12 +553,12 @@ pub(crate) fn placements(plan: &Plan<'_>) -> Vec<(&'static str, Option<u32>)> {
     places
 }
 
-/// A pipe, or a pair of sockets, closed when it is dropped.
+/// A pipe, or a pair of sockets, closed on drop.
 #[derive(Debug)]
 pub(crate) struct Pair(pub(crate) [c_int; 2]);
 
 impl Pair {
-    /// Makes a pipe: what is written to the second is read from the first.
+    /// Creates a pipe: data written to the second descriptor is read from the first.
     pub(crate) fn pipe() -> Result<Self, Why> {
         let mut ends = [0; 2];
         // SAFETY: room for two descriptors.
@@ -562,7 +566,7 @@ impl Pair {
         Ok(Self(ends))
     }
 
-    /// Makes a pair of UNIX sockets of this type.
+    /// Creates a pair of UNIX sockets of this type.
     pub(crate) fn sockets(kind: c_int) -> Result<Self, Why> {
         let mut ends = [0; 2];
         // SAFETY: room for two descriptors.
@@ -591,25 +595,25 @@ impl Drop for Pair {
 
 /// Closes a descriptor.
 pub(crate) fn close(descriptor: c_int) {
-    // SAFETY: a descriptor of our own.
+    // SAFETY: our own descriptor.
     unsafe { libc::close(descriptor) };
 }
 
-/// Writes one byte, and says whether it went.
+/// Writes one byte, and returns whether that succeeded.
 pub(crate) fn put(descriptor: c_int) -> bool {
     let byte = 1_u8;
     // SAFETY: one byte is there.
     unsafe { libc::write(descriptor, (&raw const byte).cast(), 1) == 1 }
 }
 
-/// Reads one byte, and says whether one came.
+/// Reads one byte, and returns whether one came.
 pub(crate) fn take(descriptor: c_int) -> bool {
     let mut byte = 0_u8;
     // SAFETY: there is room for one byte.
     unsafe { libc::read(descriptor, (&raw mut byte).cast(), 1) == 1 }
 }
 
-/// What this process's threads have caused of faults: minor, major.
+/// Returns the faults of this process: minor, major.
 pub(crate) fn faults() -> (u64, u64) {
     // SAFETY: zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -618,69 +622,71 @@ pub(crate) fn faults() -> (u64, u64) {
     (usage.ru_minflt as u64, usage.ru_majflt as u64)
 }
 
-/// How the names of folders begin, each of which ends with the process that has made it.
+/// The prefix of folder names; the process ID of the owner follows.
 const FOLDERS: &str = "tare-primitives-";
 
-/// Opens a folder and locks it, if nobody else has: its owner does as long as it lives, on whichever machine and in whichever namespace.
+/// Opens a folder and locks it, unless its owner still has the lock. This works across machines and
+/// namespaces.
 fn lock(path: &std::path::Path) -> Option<std::fs::File> {
     let mut options = std::fs::File::options();
     options
         .read(true)
         .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
     let folder = options.open(path).ok()?;
-    // SAFETY: a descriptor of our own.
+    // SAFETY: our own descriptor.
     let locked = unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     (locked == 0).then_some(folder)
 }
 
-/// Removes what processes left that were killed: their folders, in these ones.
+/// Removes folders that killed processes left in these directories.
 pub fn sweep<'a>(dirs: impl IntoIterator<Item = &'a str>) {
     for dir in dirs {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         for entry in entries {
             if is_ours(&entry) && lock(&entry.path()).is_some() {
-                // What can't be removed is left: nothing else can be done.
+                // Nothing else can be done on failure.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
     }
 }
 
-/// Says whether a folder is named after a process, and this user's: users' own folders begin with any word, and are not.
+/// Returns whether a folder is named after a process and belongs to this user: other folders of
+/// users may have the same prefix.
 fn is_ours(entry: &std::fs::DirEntry) -> bool {
     let name = entry.file_name();
     let number = name.to_str().and_then(|name| name.strip_prefix(FOLDERS));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     let user = unsafe { libc::geteuid() };
-    // A link is not followed.
+    // Does not follow links.
     let metadata = entry.metadata();
     number.is_some_and(is_number)
         && metadata.is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
 }
 
-/// A folder for the files of one primitive, removed with everything in it when it is dropped.
+/// A folder for the files of one primitive, removed with its content on drop.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: String,
-    /// Locked, so that nobody takes it for one that was left.
+    /// The lock that protects it from [`sweep`].
     _lock: Option<std::fs::File>,
 }
 
 impl Folder {
-    /// Makes it in the plan's folder.
-    pub(crate) fn new(around: &Surroundings<'_>) -> Result<Self, Why> {
+    /// Creates it in the plan's folder.
+    pub(crate) fn new(around: &Context<'_>) -> Result<Self, Why> {
         Self::in_folder(around.plan.dir)
     }
 
-    /// Makes it in this folder.
+    /// Creates it in `dir`.
     pub(crate) fn in_folder(dir: &str) -> Result<Self, Why> {
         let path = format!("{dir}/{FOLDERS}{}", std::process::id());
-        // Images of containers and guests lack the folder that is taken unless another one is named.
+        // Images of containers and guests may lack the default folder.
         if dir == FOLDER {
             let _ = std::fs::create_dir_all(dir);
         }
-        // It is new and its own: what another user has laid there is not followed.
+        // `create` fails on a link or folder that another user has put there.
         match std::fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self {
                 _lock: lock(path.as_ref()),
@@ -700,7 +706,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What can't be removed is left: nothing else can be done.
+        // Nothing else can be done on failure.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -719,7 +725,7 @@ mod tests {
         std::fs::create_dir_all(path("linked")).unwrap();
         std::os::unix::fs::symlink(path("linked"), path(&format!("{FOLDERS}3"))).unwrap();
         std::fs::write(path(&format!("{FOLDERS}4")), "a file").unwrap();
-        // One whose owner lives.
+        // One whose owner is alive.
         let held = lock(&path(&format!("{FOLDERS}2")));
         sweep(own.to_str());
         let mut left: Vec<String> = std::fs::read_dir(&own)

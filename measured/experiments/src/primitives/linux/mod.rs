@@ -1,9 +1,12 @@
-//! The primitives of Linux, each an entry of a table with the function that measures it, and the processes in which they run.
+//! The primitives of Linux, each an entry of a table with the function that measures it, and the
+//! processes in which they run.
 //!
-//! * [`TABLES`]: all primitives there are, those of the processor and of memory included;
-//! * [`child`]: a primitive in a process of its own, so that one that dies or hangs is the only one without a result;
-//! * `kernel`: what the measuring functions ask the kernel for;
-//! * `syscall`, `signal`, `process`, `switch`, `scheduling`, `fault`, `ipc`, `network`, `file`: one area a file.
+//! * [`TABLES`]: all primitives, including those of the processor and of memory;
+//! * [`child`]: runs a primitive in its own process, so that one that dies or hangs is the only one
+//!   without a result;
+//! * `kernel`: the measuring functions' interface to the kernel;
+//! * `syscall`, `signal`, `process`, `switch`, `scheduling`, `fault`, `ipc`, `network`, `file`: one
+//!   area a file.
 
 pub mod child;
 mod fault;

@@ -1,4 +1,5 @@
-//! The network: round trips, bandwidth, connections; over the loopback device, and to another machine that the user names.
+//! The network: round trips, bandwidth, connections; over the loopback device, and to another
+//! machine that the user names.
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -7,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 
 use crate::primitives::bench::{Bench, PLAIN, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use libc::c_int;
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -33,7 +34,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             everywhere(bench, around, |bench, labels, address| {
                 let connection = connect(address, ECHO)?;
                 if !labels.contains("at=peer") {
-                    // Each wait with an end sets a timer. This machine's own side answers, or ends.
+                    // A wait with a timeout sets a timer. The local side answers, or ends.
                     let _ = connection.set_read_timeout(None);
                 }
                 let socket = connection.as_raw_fd();
@@ -65,7 +66,7 @@ pub(crate) const TABLE: &[Primitive] = &[
                     .iter()
                     .any(|at| labels.contains(at))
                 {
-                    // The kernel answers where the request is sent.
+                    // On the loopback device the kernel replies on the sending CPU.
                     return Ok(());
                 }
                 ping(bench, labels, address)
@@ -152,7 +153,7 @@ pub(crate) const TABLE: &[Primitive] = &[
                 let socket = Socket::new(&address)?;
                 socket.connect(&address)?;
                 let begin = Fenced::before();
-                // SAFETY: nobody asks who connected.
+                // SAFETY: the peer's address is not requested.
                 let accepted = unsafe {
                     libc::accept(
                         listener.as_raw_fd(),
@@ -170,10 +171,10 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Measures over the loopback device for each place of the other side, and to the peer that the plan names.
+/// Measures over the loopback device for each placement of the other side, and to the plan's peer.
 fn everywhere(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     mut measure: impl FnMut(&mut Bench<'_>, &str, SocketAddr) -> Result<(), Why>,
 ) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
@@ -196,16 +197,16 @@ fn udp(address: SocketAddr) -> Result<UdpSocket, Why> {
     };
     let made = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(address)?;
-        // A datagram that is lost must not end in waiting for ever.
+        // A lost datagram must not block the measurement.
         socket.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
         Ok(socket)
     });
     made.map_err(|error| why(format_args!("no UDP socket to {address}: {error}")))
 }
 
-/// Sends datagrams, never more at a time than the other side's socket holds.
+/// Sends datagrams, never more at a time than the other side's socket buffer holds.
 fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<(), Why> {
-    /// What an Ethernet frame carries, less the headers of IP and UDP.
+    /// The payload of an Ethernet frame, less the headers of IP and UDP.
     const BYTES: usize = 1_472;
     const AT_A_TIME: u32 = 32;
     const TIMES: u32 = 64;
@@ -222,7 +223,7 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
         }
         ask()
     };
-    // What somebody else has left is not counted.
+    // Forget datagrams from earlier measurements.
     ask().map_err(|error| no_answer(&error))?;
     let bytes = BYTES as u64 * u64::from(AT_A_TIME * TIMES);
     bench.whole(|bench| {
@@ -244,7 +245,7 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
     })
 }
 
-/// Says that the other side does not answer; the kernel's words for a wait that came to its end are of no help.
+/// Formats the error of a peer that does not answer; the kernel's text for a timeout is of no help.
 fn no_answer(error: &io::Error) -> Why {
     let waited = [Some(libc::EAGAIN), Some(libc::EINPROGRESS)].contains(&error.raw_os_error());
     match waited {
@@ -253,7 +254,7 @@ fn no_answer(error: &io::Error) -> Why {
     }
 }
 
-/// A TCP socket, closed when it is dropped. Neither a connect nor an answer is waited for for ever.
+/// A TCP socket with timeouts, closed on drop.
 struct Socket(c_int);
 
 impl Socket {
@@ -263,7 +264,7 @@ impl Socket {
         } else {
             libc::AF_INET6
         };
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         let socket = unsafe { libc::socket(family, libc::SOCK_STREAM, 0) };
         let socket = Self(checked(socket, "no TCP socket")?);
         let wait = libc::timeval {
@@ -301,7 +302,8 @@ impl Socket {
 }
 
 impl Socket {
-    /// Closes it at once, so that its port is not kept for a minute (TIME_WAIT): there are not many.
+    /// Resets the connection, so that its port does not stay in TIME_WAIT for a minute: there are
+    /// not many ports.
     fn abort(self) {
         let now = libc::linger {
             l_onoff: 1,
@@ -357,14 +359,15 @@ fn name_of(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     (name, length as libc::socklen_t)
 }
 
-/// Sends echo requests (RFC 792), each when the reply to the one before is there.
+/// Sends echo requests (RFC 792), each after the reply to the previous one.
 fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), Why> {
     if address.is_ipv6() {
         return Err(why("ICMP echo is measured over IPv4 only"));
     }
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     let socket = |kind| unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
-    // One takes the right to any packet, the other no right, where net.ipv4.ping_group_range lets this group.
+    // The raw socket requires privileges, the other one only that net.ipv4.ping_group_range
+    // includes this group.
     let (raw, datagrams) = (socket(libc::SOCK_RAW), || socket(libc::SOCK_DGRAM));
     let is_raw = raw != -1;
     let opened = Socket(checked(
@@ -388,14 +391,15 @@ fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), 
         let request = request(id, number);
         let mut reply = [0_u8; 128];
         let begin = Fenced::before();
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has that length.
         unsafe { libc::send(socket, request.as_ptr().cast(), request.len(), 0) };
         loop {
-            // SAFETY: there is room for so many bytes.
+            // SAFETY: the buffer has that length.
             let got = unsafe { libc::recv(socket, reply.as_mut_ptr().cast(), reply.len(), 0) };
             let got =
                 usize::try_from(got).map_err(|_| error("no reply to an ICMP echo request"))?;
-            // A raw socket shows the IP header, and the requests over the loopback device as well; any other one has an id of its own.
+            // A raw socket shows the IP header, and on the loopback device the requests as well; a
+            // datagram socket replaces the id.
             let header = if is_raw {
                 usize::from(reply[0] & 0xf) * 4
             } else {
@@ -432,10 +436,10 @@ mod tests {
 
     use super::*;
 
-    /// Returns a socket that listens for so many connections, and accepts none.
+    /// Returns a socket that listens with this backlog and accepts nothing.
     fn mute(queue: c_int) -> TcpListener {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // SAFETY: no memory is involved. It changes how many wait.
+        // SAFETY: no pointers are passed. It changes the backlog.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), queue) }, 0);
         listener
     }
@@ -446,7 +450,8 @@ mod tests {
         let mute = [mute(16), mute(0)];
         let [accepts, full] = mute.each_ref().map(|one| one.local_addr().unwrap());
         let own: Vec<Socket> = (0..2).map(|_| Socket::new(&full).unwrap()).collect();
-        // One waits in a queue for none. The next one's first packet is dropped, as in a black hole.
+        // A backlog of 0 holds one connection. The first packet of the next one is dropped, as in a
+        // black hole.
         assert!(own[0].connect(&full).is_ok());
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,8 +1,9 @@
-//! The other side of the network primitives: it answers on one port, TCP and UDP.
+//! The other side of the network primitives, on one port for TCP and UDP.
 //!
-//! The first byte of a connection says what is wanted: [`ECHO`] that each byte is sent back, [`SINK`] that blocks are read
-//! and each of them acknowledged by a byte. Connections are served one after the other. A datagram is sent back, unless its first byte is
-//! [`SINK`]: those are counted, and one with [`COUNT`] is answered by how many of both have come.
+//! The first byte of a connection selects the service: [`ECHO`] sends each byte back, [`SINK`]
+//! reads blocks and acknowledges each of them with a byte. Connections are served one after the
+//! other. A datagram is sent back, unless its first byte is [`SINK`]: those are counted, and
+//! [`COUNT`] is answered with the number of both.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
@@ -16,30 +17,30 @@ use crate::primitives::bench::{Why, why};
 use super::ipc::{BYTES, drain, echo};
 use super::kernel::{Partner, put};
 
-/// Asks for each byte to be sent back.
+/// Requests that each byte is sent back.
 pub(crate) const ECHO: u8 = b'e';
-/// Asks for blocks to be read, or for datagrams to be counted.
+/// Requests that blocks are read, or that datagrams are counted.
 pub(crate) const SINK: u8 = b's';
-/// Asks how many datagrams have been counted.
+/// Requests the number of counted datagrams.
 pub(crate) const COUNT: u8 = b'c';
-/// How long the other side is waited for.
+/// The timeout for the other side's answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(5);
-/// How long it waits for one that says nothing: less, since another one may be waiting.
+/// The timeout for a silent client: shorter, since another client may be waiting.
 const SILENCE: Duration = Duration::from_secs(3);
-/// How long it waits after an error, which is of one connection, or goes by.
+/// The pause after an error, which concerns one connection or is temporary.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Processes that answer, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// Where they answer.
+    /// The address of the server.
     pub(crate) address: SocketAddr,
     _tcp: Partner,
     _udp: Partner,
 }
 
 impl Peer {
-    /// Starts them on a loopback address, on a CPU or wherever they may run.
+    /// Starts them on a loopback address, pinned if a CPU is given.
     pub(crate) fn start(cpu: Option<u32>) -> Result<Self, Why> {
         let (tcp, udp) = bind("127.0.0.1:0")
             .map_err(|error| why(format_args!("nothing can answer on 127.0.0.1: {error}")))?;
@@ -53,7 +54,7 @@ impl Peer {
     }
 }
 
-/// Answers on an address until the process is ended.
+/// Answers on an address until the process is killed.
 ///
 /// # Errors
 ///
@@ -81,9 +82,9 @@ fn serve(listener: &TcpListener) -> ! {
         };
         let mut wanted = [0];
         let socket = connection.as_raw_fd();
-        // What can't be sent has nobody who waits for it.
+        // On failure, no client waits for the answer.
         let _ = connection.set_nodelay(true);
-        // Who is measured never pauses so long, and others are waiting.
+        // Measuring clients never pause that long, and others are waiting.
         let _ = connection.set_read_timeout(Some(SILENCE));
         match connection.read(&mut wanted) {
             Ok(1) if wanted[0] == ECHO => {
@@ -109,7 +110,7 @@ fn answer(socket: &UdpSocket) -> ! {
         };
         let counting = [SINK, COUNT].contains(&datagram[0]) && bytes > 1;
         counted = counted.wrapping_add(u32::from(counting));
-        // Likewise.
+        // On failure, no client waits for the answer.
         let _ = match datagram[0] {
             SINK if counting => continue,
             COUNT if counting => {
@@ -121,7 +122,7 @@ fn answer(socket: &UdpSocket) -> ! {
     }
 }
 
-/// Connects to a peer, which does what is wanted. One that no longer answers is not waited for for ever.
+/// Connects to a peer and selects the service, with timeouts.
 pub(crate) fn connect(address: SocketAddr, wanted: u8) -> Result<TcpStream, Why> {
     let connected = || {
         let mut connection = TcpStream::connect_timeout(&address, ANSWER)?;

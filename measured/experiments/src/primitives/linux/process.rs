@@ -1,4 +1,4 @@
-//! Processes and threads: making them, running another program, and ending.
+//! Processes and threads: creating them, running another program, and ending.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -14,14 +14,15 @@ use super::kernel::{self, Shared, checked, error};
 
 const PROCESS: Primitive = Primitive {
     area: Area::Process,
-    method: "each one between two stamps; the label memory tells how much the process has touched",
+    method: "each one between two stamps; the label memory is the memory that the process has touched",
     needs: &[Need::Kernel],
     ..Primitive::NEW
 };
 const PUBLISHED: &[&str] = &["published"];
-/// What a big process has touched beside itself, in bytes.
+/// The memory that a big process has touched in addition, in bytes.
 const BIG: usize = 64 << 20;
-/// The word by which the agent is told to end; with `=` and a descriptor behind it, to write there first when it began.
+/// The argument that makes the agent exit at once; with `=` and a descriptor, it writes its start
+/// time there first.
 const STAMP: &str = "stamp";
 
 /// The primitives.
@@ -87,7 +88,8 @@ pub(crate) const TABLE: &[Primitive] = &[
         title: "clone3 without flags, exit and wait",
         measure: |bench, _| {
             with_memory(bench, || {
-                // SAFETY: zero is a valid `clone_args`: no flags, and the stack of the parent, as fork.
+                // SAFETY: zero is a valid `clone_args`: no flags, and the stack of the parent, as
+                // fork.
                 let mut how: libc::clone_args = unsafe { MaybeUninit::zeroed().assume_init() };
                 how.exit_signal = libc::SIGCHLD as u64;
                 // SAFETY: this program has one thread.
@@ -194,7 +196,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Measures with little memory, and again after much has been touched.
+/// Measures with little memory, and again after touching much.
 fn small_and_big(
     bench: &mut Bench<'_>,
     mut measure: impl FnMut(&mut Bench<'_>, &str) -> Result<(), Why>,
@@ -204,7 +206,7 @@ fn small_and_big(
     measure(bench, "64M")
 }
 
-/// Measures how long it takes to make a process and to wait for its end, with little memory and with much.
+/// Measures the time to create a process and to wait for its end, with little memory and with much.
 fn with_memory(
     bench: &mut Bench<'_>,
     mut create: impl FnMut() -> Result<pid_t, Why>,
@@ -227,7 +229,7 @@ fn fork() -> Result<pid_t, Why> {
     }
 }
 
-/// Waits for a child that must end well.
+/// Waits for a child, and checks that it exited with 0.
 fn wait(child: pid_t) -> Result<(), Why> {
     let mut status = 0;
     // SAFETY: the status is our own.
@@ -260,20 +262,21 @@ impl Stack {
     ) -> Result<pid_t, Why> {
         let top = self.0.as_mut_ptr_range().end;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the stack is the child's alone, and this process waits until it no longer needs it.
+        // SAFETY: only the child uses the stack, and this process waits until the child no longer
+        // needs it.
         let child = unsafe { libc::clone(work, top.cast(), flags, argument) };
         checked(child, "no process can be started (clone)")
     }
 }
 
-/// A program that ends at once.
+/// A program that exits at once.
 struct Program {
     path: CString,
     argument: Option<CString>,
 }
 
 impl Program {
-    /// This program, told to end: it is static, and in memory already.
+    /// Returns this program with the argument that ends it: it is static, and in memory already.
     fn own() -> Result<Self, Why> {
         let path = std::fs::read_link("/proc/self/exe");
         let path = path.map_err(|error| why(format_args!("this program is not found: {error}")))?;
@@ -284,7 +287,7 @@ impl Program {
         })
     }
 
-    /// A program of this system that loads the C library and ends.
+    /// Returns a program of this system that loads the C library and exits.
     fn dynamic() -> Result<Self, Why> {
         let mut paths = ["/bin/true", "/usr/bin/true"].into_iter();
         let found = paths.find(|path| is_dynamic(path));
@@ -301,10 +304,10 @@ impl Program {
         [self.path.as_ptr(), argument, ptr::null()]
     }
 
-    /// Runs it in place of this process. Returns only if that fails.
+    /// Replaces this process by it. Returns only on failure.
     fn exec(&self) -> c_int {
         let nothing = [ptr::null::<c_char>()];
-        // SAFETY: texts that end, in lists that end.
+        // SAFETY: NUL-terminated strings, in NULL-terminated arrays.
         unsafe {
             libc::execve(
                 self.path.as_ptr(),
@@ -325,7 +328,7 @@ impl Program {
 
     fn vfork_exec(&self, stack: &mut Stack) -> Result<pid_t, Why> {
         extern "C" fn run(program: *mut c_void) -> c_int {
-            // SAFETY: the parent waits with the program until this one runs another.
+            // SAFETY: the parent waits with the program until the child has called exec.
             let program = unsafe { &*program.cast::<Program>() };
             kernel::exit(program.exec())
         }
@@ -335,7 +338,7 @@ impl Program {
     fn spawn(&self) -> Result<pid_t, Why> {
         let mut child = 0;
         let nothing = [ptr::null_mut::<c_char>()];
-        // SAFETY: texts that end, in lists that end; nothing is changed in the child.
+        // SAFETY: NUL-terminated strings, in NULL-terminated arrays; no attributes and no actions.
         let failed = unsafe {
             libc::posix_spawn(
                 &raw mut child,
@@ -358,7 +361,7 @@ impl Program {
     }
 }
 
-/// Says whether a program is an ELF file that names an interpreter.
+/// Returns whether a program is an ELF file that names an interpreter.
 fn is_dynamic(path: &str) -> bool {
     let bytes = std::fs::read(path).unwrap_or_default();
     bytes.starts_with(b"\x7fELF")
@@ -374,7 +377,7 @@ fn exec(bench: &mut Bench<'_>) -> Result<(), Why> {
     // SAFETY: mapped as long as `stamped`.
     let stamp = unsafe { &*stamped.get() };
     let answer = kernel::Pair::pipe()?;
-    // The new program has them, too.
+    // The new program inherits both ends.
     let [read, write] = answer.0;
     program.argument = CString::new(format!("{STAMP}={write}")).ok();
     bench.single(PLAIN, || {
@@ -396,7 +399,8 @@ fn exec(bench: &mut Bench<'_>) -> Result<(), Why> {
     })
 }
 
-/// Ends the program if its one argument asks for it, after it has written when it began to the descriptor that this names.
+/// Ends the program if this argument requests it, after writing the start time to the descriptor in
+/// the argument.
 pub fn stamp(argument: &[u8], main_tsc: Option<u64>) {
     let Some(to) = argument.strip_prefix(STAMP.as_bytes()) else {
         return;
@@ -406,11 +410,12 @@ pub fn stamp(argument: &[u8], main_tsc: Option<u64>) {
         None if to.is_empty() => kernel::exit(0),
         Some(Ok(descriptor)) => {
             let bytes = main_tsc.unwrap_or_else(bare_rdtsc).to_ne_bytes();
-            // SAFETY: eight bytes, to a descriptor that who runs this has opened for them.
+            // SAFETY: eight bytes, to a descriptor that the caller of this program has opened for
+            // them.
             unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
             kernel::exit(0)
         }
-        // Another word.
+        // Another argument.
         _ => {}
     }
 }
@@ -436,6 +441,6 @@ fn thread() -> Result<libc::pthread_t, Why> {
 }
 
 fn join(thread: libc::pthread_t) {
-    // SAFETY: a thread that nobody has waited for; nobody asks what it returned.
+    // SAFETY: a thread that has not been joined; its result is not requested.
     unsafe { libc::pthread_join(thread, ptr::null_mut()) };
 }

@@ -1,15 +1,15 @@
-//! The primitives of Linux, one after the other, each in a process of its own.
+//! Measures the primitives of Linux one after the other, each in its own process.
 
 use super::child::{ForkRunner, room};
-use super::kernel::{keep_given_cpus, sweep};
+use super::kernel::{record_initial_cpus, sweep};
 use crate::platform::Platform;
 use crate::primitives::bench::why;
-use crate::primitives::{Ending, Need, Plan, Primitive, Surroundings, tell};
+use crate::primitives::{Context, Ending, Need, Plan, Primitive, tell};
 use crate::session::{self, Resources, Stop, Wanted};
 
 /// Measures the primitives of a plan, and writes the records of everything that happened.
 pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
-    keep_given_cpus();
+    record_initial_cpus();
     let wanted = Wanted {
         plan,
         allowed: Ok(()),
@@ -25,7 +25,7 @@ pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
         let runner = ForkRunner::new(budget, given.costs.fenced_region_cycles);
         let mut runner = runner.map_err(|_| Stop::Place("there is no memory for results"))?;
         sweep([plan.dir].into_iter().chain(plan.remote));
-        let around = Surroundings {
+        let around = Context {
             plan,
             hz,
             room: &room,
@@ -46,7 +46,7 @@ pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
     })
 }
 
-/// Returns what a primitive needs that the plan does not give.
+/// Returns a requirement of a primitive that the plan does not meet.
 fn lacking(primitive: &Primitive, plan: &Plan<'_>) -> Option<Need> {
     let lacks = |need: &Need| match need {
         Need::Kernel | Need::Folder => false,

@@ -1,10 +1,11 @@
-//! The CPU scheduler: how soon who is woken runs, how long it lets one run, how fairly, and what those cost who wait.
+//! The CPU scheduler: wake-up latency, length of time slices, fairness, and their cost for waiting
+//! processes.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::primitives::bench::{Bench, Of, PLAIN, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use tare_workloads::timing::{Fenced, Timing, bare_rdtsc};
 
 use super::kernel::{Partner, Shared, SharedWord, placements};
@@ -15,9 +16,9 @@ const SCHEDULING: Primitive = Primitive {
     needs: &[Need::Kernel],
     ..Primitive::NEW
 };
-/// How many processes compete.
+/// The number of competing processes.
 const RIVALS: usize = 4;
-/// How long they do, in seconds.
+/// The time for which they compete, in seconds.
 const SECONDS: f64 = 0.4;
 
 /// The primitives.
@@ -74,7 +75,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// How often a process is found awake before that is told.
+/// The number of attempts to find a process asleep before giving up.
 const TRIES: u32 = 1_000;
 
 fn wake(bench: &mut Bench<'_>, label: &str, cpu: Option<u32>) -> Result<(), Why> {
@@ -94,20 +95,20 @@ fn wake(bench: &mut Bench<'_>, label: &str, cpu: Option<u32>) -> Result<(), Why>
     })?;
     bench.single(format_args!("cpu={label}"), || {
         for _ in 0..TRIES {
-            // It has gone to sleep again: on one CPU because this one slept, else after a while.
-            // SAFETY: no memory is involved.
+            // The process has gone to sleep again: on the same CPU because this one slept, else
+            // after a while. SAFETY: no pointers are passed.
             unsafe { libc::usleep(20) };
             answer.set(0);
             let begin = Fenced::before();
             word.set(1);
             let slept = word.wake();
             answer.sleep_while(0);
-            // Clocks of CPUs that differ would show here.
+            // A difference between the CPUs' clocks would show here.
             let took = stamp.load(Ordering::Acquire).checked_sub(begin);
             let took = took.ok_or_else(|| {
                 why("the process ran before it was woken: the TSCs of the CPUs differ")
             })?;
-            // One that was still awake needed no waking.
+            // If it was still awake, nothing was measured.
             if slept {
                 return Ok(took);
             }
@@ -116,10 +117,10 @@ fn wake(bench: &mut Bench<'_>, label: &str, cpu: Option<u32>) -> Result<(), Why>
     })
 }
 
-/// The part of a second that is a pause, not an interrupt.
+/// The shortest pause that is not an interrupt, in seconds.
 const PAUSE: f64 = 100e-6;
 
-fn slices(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+fn slices(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
     let _rival = Partner::start(around.plan.cpu(), || {
         loop {
             std::hint::spin_loop();
@@ -133,7 +134,8 @@ fn slices(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
     let mut switches = taken_away();
     while last < end {
         let now = bare_rdtsc();
-        // An interrupt, or a hypervisor, may take as long.
+        // An interrupt or a hypervisor may take as long, so the kernel's count must have grown,
+        // too.
         if now.wrapping_sub(last) >= pause && taken_away() > switches {
             switches = taken_away();
             slices.extend(begin.map(|begin: u64| last.wrapping_sub(begin)));
@@ -149,7 +151,7 @@ fn slices(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
     Ok(())
 }
 
-/// Returns how often the kernel took the CPU from this process.
+/// Returns how often the kernel preempted this process.
 fn taken_away() -> i64 {
     // SAFETY: zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -158,7 +160,7 @@ fn taken_away() -> i64 {
     usage.ru_nivcsw
 }
 
-fn fairness(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why> {
+fn fairness(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
     // SAFETY: numbers.
     let had = unsafe { Shared::<[AtomicU64; RIVALS]>::new()? };
     // SAFETY: mapped as long as `had`.
@@ -178,7 +180,7 @@ fn fairness(bench: &mut Bench<'_>, around: &Surroundings<'_>) -> Result<(), Why>
             }
         })?);
     }
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     unsafe { libc::usleep((SECONDS * 1e6) as u32) };
     let ticks: Vec<f64> = had
         .iter()

@@ -32,7 +32,7 @@ pub(crate) const TABLE: &[Primitive] = &[
         title: "sending a signal to oneself and handling it",
         measure: |bench, _| {
             install(libc::SIGUSR1);
-            // SAFETY: no memory is involved.
+            // SAFETY: no pointers are passed.
             let this = unsafe { libc::getpid() };
             bench.each(PLAIN, || {
                 // SAFETY: the handler does nothing.
@@ -48,18 +48,18 @@ pub(crate) const TABLE: &[Primitive] = &[
         method: "two processes that wait for signals (sigwaitinfo) and answer each other; a round trip is two signals",
         measure: |bench, around| {
             for (label, cpu) in placements(around.plan) {
-                // SAFETY: no memory is involved.
+                // SAFETY: no pointers are passed.
                 let this = unsafe { libc::getpid() };
                 let set = blocked(libc::SIGUSR1);
                 let partner = Partner::start(cpu, || {
                     while await_signal(&set) {
-                        // SAFETY: no memory is involved.
+                        // SAFETY: no pointers are passed.
                         unsafe { libc::kill(this, libc::SIGUSR1) };
                     }
                 })?;
                 bench.single(format_args!("cpu={label}"), || {
                     let begin = Fenced::before();
-                    // SAFETY: no memory is involved.
+                    // SAFETY: no pointers are passed.
                     unsafe { libc::kill(partner.0, libc::SIGUSR1) };
                     match await_signal(&set) {
                         true => Ok(Fenced::after().wrapping_sub(begin)),
@@ -83,7 +83,7 @@ fn install(signal: c_int) {
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
 }
 
-/// Keeps a signal for those who wait for it, in this process and in those that it forks.
+/// Blocks a signal in this process and in those that it forks, so that it can be waited for.
 fn blocked(signal: c_int) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is our own.
@@ -96,6 +96,6 @@ fn blocked(signal: c_int) -> libc::sigset_t {
 }
 
 fn await_signal(set: &libc::sigset_t) -> bool {
-    // SAFETY: nobody asks for more than that it came.
+    // SAFETY: no details of the signal are requested.
     unsafe { libc::sigwaitinfo(set, ptr::null_mut()) > 0 }
 }

@@ -1,13 +1,14 @@
 //! Context switches.
 //!
-//! A token goes round a ring of pipes, so each process runs when the one before has passed it on. What passing it on costs
-//! without a switch is measured apart, with the same memory touched, and taken off.
+//! A token goes round a ring of pipes, so each process runs when the previous one has passed it on.
+//! The cost of passing the token without a switch is measured separately, with the same memory
+//! touched, and subtracted.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 use crate::primitives::bench::{Bench, Measured, Of, PLAIN, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use libc::c_int;
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -19,7 +20,7 @@ const SWITCH: Primitive = Primitive {
     ..Primitive::NEW
 };
 const PUBLISHED: &[&str] = &["published"];
-/// The rings: how many take part, and how many bytes each of them touches.
+/// The rings: number of members, and bytes that each of them touches.
 const RINGS: [(usize, usize); 6] = [
     (2, 0),
     (2, 16 << 10),
@@ -119,18 +120,18 @@ pub(crate) const TABLE: &[Primitive] = &[
     },
 ];
 
-/// Who takes part beside the process that measures.
+/// The kind of the other members of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
-    /// Processes of their own.
+    /// Processes.
     Process,
-    /// Threads of it.
+    /// Threads of the measuring process.
     Thread,
 }
 
 impl Party {
-    /// Starts one on a CPU, or where this thread may run. A process ends when what is returned is dropped, a thread with the
-    /// program.
+    /// Starts a member, pinned if a CPU is given. A process ends when the returned value is
+    /// dropped, a thread with the program.
     fn start(
         self,
         cpu: Option<u32>,
@@ -155,7 +156,7 @@ impl Party {
     }
 }
 
-fn futex(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Result<(), Why> {
+fn futex(bench: &mut Bench<'_>, around: &Context<'_>, party: Party) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
         let word = Arc::new(SharedWord::new()?);
         let own = Arc::clone(&word);
@@ -175,7 +176,7 @@ fn futex(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Resu
                 word.sleep_while(1);
             })
         });
-        // On one CPU, neither goes on without the other.
+        // On one CPU, neither can run without the other sleeping.
         if cpu != around.plan.cpu() && slept * 10 < all * 9 {
             return Err(why(format_args!(
                 "with the other side on CPU {}, it slept in {slept} of {all} rounds only: the rest were no hand-overs",
@@ -188,7 +189,7 @@ fn futex(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Resu
     Ok(())
 }
 
-fn eventfd(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Result<(), Why> {
+fn eventfd(bench: &mut Bench<'_>, around: &Context<'_>, party: Party) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
         let (there, back) = (event()?, event()?);
         let answer = move || while take_event(there) && put_event(back) {};
@@ -203,9 +204,9 @@ fn eventfd(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Re
     Ok(())
 }
 
-fn rings(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Result<(), Why> {
+fn rings(bench: &mut Bench<'_>, around: &Context<'_>, party: Party) -> Result<(), Why> {
     for (label, cpu) in placements(around.plan) {
-        // Between CPUs, a longer ring tells no more than one of two.
+        // Between CPUs, a longer ring adds nothing to one of two.
         let rings = if label == "same" {
             &RINGS[..]
         } else {
@@ -221,7 +222,8 @@ fn rings(bench: &mut Bench<'_>, around: &Surroundings<'_>, party: Party) -> Resu
     Ok(())
 }
 
-/// Returns what a hop costs in a ring, with its pipe and the memory that is touched, and what both cost without a switch.
+/// Returns the cost of a hop in a ring, including the pipe and the touched memory, and the cost of
+/// these two without a switch.
 fn ring(
     bench: &mut Bench<'_>,
     party: Party,
@@ -252,17 +254,18 @@ fn ring(
             (1, &mut token(alone.0, memory)),
         ],
     );
-    // Threads go on reading from the pipes.
+    // Threads continue to read from the pipes.
     if party == Party::Thread {
         std::mem::forget(pipes);
     }
     Ok(costs)
 }
 
-/// The part of a budget that a round takes at least: a few hundred microseconds, which some rounds get without interruption.
+/// The part of a budget that a round takes at least: a few hundred microseconds, so that some
+/// rounds are not interrupted.
 const ROUNDS: u64 = 1_000;
 
-/// Returns what sends a token through a pipe, and takes it where it comes out, so many times.
+/// Returns a function that sends a token through a pipe and receives it, a number of times.
 fn token([from, to]: [c_int; 2], memory: usize) -> impl FnMut(u64) -> u64 {
     let mut touched = vec![0_u64; memory / size_of::<u64>()];
     move |times| {
@@ -274,14 +277,14 @@ fn token([from, to]: [c_int; 2], memory: usize) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Changes every line.
+/// Writes to every cache line.
 fn touch(memory: &mut [u64]) {
     for word in memory.iter_mut().step_by(8) {
         *word = std::hint::black_box(*word).wrapping_add(1);
     }
 }
 
-/// Does something so many times, and returns the ticks that took.
+/// Repeats an operation, and returns the ticks that took.
 pub(crate) fn timed(times: u64, mut operation: impl FnMut()) -> u64 {
     let begin = Fenced::before();
     for _ in 0..times {
@@ -291,7 +294,7 @@ pub(crate) fn timed(times: u64, mut operation: impl FnMut()) -> u64 {
 }
 
 fn event() -> Result<c_int, Why> {
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     checked(unsafe { libc::eventfd(0, 0) }, "no eventfd")
 }
 
@@ -307,22 +310,22 @@ fn take_event(event: c_int) -> bool {
     unsafe { libc::read(event, (&raw mut number).cast(), 8) == 8 }
 }
 
-/// Returns what a switch costs among those who do nothing but yield: this process and so many partners.
+/// Returns the cost of a switch among processes that only yield: this one and its partners.
 pub(crate) fn yields(
     bench: &mut Bench<'_>,
-    around: &Surroundings<'_>,
+    around: &Context<'_>,
     party: Party,
     partners: u32,
 ) -> Result<f64, Why> {
     const YIELDS: u32 = 1_000;
-    // Who ran last, how often it was another, and whether it is over.
+    // The member that ran last, the number of switches, and the end.
     let words = Arc::new([SharedWord::new()?, SharedWord::new()?, SharedWord::new()?]);
     let give_way = |[last, switches, _]: &[SharedWord; 3], own: u32| {
         if last.get() != own {
             last.set(own);
             switches.add();
         }
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         unsafe { libc::sched_yield() };
     };
     let partner = |own: u32| {
@@ -346,7 +349,7 @@ pub(crate) fn yields(
         }
         rounds += 1;
     }
-    // Threads would go on.
+    // Threads would continue.
     words[2].set(1);
     match least.is_finite() {
         true => Ok(least),

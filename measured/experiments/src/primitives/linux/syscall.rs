@@ -1,11 +1,11 @@
-//! System calls, and what the vDSO does in their place.
+//! System calls, and their replacements in the vDSO.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
 
 use crate::primitives::bench::{Bench, PLAIN, Why, why};
-use crate::primitives::{Area, Need, Primitive, Surroundings};
+use crate::primitives::{Area, Context, Need, Primitive};
 use libc::{c_int, clockid_t};
 use tare_workloads::timing::{Fenced, Timing};
 
@@ -24,7 +24,7 @@ const PUBLISHED: &[&str] = &["published"];
 const TIMER: &[&str] = &["timer"];
 const VDSO: &[&str] = &["timer", "vdso"];
 
-/// Makes the entry of what needs no preparation.
+/// Defines an entry that needs no preparation.
 macro_rules! plain {
     ($id:literal, $title:literal, $tags:expr, $operation:expr) => {
         Primitive {
@@ -40,7 +40,8 @@ macro_rules! plain {
     };
 }
 
-/// Makes the entry of a clock that the vDSO reads without the kernel, if the kernel's own clock lets it.
+/// Defines an entry for a clock that the vDSO reads without the kernel, if the clock source permits
+/// it.
 macro_rules! by_vdso {
     ($id:literal, $title:literal, $operation:expr) => {
         Primitive {
@@ -61,15 +62,15 @@ pub(crate) const TABLE: &[Primitive] = &[
         unsafe { libc::syscall(0x7fff) };
     }),
     plain!("getpid", "getpid", PUBLISHED, || {
-        // SAFETY: no memory is involved. glibc asks the kernel each time.
+        // SAFETY: no pointers are passed. glibc does not cache the result.
         unsafe { libc::getpid() };
     }),
     plain!("getppid", "getppid", PUBLISHED, || {
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         unsafe { libc::getppid() };
     }),
     plain!("getuid", "getuid", &[], || {
-        // SAFETY: no memory is involved.
+        // SAFETY: no pointers are passed.
         unsafe { libc::getuid() };
     }),
     Primitive {
@@ -117,7 +118,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             let path = folder.path("file");
             close(create(&path)?);
             working(bench, || {
-                // SAFETY: a path that ends.
+                // SAFETY: a NUL-terminated path.
                 let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) };
                 close(file);
                 file != -1
@@ -134,7 +135,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             close(create(&path)?);
             working(bench, || {
                 let mut told = MaybeUninit::<libc::stat>::uninit();
-                // SAFETY: a path that ends, and room for what is told.
+                // SAFETY: a NUL-terminated path, and room for the result.
                 unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) == 0 }
             })
         },
@@ -148,7 +149,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             let file = create(&folder.path("file"))?;
             let measured = working(bench, || {
                 let mut told = MaybeUninit::<libc::stat>::uninit();
-                // SAFETY: room for what is told.
+                // SAFETY: room for the result.
                 unsafe { libc::syscall(libc::SYS_fstat, file, told.as_mut_ptr()) == 0 }
             });
             close(file);
@@ -160,15 +161,15 @@ pub(crate) const TABLE: &[Primitive] = &[
         id: "kill",
         title: "kill of this process with no signal",
         measure: |bench, _| {
-            // SAFETY: no memory is involved.
+            // SAFETY: no pointers are passed.
             let own = unsafe { libc::getpid() };
-            // SAFETY: signal 0 is none.
+            // SAFETY: signal 0 only checks that the process exists.
             working(bench, || unsafe { libc::kill(own, 0) == 0 })
         },
         ..SYSCALL
     },
     plain!("wait", "wait without a child to wait for", &[], || {
-        // SAFETY: nobody asks for the status.
+        // SAFETY: the status is not requested.
         unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG) };
     }),
     by_vdso!("clock-monotonic", "CLOCK_MONOTONIC by the vDSO", || {
@@ -220,13 +221,13 @@ pub(crate) const TABLE: &[Primitive] = &[
         "getcpu without a system call (vDSO, restartable sequences)",
         &["vdso"],
         || {
-            // SAFETY: no memory is involved.
+            // SAFETY: no pointers are passed.
             unsafe { libc::sched_getcpu() };
         }
     ),
 ];
 
-/// Checks that the kernel takes time from what a program can read, too; else the vDSO asks the kernel.
+/// Checks that the kernel's clock source is readable by programs; else the vDSO calls the kernel.
 fn readable_by_vdso() -> Result<(), Why> {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     const READABLE: [&str; 3] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"];
@@ -239,14 +240,15 @@ fn readable_by_vdso() -> Result<(), Why> {
     }
 }
 
-/// Opens or closes a file many times in a row, so that what stands around it cancels out, then each between two stamps.
-fn opened(bench: &mut Bench<'_>, around: &Surroundings<'_>, is_open: bool) -> Result<(), Why> {
-    /// How many are open at once: fewer than any limit.
+/// Opens or closes a file many times in a row, so that the cost of the other call cancels out, then
+/// each between two stamps.
+fn opened(bench: &mut Bench<'_>, around: &Context<'_>, is_open: bool) -> Result<(), Why> {
+    /// The greatest number of open files at a time: below any limit.
     const MOST: u64 = 128;
     let folder = Folder::new(around)?;
     let path = folder.path("file");
     close(create(&path)?);
-    // SAFETY: a path that ends.
+    // SAFETY: a NUL-terminated path.
     let open = || unsafe { libc::open(path.as_ptr(), libc::O_RDONLY) };
     let mut files = [-1; MOST as usize];
     let mut timed = |number: u64| {
@@ -290,7 +292,7 @@ fn clock(clock: clockid_t) {
 }
 
 fn create(path: &std::ffi::CStr) -> Result<c_int, Why> {
-    // SAFETY: a path that ends.
+    // SAFETY: a NUL-terminated path.
     let file = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CREAT, 0o600) };
     checked(file, "the file can't be made")
 }
@@ -301,7 +303,7 @@ fn with_file(
     how: c_int,
     operation: impl Fn(c_int) -> bool,
 ) -> Result<(), Why> {
-    // SAFETY: a path that ends.
+    // SAFETY: a NUL-terminated path.
     let file = unsafe { libc::open(path.as_ptr(), how) };
     checked(file, "the device can't be opened")?;
     let measured = working(bench, || operation(file));
@@ -309,7 +311,8 @@ fn with_file(
     measured
 }
 
-/// Measures a call that tells whether it did its work, before and behind the measurement: in between, looking would be timed, too.
+/// Measures a call that reports success, which is checked before and after the measurement:
+/// checking during it would be timed, too.
 fn working(bench: &mut Bench<'_>, operation: impl Fn() -> bool) -> Result<(), Why> {
     let works = || match operation() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What can keep a measurement from being made, in the user's words: what happened, why, what to do.
+//! Reasons why a measurement fails, for the user: what happened, why, and the remedy.
 
 use std::io;
 
@@ -11,32 +11,32 @@ use thiserror::Error;
 
 use super::refusal::Refusal;
 
-/// Says why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, Error)]
 pub enum ThreadsError {
-    /// A reason that every measurement can have.
+    /// A reason common to all measurements.
     #[error(transparent)]
     Stop(#[from] Stop),
-    /// The kernel gives no descriptor or thread.
+    /// The kernel provides no descriptor or thread.
     #[error("the kernel gives no {what}: {source}")]
     System {
-        /// What was asked for.
+        /// The missing resource.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A thread can't be pinned.
     #[error("{}", unpinned(cpus, *errno))]
     Pin {
-        /// The CPUs it was to run on.
+        /// The requested CPUs.
         cpus: Box<Cpus>,
-        /// What the kernel says.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// A thread may not be scheduled as it should.
+    /// A thread may not use the plan's policy.
     #[error("{0}")]
     Scheduling(Box<Refusal>),
-    /// A thread did not come to run.
+    /// A thread did not get to run.
     #[error(
         "thread {thread} did not come to run in {seconds} s: {} is taken by something of higher or equal \
          priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). End that, or choose \
@@ -48,10 +48,10 @@ pub enum ThreadsError {
         thread: u32,
         /// Its CPU.
         cpu: Option<u32>,
-        /// How long it was waited for.
+        /// The time limit.
         seconds: u64,
     },
-    /// The interval can't be held. The least that is proposed leaves half of the CPU.
+    /// The interval is too short. The proposed minimum leaves half of the CPU.
     #[error(
         "an interval of {} µs can't be held here: setting a timer and being woken up by it takes \
          at least {} µs, and recording {} µs more. Choose an interval of {} µs or more",
@@ -63,24 +63,24 @@ pub enum ThreadsError {
     TooShort {
         /// The interval.
         interval_ns: u64,
-        /// The least that a sleep and its end cost.
+        /// The least cost of a sleep.
         sleep_ns: u64,
-        /// What recording costs.
+        /// The cost of recording.
         recording_ns: u64,
     },
-    /// The watching thread is to run only where real-time threads measure, and need not.
+    /// The watching thread is restricted to CPUs of real-time threads, although others are free.
     #[error(
         "the thread that starts and watches the measurement is to run on CPU {main}, where real-time threads \
          measure: they would keep it from running. Choose another CPU, with main={free} for \
          example, or leave main= out"
     )]
     OnMeasuredCpus {
-        /// The CPUs asked for.
+        /// The requested CPUs.
         main: Box<Cpus>,
-        /// Others that it could have.
+        /// The free CPUs.
         free: Box<Cpus>,
     },
-    /// The watching thread would hardly run.
+    /// The watching thread would hardly ever run.
     #[error(
         "the thread that starts and watches the measurement can only run on CPU {main}, of which real-time \
          threads at this interval take at least {percent} %: it would hardly run. Choose a longer \
@@ -89,10 +89,10 @@ pub enum ThreadsError {
     Starved {
         /// Its CPUs.
         main: Box<Cpus>,
-        /// The share of these that measuring takes, in percent.
+        /// The share of these that measuring uses, in percent.
         percent: u64,
     },
-    /// A thread does not come to its end.
+    /// A thread does not end.
     #[error(
         "thread {thread} has not run for {seconds} s although it was due to end: {} is taken by something \
          of higher priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). What it measured is \
@@ -104,7 +104,7 @@ pub enum ThreadsError {
         thread: u32,
         /// Its CPU.
         cpu: Option<u32>,
-        /// How long it has not run.
+        /// The time since it last ran.
         seconds: u64,
     },
 }
@@ -136,7 +136,7 @@ fn unpinned(cpus: &Cpus, errno: Errno) -> String {
     }
 }
 
-/// Returns the CPUs that this process may run on, as the kernel lists them.
+/// Returns the CPUs that this process may run on, in the kernel's notation.
 fn allowed() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status

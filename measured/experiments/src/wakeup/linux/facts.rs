@@ -1,4 +1,4 @@
-//! What the reader of the figures wants to know of the place, besides what every measurement tells.
+//! Facts about the system that matter for wake-ups, in addition to those of every measurement.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::throttling::Throttling;
 use crate::linux::Fact;
 use crate::linux::clock::{tick_ns, timer_step_ns};
 
-/// Looks around. What can't be found out is left out.
+/// Collects the facts; unknown ones are skipped.
 pub fn facts(threads: &[Thread]) -> Vec<Fact> {
     let system = |name: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/{name}")).ok()?;
@@ -40,7 +40,7 @@ pub fn facts(threads: &[Thread]) -> Vec<Fact> {
         .collect()
 }
 
-/// Tells how the first thread is really scheduled.
+/// Returns how the first thread is actually scheduled.
 fn scheduled(threads: &[Thread]) -> Option<String> {
     let scheduling = threads.first()?.scheduling;
     let name = scheduling::name(scheduling.policy());
@@ -54,13 +54,13 @@ fn scheduled(threads: &[Thread]) -> Option<String> {
     })
 }
 
-/// Tells by how much the kernel may put off the end of a sleep.
+/// Returns the timer slack: how long the kernel may delay the end of a sleep.
 fn slack(threads: &[Thread]) -> Option<String> {
     let scheduling = threads.first()?.scheduling;
     if scheduling.is_real_time() {
         return Some("none for real-time threads".to_owned());
     }
-    // SAFETY: no memory is involved. The calling thread has started the others, which have its slack.
+    // SAFETY: no pointers are passed. The threads inherited the slack of the calling thread.
     let ns = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     (ns >= 0).then(|| format!("{ns} ns, as it was given to this process"))
 }

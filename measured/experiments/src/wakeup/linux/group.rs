@@ -1,46 +1,47 @@
-//! The control group of this process, and how much real-time time it has.
+//! The control group of this process, and its real-time budget.
 //!
-//! In a kernel with RT_GROUP_SCHED a thread gets SCHED_FIFO or SCHED_RR only in a group with a budget
-//! (Documentation/scheduler/sched-rt-group.rst), and a new group has none. The refusal is EPERM, even for root, and
-//! says nothing of that.
+//! In a kernel with RT_GROUP_SCHED a thread gets SCHED_FIFO or SCHED_RR only in a group with a
+//! budget (Documentation/scheduler/sched-rt-group.rst), and a new group has none. The kernel then
+//! returns EPERM, even to root, without a hint at the cause.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file with the real-time time of a group in each period, in µs.
+/// The file with the real-time budget of a group per period, in µs.
 const RUNTIME: &str = "cpu.rt_runtime_us";
-/// The file with the length of that period, in µs.
+/// The file with the length of the period, in µs.
 const PERIOD: &str = "cpu.rt_period_us";
 
-/// The group of the `cpu` controller that this process is in.
+/// The group of the `cpu` controller that this process belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its path from the top of its hierarchy, as far as this process sees it.
+    /// Its path from the root of its hierarchy, as far as this process sees it.
     pub path: String,
-    /// Its folder in the hierarchy of version 1; None if that is not mounted here or shows another part.
+    /// Its folder in the version 1 hierarchy; None if that is not mounted here or shows another
+    /// part.
     folder: Option<PathBuf>,
-    /// Whether the controller is one of version 2, which has no budgets that could be set.
+    /// Whether the controller is of version 2, which has no configurable budgets.
     pub is_version_2: bool,
 }
 
-/// The real-time time of a group.
+/// The real-time budget of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Time in each period in µs; no limit if negative.
+    /// Time per period in µs; unlimited if negative.
     pub runtime_us: i64,
     /// The period in µs.
     pub period_us: u64,
 }
 
 impl Group {
-    /// Finds the group of this process. None where there are no control groups.
+    /// Finds the group of this process. None without control groups.
     pub fn own() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Self::find(&groups, &mounts)
     }
 
-    /// Finds the group in the lines of `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
+    /// Finds the group in `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
     pub(super) fn find(groups: &str, mounts: &str) -> Option<Self> {
         let has_cpu = |list: &str| list.split(',').any(|name| name == "cpu");
         let lines = || groups.lines().filter_map(|line| line.split_once(':'));
@@ -65,7 +66,7 @@ impl Group {
         });
         let folder = mounted.and_then(|(root, top)| {
             let below = Path::new(path).strip_prefix(root).ok()?;
-            // A path that is empty would add a slash.
+            // An empty path would add a slash.
             let group = Path::new(top).components().chain(below.components());
             Some(group.collect())
         });
@@ -76,7 +77,7 @@ impl Group {
         })
     }
 
-    /// Returns the real-time time of the group, if the kernel limits it and the folder is visible.
+    /// Returns the budget of the group, if the kernel limits it and the folder is visible.
     pub fn budget(&self) -> Option<Budget> {
         let folder = self.folder.as_ref()?;
         let number = |name| fs::read_to_string(folder.join(name)).ok();
@@ -86,7 +87,7 @@ impl Group {
         })
     }
 
-    /// Returns the path of the file with the group's time, if it is visible.
+    /// Returns the path of the file with the group's budget, if it is visible.
     pub fn budget_file(&self) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(RUNTIME))
     }

@@ -1,23 +1,26 @@
 //! Measuring threads on Linux: they sleep until absolute times, as cyclictest's do.
 //!
-//! The order is fixed, because measuring must never wait for recording. All memory is mapped, touched and locked;
-//! the threads are started, pinned and scheduled, and measure what their own sleep and recording cost; only then
-//! is the time of the first sample chosen and told. From then on a thread does nothing but sleep, read the clock
-//! and record, until it is over; no other thread has to run for that. Everything else is written afterwards.
+//! The order is fixed, because measuring must never wait for recording. All memory is mapped,
+//! touched and locked; the threads are started, pinned and scheduled, and measure the cost of their
+//! own sleep and recording; only then is the time of the first sample chosen and announced. From
+//! then on a thread only sleeps, reads the clock and records, until the end; no other thread has to
+//! run for that. Everything else is written afterwards.
 //!
 //! # When the method lies
 //!
-//! A latency ends when the clock was read, so it holds what reading takes. Where the timer step is a tick
-//! (no high-resolution timers) latencies are those of ticks. SCHED_OTHER threads keep their timer slack, 50 µs as a
-//! rule, as every ordinary program's. A thread that is stopped (SIGSTOP, a debugger) shows that as latency.
+//! A latency includes the time of reading the clock. Where the timer step is a tick (no
+//! high-resolution timers) latencies are multiples of ticks. SCHED_OTHER threads keep their timer
+//! slack, usually 50 µs, like every ordinary program. A stopped thread (SIGSTOP, a debugger) shows
+//! that as latency.
 //!
-//! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and what these cost;
-//! * [`begin`]: what a load is told;
-//! * [`watch`]: what the thread that started them does meanwhile; [`shared`]: what they share; [`signals`];
-//! * [`placing`], [`scheduling`]: where they run, under which policy;
-//! * [`refusal`], [`group`], [`throttling`]: why they may not, and what limits them;
-//! * [`facts`]: what a reader of the figures wants to know of the place;
-//! * `error`: what can keep a measurement from being made.
+//! * [`thread`]: one measuring thread; [`clock`]: its clock and sleep, and their cost;
+//! * [`begin`]: announces the start to a load;
+//! * [`watch`]: the thread that starts and watches the others; [`shared`]: their shared state;
+//!   [`signals`];
+//! * [`placing`], [`scheduling`]: the CPUs and policies of threads;
+//! * [`refusal`], [`group`], [`throttling`]: reasons for refused policies, and limits;
+//! * [`facts`]: facts about the system;
+//! * `error`: reasons why a measurement fails.
 
 mod begin;
 mod error;
@@ -58,7 +61,7 @@ use self::thread::Thread;
 use self::throttling::Throttling;
 use self::watch::Watch;
 
-/// How many times a sleep's cost must fit into the interval so that nothing is remarked.
+/// The least ratio of the interval to the cost of a sleep without a notice.
 const COMFORT: u64 = 2;
 
 /// Returns the experiment on Linux.
@@ -79,7 +82,7 @@ pub fn on<P: Platform<Error = ThreadsError>>() -> Measurement<P> {
 ///
 /// Returns why there is no result, as [`session::run`] does.
 pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
-    // Preparing pins this thread to the CPU that is calibrated, which is the first one that measures.
+    // Preparing pins this thread to the CPU that is calibrated, the first measured one.
     let allowed_cpus = placing::allowed();
     let allowed = plan.check();
     let wanted = Wanted {
@@ -96,12 +99,13 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError
     )
 }
 
-/// Everything that a measurement needs, ready to begin.
+/// A measurement that is ready to begin.
 struct Ready {
     place: Place,
     signals: Signals,
     shared: Arc<Shared>,
-    /// What records the kernel's events, or why nothing does; None if it was not asked for.
+    /// The recorder of the kernel's events, or why there is none; None if the plan does not request
+    /// it.
     flight: Option<Result<Flight, FlightError>>,
     threads: Vec<Thread>,
 }
@@ -127,7 +131,7 @@ impl Ready {
         };
         let threads = start(plan, given.arena, snapshots, &place, &shared);
         if threads.is_err() {
-            // Those that wait end; one that hangs is not waited for.
+            // Waiting threads end; one that hangs is ignored.
             shared.release(None);
             placing::move_others(&place.cpus);
         }
@@ -140,7 +144,7 @@ impl Ready {
         })
     }
 
-    /// Lets the threads measure, and writes what they tell meanwhile and afterwards.
+    /// Lets the threads measure, and writes their records during and after the measurement.
     fn measure(
         self,
         plan: &Plan,
@@ -166,7 +170,7 @@ impl Ready {
         let has_flight = matches!(self.flight, Some(Ok(_)));
         let flight = self.flight.and_then(Result::ok);
         report(self.threads, flight, origin_ns, output)?;
-        // Whoever asks for an early end does not want to wait for more.
+        // After a request to end early, the user does not want to wait for more.
         if is_cut_short {
             output.put(&Record::CutShort)?;
         } else if has_flight {
@@ -175,7 +179,7 @@ impl Ready {
         Ok(())
     }
 
-    /// Says what the reader of the figures should know.
+    /// Returns notices about the measurement.
     fn notices(&self, plan: &Plan) -> Vec<String> {
         let mut notices = Vec::new();
         let mut threads = self.threads.iter();
@@ -188,7 +192,7 @@ impl Ready {
         }
         if self.place.shares {
             notices.push(format!(
-                "threads measure on every CPU that the watching thread may use ({}): what it writes meanwhile \
+                "threads measure on every CPU that the watching thread may use ({}): its reports during the measurement \
                  comes late, and its own work disturbs",
                 self.place.cpus
             ));
@@ -206,7 +210,8 @@ impl Ready {
         notices
     }
 
-    /// Returns the share of a CPU that its real-time threads take at least, on the CPU where they take most.
+    /// Returns the least share of a CPU that its real-time threads use, on the CPU where it is
+    /// greatest.
     fn real_time_used(&self, plan: &Plan) -> f64 {
         let mut used: BTreeMap<Option<u32>, f64> = BTreeMap::new();
         let threads = self.threads.iter();
@@ -218,7 +223,7 @@ impl Ready {
     }
 }
 
-/// Writes what was measured.
+/// Writes the results.
 fn report(
     threads: Vec<Thread>,
     flight: Option<Flight>,
@@ -245,8 +250,9 @@ fn report(
         trace.records(|record| output.put(record))?;
     }
     if lost > 0 {
-        output
-            .notice("values above the limit came too fast to be told at once; they are counted")?;
+        output.notice(
+            "values above the limit came too fast to be reported at once; they are counted",
+        )?;
     }
     for (name, value) in &facts {
         output.fact(name, "", value)?;
@@ -254,9 +260,9 @@ fn report(
     Ok(())
 }
 
-/// Lets the kernel's own tracer measure, too, where it can and nobody else has to do with it.
+/// Runs the kernel's own tracer, where that is possible and disturbs nobody.
 fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
-    // After several phases the load is over.
+    // After several phases the load has ended.
     let is_alone = plan.phases == 1 && output.platform.environment() != "linux";
     let Some(cpu) = plan.cpu_of(0).filter(|_| is_alone) else {
         return Ok(());
@@ -275,15 +281,15 @@ fn second_opinion(plan: &Plan, output: &mut Output<'_, impl Platform>) -> Result
     Ok(())
 }
 
-/// Begins to record the kernel's events on the CPUs of the threads, if the plan asks for it: not being able to is no
-/// reason not to measure.
+/// Starts recording the kernel's events on the CPUs of the threads, if the plan requests it.
+/// Failure does not prevent the measurement.
 fn open_flight(plan: &Plan) -> Option<Result<(Flight, Vec<Snapshots>), FlightError>> {
     let threads = (0..plan.threads).map(|thread| (thread, plan.cpu_of(thread)));
     (plan.trace > 0).then(|| Flight::open(threads, plan.trace))
 }
 
-/// Starts all threads, one after the other so that they do not disturb each other's calibration, and checks that
-/// they can hold their intervals.
+/// Starts all threads one by one, so that they do not disturb each other's calibration, and checks
+/// that they can hold their intervals.
 fn start(
     plan: &Plan,
     mut arena: Arena,
@@ -315,7 +321,7 @@ fn start(
     Ok(threads)
 }
 
-/// Returns what a period of a thread takes of its CPU as a rule.
+/// Returns the typical CPU time of a period of a thread.
 fn taken_ns(thread: &Thread) -> u64 {
     thread.sleep.median_ns + thread.recording_ns
 }

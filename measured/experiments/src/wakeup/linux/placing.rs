@@ -1,7 +1,7 @@
-//! On which CPUs threads run.
+//! The CPUs of threads.
 //!
-//! The thread that watches has nothing to do in a measurement without news, but it starts the others, and
-//! writes when they have something to say. A real-time thread on its only CPU runs before it, always.
+//! The watching thread is idle during a measurement without events, but it starts the others, and
+//! writes their reports. A real-time thread on its only CPU always takes precedence over it.
 
 use std::fs;
 
@@ -15,26 +15,27 @@ use tare_wire::scheduling::Policy;
 
 use super::error::ThreadsError;
 
-/// The share in percent that real-time threads may at least take of every CPU of the watching thread. Where there is
-/// no other CPU it has to do with little; what it does not come to while they measure, it does when they have ended.
+/// The share in percent that real-time threads may use of every CPU of the watching thread. Where
+/// there is no other CPU, little suffices: work that it can't do during the measurement is done
+/// afterwards.
 const MOST_PERCENT: u64 = 75;
 
-/// Says where the watching thread runs.
+/// The CPUs of the watching thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its CPUs.
+    /// The CPUs.
     pub cpus: Cpus,
-    /// Whether threads that run before it are pinned to every one of these.
+    /// Whether threads with precedence are pinned to each of them.
     pub shares: bool,
 }
 
-/// Chooses the CPUs of the watching thread: those of the plan, else those that it may use and nobody measures on,
-/// else all that it may use.
+/// Chooses the CPUs of the watching thread: those of the plan, else allowed ones that are not
+/// measured, else all allowed ones.
 ///
 /// # Errors
 ///
-/// Returns [`ThreadsError::OnMeasuredCpus`] if the plan wants it only where real-time threads measure, although there
-/// are other CPUs.
+/// Returns [`ThreadsError::OnMeasuredCpus`] if the plan restricts it to CPUs of real-time threads
+/// although there are others.
 pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, ThreadsError> {
     let measured = measured(plan);
     let free = allowed.without(&measured);
@@ -53,12 +54,12 @@ pub fn of_main(plan: &Plan, allowed: &Cpus) -> Result<Place, ThreadsError> {
     Ok(Place { cpus, shares })
 }
 
-/// Checks that real-time threads leave something of the watching thread's CPUs, when each sample takes at least
-/// `taken_ns(thread)`.
+/// Checks that real-time threads leave some time on the watching thread's CPUs, when each sample
+/// takes at least `taken_ns(thread)`.
 ///
 /// # Errors
 ///
-/// Returns [`ThreadsError::Starved`] if they take more than three quarters of every one.
+/// Returns [`ThreadsError::Starved`] if they use more than three quarters of every one.
 pub fn leaves_room(
     plan: &Plan,
     place: &Place,
@@ -93,7 +94,7 @@ fn measured(plan: &Plan) -> Cpus {
 ///
 /// # Errors
 ///
-/// Returns [`ThreadsError::System`] if the kernel does not tell.
+/// Returns [`ThreadsError::System`] if the system call fails.
 pub fn allowed() -> Result<Cpus, ThreadsError> {
     current().map_err(|errno| ThreadsError::System {
         what: "list of this process's CPUs",
@@ -105,7 +106,7 @@ pub fn allowed() -> Result<Cpus, ThreadsError> {
 ///
 /// # Errors
 ///
-/// Returns [`ThreadsError::Pin`] if none of the CPUs can be used.
+/// Returns [`ThreadsError::Pin`] if none of the CPUs is available.
 pub fn pin(cpus: Cpus) -> Result<(), ThreadsError> {
     let pinned = mask(&cpus).and_then(|mask| sched_setaffinity(None, &mask));
     pinned.map_err(|errno: Errno| ThreadsError::Pin {
@@ -114,7 +115,7 @@ pub fn pin(cpus: Cpus) -> Result<(), ThreadsError> {
     })
 }
 
-/// Lets this thread run on every CPU of its cpuset, whatever the thread that started it was kept to.
+/// Allows this thread every CPU of its cpuset, regardless of the affinity it inherited.
 ///
 /// # Errors
 ///
@@ -128,8 +129,9 @@ pub fn unpin() -> Result<(), ThreadsError> {
     })
 }
 
-/// Moves all other threads of this process to CPUs on which they come to run. A process ends only when each of its
-/// threads has run once more, and one may wait behind somebody else's thread of higher priority.
+/// Moves all other threads of this process to CPUs where they get to run. A process ends only when
+/// each of its threads has run once more, and one may be waiting for a foreign thread of higher
+/// priority.
 pub fn move_others(cpus: &Cpus) {
     let own = gettid();
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
@@ -138,7 +140,7 @@ pub fn move_others(cpus: &Cpus) {
         Pid::from_raw(tid)
     });
     for tid in tids.filter(|tid| *tid != own) {
-        // It may have ended; and a SCHED_DEADLINE thread was never kept to one CPU.
+        // It may have ended; and a SCHED_DEADLINE thread is never pinned.
         let _ = mask(cpus).and_then(|mask| sched_setaffinity(Some(tid), &mask));
     }
 }
@@ -162,7 +164,7 @@ mod tests {
             ("cpu=1", "0-3", "0,2-3", false),
             ("cpu=1 main=3", "0-3", "3", false),
             ("", "0-3", "0-3", false),
-            // Two threads leave the other two CPUs of the list alone.
+            // Two threads leave the other two CPUs of the list free.
             ("cpu=0-3 threads=2", "0-3", "2-3", false),
             ("cpu=0-1 threads=2", "0-1", "0-1", true),
             ("cpu=0", "0", "0", true),

@@ -1,7 +1,7 @@
-//! Why the kernel refuses a scheduling policy, and what to do about it.
+//! Why the kernel refuses a scheduling policy, and the remedy.
 //!
-//! The kernel says EPERM, EINVAL or EBUSY for reasons that have nothing to do with each other. What tells them
-//! apart lies in limits, capabilities and control groups.
+//! The kernel returns EPERM, EINVAL or EBUSY for unrelated reasons. Limits, capabilities and
+//! control groups show which one applies.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +14,7 @@ use tare_wire::scheduling::Policy;
 use super::group::Group;
 use super::scheduling::{Scheduling, name};
 
-/// A refused policy, with what tells why.
+/// A refused policy, with the state of the system that explains it.
 #[derive(Debug)]
 pub struct Refusal {
     errno: Errno,
@@ -22,15 +22,15 @@ pub struct Refusal {
     /// Whether the thread was already pinned.
     pinned: Option<u32>,
     privileged: bool,
-    /// Whether the privilege is one of a user namespace only.
+    /// Whether the privilege is limited to a user namespace.
     in_user_namespace: bool,
-    /// The highest real-time priority without privilege.
+    /// The highest real-time priority without privileges.
     priority_limit: u64,
     group: Option<Group>,
 }
 
 impl Refusal {
-    /// Looks for what tells why the calling thread was refused.
+    /// Collects the state that explains why the calling thread was refused.
     pub fn explain(errno: Errno, asked: Scheduling, pinned: Option<u32>) -> Self {
         let privileged =
             capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE));
@@ -141,7 +141,7 @@ impl Refusal {
             (Errno::INVAL, Scheduling::Deadline { period_ns, .. }) => write!(
                 f,
                 "the period of {} µs is out of the kernel's bounds for SCHED_DEADLINE \
-                 (/proc/sys/kernel/sched_deadline_period_min_us, sched_deadline_period_max_us: as a rule from \
+                 (/proc/sys/kernel/sched_deadline_period_min_us, sched_deadline_period_max_us: usually from \
                  100 µs to 4.19 s). Choose another interval, or policy=fifo",
                 period_ns / 1_000
             ),
@@ -161,8 +161,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Says whether this process is in a user namespace other than the first one: that one maps all users to
-/// themselves (user_namespaces(7)).
+/// Returns whether this process is in a user namespace other than the initial one, which maps all
+/// users to themselves (user_namespaces(7)).
 fn in_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let fields: Vec<&str> = map.split_whitespace().collect();
@@ -237,7 +237,7 @@ mod tests {
             &refused,
             &["/docker/1f", "can't be seen", "cpu.rt_runtime_us"],
         );
-        // A priority within the limit needs no capability, but a budget all the same.
+        // A priority within the limit needs no capability, but still a budget.
         refused.privileged = false;
         refused.priority_limit = 99;
         says(&refused, &["/docker/1f"]);

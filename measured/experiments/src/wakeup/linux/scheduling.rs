@@ -1,31 +1,32 @@
-//! Under which policy a thread is scheduled: asked for, and read back.
+//! The scheduling policy of a thread: set, and read back.
 //!
-//! `sched_setattr(2)` and `sched_getattr(2)` serve all policies; the C library has no wrapper for them.
+//! `sched_setattr(2)` and `sched_getattr(2)` support all policies; the C library has no wrapper for
+//! them.
 
 use crate::wakeup::Plan;
 use rustix::io::Errno;
 use rustix::process::getpriority_process;
 use tare_wire::scheduling::Policy;
 
-/// The share of its interval that a SCHED_DEADLINE thread reserves at least, as a divisor: the kernel admits
-/// 95 % of a CPU in all, and a measuring thread needs little.
+/// The least share of its interval that a SCHED_DEADLINE thread reserves, as a divisor: the kernel
+/// admits 95 % of a CPU in total, and a measuring thread needs little.
 const RESERVED_SHARE: u64 = 10;
 
-/// How many sleeps' cost a SCHED_DEADLINE thread reserves for one: one that takes longer than what is
-/// reserved is stopped until the next period, and would measure that.
+/// The reservation of a SCHED_DEADLINE thread, in sleeps: a thread that exceeds it is stopped until
+/// the next period, and would measure that.
 const RESERVED_SLEEPS: u64 = 4;
 
-/// What a thread asks of the scheduler.
+/// The scheduling of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
-    /// A policy without parameters of its own, or with a priority.
+    /// A policy with a priority or without parameters.
     Priority {
         /// SCHED_FIFO, SCHED_RR or SCHED_OTHER.
         policy: Policy,
-        /// From 1 to 99, or 0 for SCHED_OTHER.
+        /// From 1 to 99; 0 for SCHED_OTHER.
         priority: u32,
     },
-    /// SCHED_DEADLINE: so much time in each period.
+    /// SCHED_DEADLINE: reserved time in each period.
     Deadline {
         /// Time reserved in each period.
         runtime_ns: u64,
@@ -35,7 +36,7 @@ pub enum Scheduling {
 }
 
 impl Scheduling {
-    /// Returns what a thread of the plan asks for, if a sleep costs `sleep_ns`.
+    /// Returns the scheduling of a thread of the plan, if a sleep costs `sleep_ns`.
     pub fn of(plan: &Plan, thread: u32, sleep_ns: u64) -> Self {
         match plan.policy {
             Policy::Deadline => {
@@ -69,19 +70,19 @@ impl Scheduling {
         }
     }
 
-    /// Says whether such a thread runs before every ordinary one.
+    /// Returns whether such a thread takes precedence over every ordinary one.
     pub fn is_real_time(self) -> bool {
         self.policy() != Policy::Other
     }
 
-    /// Schedules the calling thread like this.
+    /// Applies it to the calling thread.
     ///
     /// # Errors
     ///
     /// Returns the kernel's refusal: EPERM, EINVAL, EBUSY.
     pub fn apply(self) -> Result<(), Errno> {
         let attributes = match self {
-            // An ordinary thread keeps its nice value: a better one would take a right.
+            // An ordinary thread keeps its nice value: a better one would require a privilege.
             Self::Priority { policy, priority } => Attributes {
                 size: SIZE,
                 policy: number(policy),
@@ -101,16 +102,16 @@ impl Scheduling {
                 ..Attributes::default()
             },
         };
-        // SAFETY: a live structure that tells its own size; the kernel only reads it.
+        // SAFETY: a live structure that contains its size; the kernel only reads it.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
         outcome(result)
     }
 
-    /// Reads how the calling thread is scheduled.
+    /// Reads the scheduling of the calling thread.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's refusal, or EINVAL for a policy that a plan can't ask for.
+    /// Returns the kernel's refusal, or EINVAL for a policy that a plan can't request.
     pub fn read() -> Result<Self, Errno> {
         let mut attributes = Attributes::default();
         // SAFETY: a live structure of `SIZE` bytes, which the kernel fills with integers.
@@ -134,7 +135,7 @@ impl Scheduling {
     }
 }
 
-/// `struct sched_attr` as its first version has it (include/uapi/linux/sched/types.h).
+/// `struct sched_attr` in its first version (include/uapi/linux/sched/types.h).
 #[derive(Default)]
 #[repr(C)]
 struct Attributes {
@@ -161,7 +162,7 @@ fn number(policy: Policy) -> u32 {
     number.unsigned_abs()
 }
 
-/// Returns the name that manuals have for a policy.
+/// Returns the name of a policy as in the manuals.
 pub fn name(policy: Policy) -> &'static str {
     match policy {
         Policy::Fifo => "SCHED_FIFO",

@@ -1,7 +1,8 @@
-//! What the measuring threads and the one that watches them share.
+//! The state shared by the measuring threads and the watching thread.
 //!
-//! While nothing happens, a measuring thread reads one flag, which nobody writes. Only when it has something to
-//! say does it call the system: it writes into an eventfd, once until that was read.
+//! While nothing happens, a measuring thread reads one flag, which nobody writes. Only when it has
+//! something to report does it make a system call: it writes to an eventfd, once until that has
+//! been read.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
@@ -10,10 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// One for all threads.
+/// The state shared by all threads.
 #[derive(Debug)]
 pub struct Shared {
-    /// The time of the first sample; the threads wait until it is known. None: there will be no measurement.
+    /// The time of the first sample, for which the threads wait. None: the measurement is
+    /// cancelled.
     origin_ns: OnceLock<Option<u64>>,
     stop: AtomicBool,
     news: OwnedFd,
@@ -22,11 +24,11 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Makes it.
+    /// Creates it.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error if it gives no eventfd.
+    /// Returns the kernel's error if there is no eventfd.
     pub fn new() -> Result<Self, Errno> {
         Ok(Self {
             origin_ns: OnceLock::new(),
@@ -38,11 +40,11 @@ impl Shared {
 
     /// Lets the threads begin at a time of CLOCK_MONOTONIC, or end without a measurement.
     pub fn release(&self, origin_ns: Option<u64>) {
-        // Only the first word counts.
+        // Only the first call counts.
         let _ = self.origin_ns.set(origin_ns);
     }
 
-    /// Waits until it is known when to begin.
+    /// Waits until the origin is set.
     pub fn wait_for_origin(&self) -> Option<u64> {
         *self.origin_ns.wait()
     }
@@ -52,24 +54,24 @@ impl Shared {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether the threads are to end.
+    /// Returns whether the threads must end.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Wakes up the thread that watches.
+    /// Wakes the watching thread.
     pub fn tell(&self) {
         if !self.is_told.swap(true, Ordering::AcqRel) {
-            // It fails only if 2^64 tellings were not read.
+            // It fails only after 2^64 writes without a read.
             let _ = rustix::io::write(&self.news, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Forgets that there was something to tell; whatever is told from now on wakes up again.
+    /// Resets the notification: the next report wakes the watching thread again.
     pub fn clear_news(&self) {
         let mut count = [0; 8];
-        // Nothing to read is fine as well.
+        // It is fine if there is nothing to read.
         let _ = rustix::io::read(&self.news, &mut count);
         self.is_told.store(false, Ordering::Release);
     }
@@ -81,29 +83,29 @@ impl AsFd for Shared {
     }
 }
 
-/// What one thread tells of itself.
+/// The reports of one thread.
 #[derive(Debug, Default)]
 pub struct Channel {
-    /// Values above the limit that came too fast to be told.
+    /// Number of values above the limit that came too fast to be reported.
     pub lost: AtomicU64,
     ended: AtomicBool,
-    /// Whether something was still due when it ended.
+    /// Whether it ended before its plan was done.
     unfinished: AtomicBool,
 }
 
 impl Channel {
-    /// Says that the thread measures no more, and whether its plan is done.
+    /// Records that the thread has ended, and whether its plan is done.
     pub fn end(&self, is_done: bool) {
         self.unfinished.store(!is_done, Ordering::Relaxed);
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Says whether the thread measures no more.
+    /// Returns whether the thread has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Says whether the thread ended before its plan was done.
+    /// Returns whether the thread ended before its plan was done.
     pub fn has_ended_early(&self) -> bool {
         self.has_ended() && self.unfinished.load(Ordering::Relaxed)
     }

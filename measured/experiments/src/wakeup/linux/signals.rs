@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM end the measurement early, and what was measured is reported; and a signal of our own that
-//! ends a sleep.
+//! SIGINT and SIGTERM, which end the measurement early with a report; and a signal that ends a
+//! sleep.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-/// The pair of signals that ask to end, as a descriptor that becomes readable.
+/// The two signals as a descriptor that becomes readable.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -15,16 +15,16 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals in this thread, and so in all that it starts from now on.
+    /// Blocks the signals in this thread, and in all that it starts from now on.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error if it gives no descriptor.
+    /// Returns the kernel's error if there is no descriptor.
     pub fn take_over() -> io::Result<Self> {
         ignore_nudge();
-        // SAFETY: a plain set of bits, for which zeros are a value; made a set by the next call.
+        // SAFETY: a plain set of bits, for which zeros are valid; initialised by the next call.
         let mut set = unsafe { core::mem::zeroed() };
-        // SAFETY: a live set, valid signals, no set to return.
+        // SAFETY: a live set, valid signals, and no set to return.
         let fd = unsafe {
             libc::sigemptyset(&raw mut set);
             libc::sigaddset(&raw mut set, libc::SIGINT);
@@ -36,13 +36,13 @@ impl Signals {
             return Err(io::Error::last_os_error());
         }
         Ok(Self {
-            // SAFETY: a new descriptor that nobody else has.
+            // SAFETY: a new descriptor.
             fd: unsafe { OwnedFd::from_raw_fd(fd) },
             asked_for: set,
         })
     }
 
-    /// Says whether one of them has come. From then on the next one ends the process as usual.
+    /// Returns whether one of them has come. From then on the next one ends the process as usual.
     pub fn came(&self) -> bool {
         let mut information = [0; size_of::<libc::signalfd_siginfo>()];
         let came = rustix::io::read(&self.fd, &mut information) != Err(Errno::AGAIN);
@@ -66,21 +66,21 @@ impl AsFd for Signals {
     }
 }
 
-/// The signal that ends a sleep. Nobody else sends it.
+/// The signal that ends a sleep. No other code sends it.
 const NUDGE: libc::c_int = libc::SIGUSR1;
 
-/// Makes the signal one that does nothing but to end a sleep: it must be caught, for an ignored one does not.
+/// Installs an empty handler: an ignored signal would not end a sleep.
 fn ignore_nudge() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: zeros are a value: no flags, no signals blocked meanwhile.
+    // SAFETY: zeros are valid: no flags, no signals blocked in the handler.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = nothing as *const () as usize;
     // SAFETY: a live action whose handler does nothing, so that it may run at any time.
     unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) };
 }
 
-/// Ends the sleep of a thread of this process, if it sleeps and has not ended.
+/// Ends the sleep of a thread of this process, if it sleeps.
 pub fn nudge(tid: u32) {
-    // SAFETY: no memory is involved; a thread that has ended is no thread of this process any more.
+    // SAFETY: no pointers are passed; the id of a thread that has ended is rejected.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, NUDGE) };
 }

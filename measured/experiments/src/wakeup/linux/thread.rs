@@ -24,15 +24,15 @@ use super::shared::{Channel, Shared};
 use crate::linux::clock::{SleepCost, now_ns, sleep_until};
 use crate::linux::pinned::Pinned;
 
-/// The size of a thread's stack. All of it is locked, where memory can be.
+/// The size of a thread's stack. All of it is locked, where permitted.
 const STACK_BYTES: usize = 128 << 10;
-/// How much of it is touched before the measurement: many times what the loop needs.
+/// The part of it that is touched before the measurement: many times the loop's need.
 const TOUCHED_BYTES: usize = 32 << 10;
 
-/// How many values above the limit one thread can tell before they are read.
+/// The greatest number of unread values above the limit per thread.
 const MOST_EXCEEDED: usize = 256;
 
-/// How long a thread may take to get ready. Under an emulator some hundred ms are usual.
+/// The time limit for preparing a thread. Under an emulator some hundred ms are usual.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// A thread that is ready to measure, or measures, or has measured.
@@ -44,25 +44,25 @@ pub struct Thread {
     pub tid: u32,
     /// The CPU that it is pinned to.
     pub cpu: Option<u32>,
-    /// How it is scheduled, as the kernel tells.
+    /// Its scheduling, as read back from the kernel.
     pub scheduling: Scheduling,
-    /// What a sleep and its end cost on its CPU, under its policy.
+    /// The cost of a sleep on its CPU, under its policy.
     pub sleep: SleepCost,
-    /// What recording one sample costs.
+    /// The cost of recording one sample.
     pub recording_ns: u64,
-    /// How far it is.
+    /// Its progress.
     pub progress: &'static Progress,
-    /// What it tells of itself.
+    /// Its reports.
     pub channel: Arc<Channel>,
-    /// The values above the limit, as they come.
+    /// The values above the limit, as they occur.
     pub exceeded: Receiver<Exceeded>,
-    handle: JoinHandle<Result<Kept, Moved>>,
+    handle: JoinHandle<Result<Recorded, Moved>>,
 }
 
-/// What a thread has in the end: its samples, and the kernel's events around the worst if they were asked for.
-pub type Kept = (Recorder, Option<Snapshots>);
+/// The results of a thread: its samples, and the kernel's events around the worst if requested.
+pub type Recorded = (Recorder, Option<Snapshots>);
 
-/// What a thread has found out before it measures.
+/// The results of a thread's preparation.
 struct Started {
     tid: u32,
     scheduling: Scheduling,
@@ -75,11 +75,11 @@ impl Thread {
     ///
     /// # Errors
     ///
-    /// Returns why it can't be made ready.
+    /// Returns why it can't be prepared.
     pub fn start(
         plan: &Plan,
         number: u32,
-        (recorder, snapshots): Kept,
+        (recorder, snapshots): Recorded,
         shared: &Arc<Shared>,
     ) -> Result<Self, ThreadsError> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -133,18 +133,18 @@ impl Thread {
         })
     }
 
-    /// Waits for its end and returns what it recorded.
+    /// Waits for the thread's end and returns its results.
     ///
     /// # Errors
     ///
     /// Returns [`Moved`] if it did not stay on its CPU.
-    pub fn join(self) -> Result<Kept, Moved> {
-        // With `panic = "abort"` a thread that panics takes the process with it.
+    pub fn join(self) -> Result<Recorded, Moved> {
+        // With `panic = "abort"` a panic in a thread ends the process.
         self.handle.join().expect("the thread can't have panicked")
     }
 }
 
-/// What a thread takes along.
+/// The state of a thread.
 struct Measuring {
     number: u32,
     plan: Plan,
@@ -153,15 +153,18 @@ struct Measuring {
     shared: Arc<Shared>,
     channel: Arc<Channel>,
     exceeding: SyncSender<Exceeded>,
-    /// Its CPU, if it has one.
+    /// Its CPU, if it is pinned.
     pinned: Option<Pinned>,
 }
 
 impl Measuring {
-    fn run(mut self, starter: &SyncSender<Result<Started, ThreadsError>>) -> Result<Kept, Moved> {
+    fn run(
+        mut self,
+        starter: &SyncSender<Result<Started, ThreadsError>>,
+    ) -> Result<Recorded, Moved> {
         let started = self.prepare();
         let is_ready = started.is_ok();
-        // Nobody listens if it took too long.
+        // Nobody receives it if it took too long.
         let is_heard = starter.send(started).is_ok();
         let mut is_done = false;
         if is_ready
@@ -176,20 +179,21 @@ impl Measuring {
         stayed.map(|()| (self.recorder, self.snapshots))
     }
 
-    /// Makes everything ready that could otherwise disturb the first samples.
+    /// Prepares everything that could otherwise disturb the first samples.
     fn prepare(&mut self) -> Result<Started, ThreadsError> {
         let cpu = self.plan.cpu_of(self.number);
         if let Some(cpu) = cpu {
             placing::pin(Cpus::one(cpu))?;
             self.pinned = Some(Pinned::to(cpu));
         } else if self.plan.policy == Policy::Deadline {
-            // The kernel wants its whole domain of CPUs, and the program that started us may be kept off some.
+            // The kernel requires a thread that may use its whole domain of CPUs, and the affinity
+            // is inherited.
             placing::unpin()?;
         }
         touch_stack();
-        // The slack of an ordinary thread's timers is time that it sleeps, not what waking it up costs.
+        // Timer slack delays the wake-up of an ordinary thread, and is no part of its cost.
         set_timer_slack(Some(NonZeroU64::MIN));
-        // Under SCHED_DEADLINE it would be stopped in the middle of so many sleeps.
+        // Under SCHED_DEADLINE it would be throttled during that many sleeps.
         let before = (self.plan.policy == Policy::Deadline).then(SleepCost::measure);
         let costs = before.map_or(0, |cost| cost.median_ns);
         let asked = Scheduling::of(&self.plan, self.number, costs);
@@ -208,8 +212,8 @@ impl Measuring {
         })
     }
 
-    /// Measures, and says whether it is done. In a period nothing calls the system but the sleep: the clock is read by the
-    /// vDSO.
+    /// Measures, and returns whether the plan is done. In a period the sleep is the only system
+    /// call: the clock is read by the vDSO.
     fn measure(&mut self, origin_ns: u64) -> bool {
         let limit_ns = self.plan.above_ns.unwrap_or(u64::MAX);
         let mut pace = Pace::new(&self.plan, self.number);
@@ -218,17 +222,17 @@ impl Measuring {
         {
             let due_ns = origin_ns + due.at_ns;
             if !sleep_until(due_ns) {
-                // A signal ended the sleep: either it is over, or the sample is still due.
+                // A signal ended the sleep: either all must end, or the sample is still due.
                 continue;
             }
             let now_ns = now_ns();
-            // Neither timers nor the clock go back, but a value below 0 would not be counted as one.
+            // Neither timers nor the clock go back, but a value below 0 would wrap around.
             let value_ns = now_ns.saturating_sub(due_ns);
             self.recorder.record(due.index, value_ns);
             self.recorder
                 .missed(pace.woke(now_ns.saturating_sub(origin_ns)));
             if self.pinned.is_some_and(|pinned| !pinned.is_there()) {
-                // All that would follow is of another CPU.
+                // Later samples would be from another CPU.
                 self.shared.stop();
                 break;
             }
@@ -250,7 +254,7 @@ impl Measuring {
             self.shared.stop();
         }
         let set = self.number;
-        // Neither waits nor takes memory.
+        // Neither waits nor allocates.
         let told = self.exceeding.try_send(Exceeded { set, index, value });
         if told.is_err() {
             self.channel.lost.fetch_add(1, Ordering::Relaxed);
@@ -259,18 +263,17 @@ impl Measuring {
     }
 }
 
-/// Lets the kernel put off the end of this thread's sleeps by so much; with None as it did when the thread began.
-/// Real-time threads have no slack.
+/// Sets this thread's timer slack; None restores the initial one. Real-time threads have no slack.
 fn set_timer_slack(ns: Option<NonZeroU64>) {
     let ns: u64 = ns.map_or(0, NonZeroU64::get);
-    // SAFETY: no memory is involved.
+    // SAFETY: no pointers are passed.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
-/// Writes to the pages of the stack that the measurement may come to use.
+/// Writes to the pages of the stack that the measurement may use.
 #[inline(never)]
 fn touch_stack() {
     let mut pages = [0_u8; TOUCHED_BYTES];
-    // The compiler must believe that they are read.
+    // Keeps the compiler from removing the writes.
     core::hint::black_box(&mut pages);
 }

@@ -1,29 +1,30 @@
-//! How much of a CPU the kernel leaves to real-time threads.
+//! The limit on the CPU time of real-time threads.
 //!
-//! They may use `sched_rt_runtime_us` of every `sched_rt_period_us` on a CPU, together. When it is used up, by
-//! whomever, all of them wait for the rest of the period: a latency of 50 ms that is neither the hardware's nor
-//! a driver's. With RT_GROUP_SCHED each control group has a budget besides.
+//! Together they may use `sched_rt_runtime_us` of every `sched_rt_period_us` on a CPU. When it is
+//! used up, by whichever thread, all of them wait for the rest of the period: a latency of 50 ms
+//! that is neither the hardware's nor a driver's. With RT_GROUP_SCHED each control group has a
+//! budget in addition.
 
 use std::fmt;
 use std::fs;
 
 use super::group::Group;
 
-/// The part of the limit from which on threads are warned: what else they do, and what wakes up later than usual,
-/// comes on top of what was measured when nothing disturbed.
+/// The share of the limit above which there is a warning: other work of the threads, and wake-ups
+/// that take longer than usual, add to the undisturbed measurement.
 const CONCERNED: f64 = 0.5;
 
-/// A limit of real-time time that is below the whole.
+/// A limit on real-time threads below 100 %.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {
     runtime_us: u64,
     period_us: u64,
-    /// The control group whose limit it is; None if it is that of all.
+    /// The limited control group; None for the global limit.
     group: Option<String>,
 }
 
 impl Throttling {
-    /// Looks for the tightest limit. None if real-time threads may use all of a CPU.
+    /// Finds the tightest limit. None if real-time threads may use all of a CPU.
     pub fn find() -> Option<Self> {
         let number = |name: &str| -> Option<i64> {
             let path = format!("/proc/sys/kernel/{name}");
@@ -42,20 +43,21 @@ impl Throttling {
         tightest(of_all, of_group)
     }
 
-    /// Says it in a few words, as a fact.
+    /// Formats it as a fact.
     pub fn in_short(&self) -> String {
         format!("{} of {} µs", self.runtime_us, self.period_us)
     }
 
-    /// Warns whom the limit can hold up: real-time threads that by themselves take `used` of a CPU (1 is all of it).
-    /// None for those that sleep most of the time, which the limit does not concern unless others use it up.
+    /// Returns a warning if real-time threads that use the share `used` of a CPU (from 0 to 1) come
+    /// near the limit. None for threads that sleep most of the time, which are only affected if
+    /// others use it up.
     pub fn warning(&self, used: f64) -> Option<Warning<'_>> {
         let share = self.runtime_us as f64 / self.period_us.max(1) as f64;
         (used > share * CONCERNED).then_some(Warning { limit: self, used })
     }
 }
 
-/// Says what the limit does to threads that come near it, and what to do.
+/// A warning: the effect of the limit, and the remedy.
 #[derive(Clone, Copy, Debug)]
 pub struct Warning<'a> {
     limit: &'a Throttling,
@@ -97,7 +99,7 @@ fn limit(runtime_us: i64, period_us: u64, group: Option<String>) -> Option<Throt
     })
 }
 
-/// Returns the limit with the smaller share; that of all if they are the same.
+/// Returns the limit with the smaller share; the global one if they are equal.
 fn tightest(of_all: Option<Throttling>, of_group: Option<Throttling>) -> Option<Throttling> {
     match (of_all, of_group) {
         (Some(all), Some(group)) => {

@@ -1,4 +1,4 @@
-//! What the thread that started the others does meanwhile: it sleeps until there is news.
+//! The thread that started the others: it sleeps until they have something to report.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use super::signals::{Signals, nudge};
 use super::thread::Thread;
 use crate::linux::clock::now_ns;
 
-/// How long a thread may stand still after its end was due before it counts as stuck; twice in a row, since
-/// this process may have been stopped itself.
+/// The time without progress after a thread's end was due until it counts as stuck; twice in a row,
+/// since this process itself may have been stopped.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// How often sleeping threads are taken up that are to end: one may be on its way to its next sleep when the
-/// signal comes.
+/// The interval at which sleeping threads that must end are interrupted: a thread may be on its way
+/// to its next sleep when the signal comes.
 const NUDGE_NS: u64 = 10_000_000;
 
-/// Watches the threads of a measurement until all have ended.
+/// The watcher of a measurement's threads.
 pub struct Watch<'a> {
     plan: &'a Plan,
     threads: &'a [Thread],
     shared: &'a Arc<Shared>,
     signals: &'a Signals,
-    /// When the state of the threads is told next.
+    /// The time of the next live report.
     live_ns: Option<u64>,
-    /// Whether a signal has asked for their end, before anything else made them end.
+    /// Whether a signal ended the measurement.
     was_asked: bool,
-    /// Whether the threads are to end early.
+    /// Whether the threads must end early.
     is_stopping: bool,
     patience: Patience,
 }
@@ -65,12 +65,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until all threads have ended, by themselves, or because somebody asked for it: says whether that cut their
-    /// plan short.
+    /// Watches until all threads have ended, and returns whether they were ended before their plan
+    /// was done.
     ///
     /// # Errors
     ///
-    /// Returns [`ThreadsError::Stuck`] if a thread does not run any more, [`ThreadsError::Stop`] if nobody reads.
+    /// Returns [`ThreadsError::Stuck`] if a thread no longer runs, [`ThreadsError::Stop`] if the
+    /// records can't be written.
     pub fn until_all_end(
         mut self,
         output: &mut Output<'_, impl Platform>,
@@ -82,7 +83,7 @@ impl<'a> Watch<'a> {
                 self.was_asked |= !self.shared.is_stopped();
                 self.shared.stop();
             }
-            // What they said before they ended is told.
+            // Checked first, so that their last reports are written.
             let have_ended = self.threads.iter().all(|thread| thread.channel.has_ended());
             let told = self.tell(output);
             if told.is_err() {
@@ -110,7 +111,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Sleeps until there is news, or something is to be done.
+    /// Sleeps until there is a report, or a time has come.
     fn wait(&self) {
         let mut until_ns = self.patience.ends_ns;
         if self.is_stopping {
@@ -128,11 +129,11 @@ impl<'a> Watch<'a> {
             PollFd::new(self.shared, PollFlags::IN),
             PollFd::new(self.signals, PollFlags::IN),
         ];
-        // A signal that interrupts it is as good as news.
+        // An interrupting signal counts as a report.
         let _ = poll(&mut fds, Some(&left));
     }
 
-    /// Writes what there is to tell.
+    /// Writes pending reports.
     fn tell(&mut self, output: &mut Output<'_, impl Platform>) -> Result<(), ThreadsError> {
         let mut has_told = false;
         for thread in self.threads {
@@ -162,7 +163,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends the sleeps of threads that are to end.
+    /// Ends the sleeps of threads that must end.
     fn nudge(&self) {
         for thread in self
             .threads
@@ -174,19 +175,20 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Notices that a thread does not run any more.
+/// The detector of threads that no longer run.
 struct Patience {
-    /// When it is looked at next: first when the measurement is due to end.
+    /// Time of the next check; first when the measurement is due to end.
     ends_ns: u64,
     length_ns: u64,
-    /// Samples of each thread when it was last looked.
+    /// Samples of each thread at the last check.
     taken: Option<Vec<u64>>,
-    /// How often in a row one stood still.
+    /// Number of consecutive checks at which one had made no progress.
     idle: u32,
 }
 
 impl Patience {
-    /// Returns a thread that has stood still for twice the patience, although the measurement was due to end.
+    /// Returns a thread without progress for twice the patience after the measurement was due to
+    /// end.
     fn ends_with<'a>(&mut self, threads: &'a [Thread]) -> Option<&'a Thread> {
         let now = now_ns();
         if now < self.ends_ns {

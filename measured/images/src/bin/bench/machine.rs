@@ -4,7 +4,7 @@ use core::cell::OnceCell;
 
 use tare_measured::bare::{Bare, counters};
 use tare_measured::cpuid;
-use tare_measured::platform::{Began, Memory, MemoryError, Platform, Prepared, WriteError};
+use tare_measured::platform::{Memory, MemoryError, Platform, Prepared, StartTimes, WriteError};
 use tare_measured::session::Stop;
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
@@ -16,13 +16,13 @@ use tare_wire::record::{Frequency, FrequencySource};
 /// The machine that runs the measured code.
 pub struct Machine {
     settings: Settings<'static>,
-    began: Began,
+    began: StartTimes,
     frequency: OnceCell<Option<Frequency<'static>>>,
 }
 
 impl Machine {
     /// Changes nothing yet.
-    pub fn new(settings: Settings<'static>, began: Began) -> Self {
+    pub fn new(settings: Settings<'static>, began: StartTimes) -> Self {
         Self {
             settings,
             began,
@@ -52,14 +52,14 @@ impl Platform for Machine {
         "unikernel"
     }
 
-    fn began(&self) -> Began {
+    fn began(&self) -> StartTimes {
         self.began
     }
 
     fn prepare(&mut self, cpu: Option<u32>) -> Result<Prepared, &'static str> {
         if smp::count() != self.settings.cpus || cpu.unwrap_or(0) != local().number() {
             return Err(
-                "the CPUs asked for did not all start: give the machine so many (QEMU: -smp), and the \
+                "not all requested CPUs started: give the machine that many (QEMU: -smp), and the \
                  word cpus= the same number, which is greater than that of cpu=",
             );
         }
@@ -105,10 +105,13 @@ impl Platform for Machine {
             let found = clock::tsc_frequency()?;
             let (source, detail) = match found.source {
                 Source::ParavirtualClock => (FrequencySource::ParavirtualClock, "kvmclock"),
-                Source::Pit => (FrequencySource::HardwareTimer, "1.5 ms beside the PIT"),
+                Source::Pit => (
+                    FrequencySource::HardwareTimer,
+                    "1.5 ms compared with the PIT",
+                ),
                 Source::ApicTimer => (
                     FrequencySource::HardwareTimer,
-                    "1.5 ms beside the APIC's timer, taken for 1 GHz",
+                    "1.5 ms compared with the APIC's timer, assumed to run at 1 GHz",
                 ),
             };
             Some(Frequency {

@@ -19,7 +19,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tare_measured::bare::{experiments, reporting_cpu};
-use tare_measured::platform::Began;
+use tare_measured::platform::StartTimes;
 use tare_measured::table::{self, Failure, Measurement, Threads};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
@@ -39,7 +39,7 @@ tare_unikernel::image!(main);
 static NOTE: [u32; 6] = image::NOTE;
 
 fn main(boot: &'static Boot) -> Status {
-    let began = Began {
+    let began = StartTimes {
         entry_tsc: Some(boot.entry_tsc),
         main_tsc: Some(cpu::tsc()),
         main_ns: None,
@@ -56,7 +56,7 @@ fn main(boot: &'static Boot) -> Status {
             ));
         }
     }
-    // What can't be done, the measuring itself finds out, and writes a record that says so.
+    // If that fails, the experiment reports it in a record.
     let _ = smp::start(order.settings.cpus);
     ORDER.store((&raw const order).cast_mut(), Ordering::Release);
     match smp::on_cpu(reporting_cpu(order.threads), measure_here) {
@@ -65,17 +65,17 @@ fn main(boot: &'static Boot) -> Status {
     }
 }
 
-/// What the command line asks for.
+/// The order on the command line.
 struct Order {
     line: &'static str,
-    began: Began,
+    began: StartTimes,
     settings: Settings<'static>,
     measurement: Measurement<Machine>,
     threads: Threads,
 }
 
 impl Order {
-    fn parse(line: &'static str, began: Began) -> Result<Self, PlanError<'static>> {
+    fn parse(line: &'static str, began: StartTimes) -> Result<Self, PlanError<'static>> {
         let settings = Settings::parse(line.split_ascii_whitespace())?;
         let measurement = table::find(words(line), experiments())?;
         Ok(Self {
@@ -103,11 +103,11 @@ fn measure(order: &Order) -> Status {
     }
 }
 
-/// The order for the CPU that is not the first: the first one keeps it, and waits for ever.
+/// The order, for the CPU that carries it out; the first CPU keeps it, and never returns.
 static ORDER: AtomicPtr<Order> = AtomicPtr::new(core::ptr::null_mut());
 
 fn measure_here() {
-    // SAFETY: stored, before this function was handed over, by a function that does not end.
+    // SAFETY: stored before this function was started, by a function that does not return.
     let order = unsafe { &*ORDER.load(Ordering::Acquire) };
     exit(measure(order))
 }

@@ -1,4 +1,5 @@
-//! What an image counts, for who asks: `/metrics` of the page, or a datagram to the port of the word `figures=PORT`.
+//! The counters of an image: at `/metrics`, or by a datagram to the port of the word
+//! `figures=PORT`.
 
 use core::cell::Cell;
 use core::fmt::Write;
@@ -15,7 +16,7 @@ use tare_runtime::executor;
 use tare_unikernel::{clock, cpu, memory};
 use tare_virtio::net::Port;
 
-/// The figures, and where they come from.
+/// The figures, and their sources.
 pub struct Figures {
     pub(super) card: &'static Port,
     pub(super) watch: &'static Watch,
@@ -27,12 +28,12 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Takes note that the network has an address.
+    /// Records that the network has an address.
     pub fn up(&self) {
         self.until_address.set(Some(since(self.entry_tsc)));
     }
 
-    /// Returns a figure by its number, from 0 on without a gap.
+    /// Returns a figure by its number; numbers are contiguous from 0.
     pub fn get(&self, number: usize) -> Option<Metric<'_>> {
         let (card, tasks) = (self.card.counters(), executor::counters());
         let count = |name, help, value| (name, help, Kind::Counter, None, Value::Count(value));
@@ -91,12 +92,12 @@ impl Figures {
         })
     }
 
-    /// Answers each datagram to a port with all figures, a line each, for ever.
+    /// Answers each datagram to a port with all figures, one per line. Never returns.
     pub async fn answer(&self, stack: Stack<'static>, port: u16) {
-        /// How many questions may wait, and answers.
+        /// The greatest number of queued requests and answers.
         const QUESTIONS: usize = 4;
         let mut answer = Packet::new();
-        // Nobody else has it, or `service` says so.
+        // `service` reports a port that is in use.
         let Some(mut socket) =
             Datagrams::new(stack, port, QUESTIONS, answer.capacity(), self.watch)
         else {
@@ -108,10 +109,10 @@ impl Figures {
             };
             answer.clear();
             for metric in (0..).map_while(|number| self.get(number)) {
-                // All of them fit.
+                // There is room for all of them.
                 let _ = write!(answer, "{metric}");
             }
-            // What can't be sent is lost, as datagrams are.
+            // A failed answer is lost, like any datagram.
             let _ = socket.send(from, &answer).await;
         }
     }

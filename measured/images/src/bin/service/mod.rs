@@ -1,7 +1,7 @@
-//! What the images of services have in common: sockets on the network, tasks that answer on them, and figures.
+//! The common part of service images: sockets on the network, tasks that serve them, and figures.
 //!
-//! Words: those of the network (see `tare_runtime::network`) and of the console (see `tare_runtime::console`), and `figures=PORT`, on
-//! which any datagram is answered with all figures.
+//! Words: those of the network (see `tare_runtime::network`) and of the console (see
+//! `tare_runtime::console`), and `figures=PORT`, where any datagram is answered with all figures.
 
 #![allow(dead_code, reason = "each service uses its part")]
 
@@ -31,11 +31,12 @@ pub use figures::Figures;
 /// Bytes of a connection's buffer in each direction.
 #[cfg(feature = "tcp")]
 const WINDOW: usize = 8 << 10;
-/// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
+/// The number of queued datagrams in each direction, more than dnsperf sends before it waits (100),
+/// and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// The sockets of services, as many for connections as the image wants, and what the stack has for itself: DHCP, the resolver,
-/// figures, and one to spare.
+/// The number of sockets: the image's connections, and those of the stack itself: DHCP, the
+/// resolver, figures, and a spare one.
 const SOCKETS: usize = 5 + if cfg!(feature = "tcp") {
     crate::CONNECTIONS
 } else {
@@ -44,7 +45,7 @@ const SOCKETS: usize = 5 + if cfg!(feature = "tcp") {
 
 /// A service on a port.
 pub struct Service {
-    /// What it counts.
+    /// The counters.
     #[cfg(feature = "figures")]
     pub figures: &'static Figures,
     network: Network,
@@ -52,7 +53,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Takes the network into use as the command line says, and answers who asks for figures. Where there is no network, it says why.
+    /// Starts the network as configured on the command line, and serves the figures. Prints the
+    /// reason if that fails.
     pub fn new(
         name: &str,
         port: u16,
@@ -84,7 +86,7 @@ impl Service {
         #[cfg(feature = "figures")]
         if let Some(text) = word(boot, "figures=") {
             let wanted = text.parse().ok().filter(|wanted| *wanted != port);
-            let wanted = wanted.ok_or_else(|| misused(name, "figures=", "a port of its own"))?;
+            let wanted = wanted.ok_or_else(|| misused(name, "figures=", "an unused port"))?;
             network.spawn(figures.answer(network.stack, wanted));
         }
         Ok(Self {
@@ -105,7 +107,7 @@ impl Service {
         self.network.stack
     }
 
-    /// Answers datagrams once the network is up, which is said on the console.
+    /// Serves datagrams once the network is up, and reports that on the console.
     pub fn on_datagrams<T: Future + 'static>(&self, answer: impl FnOnce(Datagrams) -> T + 'static)
     where
         T::Output: 'static,
@@ -121,7 +123,7 @@ impl Service {
         });
     }
 
-    /// Answers connections, as many at once as the image wants.
+    /// Serves connections, up to the image's limit at a time.
     #[cfg(feature = "tcp")]
     pub fn on_connections<T: Future + 'static>(&self, answer: impl Fn(&'static Connections) -> T)
     where
@@ -136,7 +138,7 @@ impl Service {
         }
     }
 
-    /// Says on the console when the network is up.
+    /// Reports on the console when the network is up.
     pub fn tell(&self) {
         let (stack, up) = (self.network.stack, self.up());
         self.spawn(async move {
@@ -145,7 +147,7 @@ impl Service {
         });
     }
 
-    /// Returns what is to be done when the network has an address.
+    /// Returns the function to call when the network has an address.
     fn up(&self) -> impl FnOnce() + use<> {
         let (stack, port) = (self.network.stack, self.port);
         #[cfg(feature = "figures")]
@@ -162,24 +164,24 @@ impl Service {
         }
     }
 
-    /// Runs all tasks, for ever.
+    /// Runs all tasks. Never returns.
     pub fn run(self) -> ! {
         self.network.run()
     }
 }
 
-/// Returns what follows a key on the command line.
+/// Returns the value of a key on the command line.
 pub fn word(boot: &'static Boot, key: &str) -> Option<&'static str> {
     let mut words = boot.command_line.split_ascii_whitespace();
     words.find_map(|word| word.strip_prefix(key))
 }
 
-/// Says what is wanted of a word, and returns how the image ends.
+/// Reports an invalid word, and returns the exit status.
 pub fn misused(name: &str, key: &str, wanted: &str) -> Status {
     end(name, &format_args!("{key}: want {wanted}"), Status::Misused)
 }
 
-/// Says why the image ends.
+/// Reports why the image ends.
 pub fn end(name: &str, why: &impl Display, status: Status) -> Status {
     // Writing does not fail.
     let _ = writeln!(Console, "{name}: {why}");

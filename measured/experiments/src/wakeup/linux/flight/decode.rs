@@ -1,4 +1,4 @@
-//! From the kernel's bytes to events.
+//! Decodes the kernel's records into events.
 
 use tare_wire::record::Trace;
 use tare_wire::trace::{Kind, Task};
@@ -6,19 +6,19 @@ use tare_wire::trace::{Kind, Task};
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 
-/// Where every event says which thread was running: `common_pid`.
+/// The offset of the running thread's id in every event: `common_pid`.
 const RUNNING_AT: usize = 4;
 
-/// What the kernel did around one sample.
+/// The kernel's events around one sample.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The sample, without its place and the number of its events.
+    /// The sample, without its rank and the number of its events.
     pub trace: Trace,
-    /// The events until the thread read the clock, in order of time.
+    /// The events until the thread read the clock, by time.
     pub events: Vec<Event>,
-    /// Names of what the events give by number: threads, interrupts, vectors.
+    /// Names of the things that events give by number: threads, interrupts, vectors.
     pub names: Vec<Named>,
-    /// Address of the function of the timer that woke the thread up, if that is seen.
+    /// Address of the function of the timer that woke the thread, if visible.
     pub waker: Option<u64>,
 }
 
@@ -31,17 +31,17 @@ pub struct Event {
     pub kind: Kind,
     /// First value of the kind; of a timer, the address of its function.
     pub a: u64,
-    /// Second one.
+    /// Second value.
     pub b: u64,
-    /// Addresses of the kernel's functions that were active, innermost first.
+    /// Addresses of the active kernel functions, innermost first.
     pub stack: Vec<u64>,
 }
 
-/// Names something: what it is, its number, its name.
+/// A name: the kind of thing, its number, its name.
 pub type Named = (&'static str, u64, String);
 
-/// Reads a copy of a sample that was due at `due_ns`. `find` says to which tracepoint an identifier belongs, and whether its
-/// records have a stack. Records of events that are not known are passed over.
+/// Decodes the copy for a sample that was due at `due_ns`. `find` returns the tracepoint of an
+/// identifier, and whether its records have a stack. Records of unknown events are skipped.
 pub fn decode<'a>(
     trace: Trace,
     due_ns: u64,
@@ -54,7 +54,7 @@ pub fn decode<'a>(
         names: Vec::new(),
         waker: None,
     };
-    // Set again by each older event, so that the first one's stays.
+    // Overwritten by each older event, so that the first one's remains.
     let mut running = None;
     for (identifier, time, body) in ring::records(bytes) {
         let Some((tracepoint, with_stack)) = find(identifier) else {
@@ -120,7 +120,8 @@ fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
         for _ in 0..depth {
             stack.push(u64::from_le_bytes(take(8)?.try_into().ok()?));
         }
-        // The first one says that addresses of the kernel follow (PERF_CONTEXT_KERNEL); no function is so high.
+        // The first entry marks kernel addresses (PERF_CONTEXT_KERNEL); no function has such an
+        // address.
         stack.retain(|address| *address < u64::MAX - 4_095);
     }
     let length = u32::from_le_bytes(take(4)?.try_into().ok()?);
@@ -128,12 +129,12 @@ fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
     Some((stack, raw))
 }
 
-/// Reads kind and values of an event, and notes the names that it tells.
+/// Decodes the kind and values of an event, and collects the names in it.
 fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option<(Kind, u64, u64)> {
     let number = |place| tracepoint.number(place, raw);
     let task = |tid, priority| {
         let tid = u32::try_from(number(tid)?).ok()?;
-        // The field is a signed one of 32 bits.
+        // The field is signed, with 32 bits.
         let priority = number(priority)? as u32;
         let priority = i16::try_from(priority.cast_signed()).ok()?;
         Some(Task { tid, priority })
@@ -178,8 +179,8 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option
     })
 }
 
-/// Finds the function of the timer that woke up the thread to which the CPU went at last: the one that recorded.
-/// Threads that sleep until a time all have the same one.
+/// Returns the function of the timer that woke the thread to which the CPU switched last: the one
+/// that recorded. It is the same for all threads that sleep until a time.
 fn waker(events: &[Event]) -> Option<u64> {
     let tid = |number| Task::from_number(number).map(|task| task.tid);
     let last = events.iter().rfind(|event| event.kind == Kind::Switch)?;

@@ -1,71 +1,71 @@
-//! Why the kernel's events can't be recorded, and what to do about it.
+//! Reasons why the kernel's events can't be recorded, and the remedies.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Says why nothing is recorded.
+/// The reason why nothing is recorded.
 #[derive(Debug, Error)]
 pub enum FlightError {
-    /// The list of events can't be seen.
+    /// The list of events is not accessible.
     #[error(
         "the kernel's events can't be seen ({0}); run as root, on a kernel with CONFIG_TRACING"
     )]
     Tracefs(io::Error),
-    /// An event that is needed does not exist.
+    /// A required event does not exist.
     #[error("this kernel does not show the event {name} ({source}); use one with CONFIG_TRACING")]
     NoEvent {
-        /// Which one.
+        /// The name of the event.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What an event's bytes mean can't be read.
+    /// The layout of an event is unreadable.
     #[error(
         "the event {name} of this kernel is described in a way that is not understood; please report it with the \
          kernel's version"
     )]
     Format {
-        /// Which one.
+        /// The name of the event.
         name: String,
     },
-    /// The kernel does not let us record an event.
+    /// The kernel does not permit recording an event.
     #[error(
         "the kernel does not record {name} on CPU {cpu} for us ({source}); run as root or with CAP_PERFMON; if that \
          is so already, kernel lockdown or a security policy forbids it (/sys/kernel/security/lockdown)"
     )]
     Refused {
-        /// Which one.
+        /// The name of the event.
         name: String,
-        /// On which CPU.
+        /// The CPU.
         cpu: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel does not give its buffer.
+    /// The kernel does not provide a buffer.
     #[error(
         "the buffer for CPU {cpu} can't be had ({source}); raise kernel.perf_event_mlock_kb or RLIMIT_MEMLOCK, or \
          run as root"
     )]
     Buffer {
-        /// On which CPU.
+        /// The CPU.
         cpu: u32,
-        /// What it said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel's events name threads by other numbers than those we see.
+    /// The kernel's events identify threads by other numbers, because of a PID namespace.
     #[error(
-        "in a PID namespace of its own the threads have other numbers than in the kernel's events; measure as a \
+        "in another PID namespace the threads have other numbers than in the kernel's events; measure as a \
          process, or in a guest"
     )]
     Namespace,
-    /// A thread may run on any CPU.
+    /// A thread is not pinned.
     #[error("the threads are not pinned, so it is not known on which CPUs to record; pin them")]
     Unpinned,
-    /// The copies would take too much memory.
+    /// The copies would need too much memory.
     #[error("that many threads and samples would take {} MiB; trace fewer", bytes >> 20)]
     TooMuch {
-        /// How much.
+        /// The memory needed.
         bytes: usize,
     },
 }

@@ -1,23 +1,23 @@
-//! A flight recorder: what the kernel did on a measured CPU around the worst samples.
+//! A flight recorder: the kernel's events on a measured CPU around the worst samples.
 //!
-//! The kernel writes its trace events into a ring in memory, one for each measured CPU; the newest overwrites the
-//! oldest (perf_event_open(2), `write_backward`). Right after a sample that is among the worst so far, the thread
-//! that was late copies the newest part of its CPU's ring aside, without a system call. What the copies mean is found
-//! out after the measurement.
+//! The kernel writes its trace events into a ring in memory, one for each measured CPU; the newest
+//! event overwrites the oldest (perf_event_open(2), `write_backward`). Right after a sample that is
+//! among the worst so far, the late thread copies the newest part of its CPU's ring, without a
+//! system call. The copies are decoded after the measurement.
 //!
-//! No setting of the kernel is changed, so nothing has to be undone: rings and events end with their file
-//! descriptors, and tracefs is looked at through a mount that is attached nowhere.
+//! No setting of the kernel is changed, so nothing has to be undone: rings and events end with
+//! their file descriptors, and tracefs is read through a detached mount.
 //!
-//! Tracing costs time in the path of every sample: a traced value is greater, and is labelled as traced.
+//! Tracing adds time to every sample: traced values are greater, and are labelled as traced.
 //!
-//! * [`tracefs`], [`tracepoint`]: which events there are, and what their bytes mean;
+//! * [`tracefs`], [`tracepoint`]: the available events, and the layout of their records;
 //! * [`ring`]: the kernel's buffer of one CPU;
-//! * `snapshots`: the copies that one thread keeps;
-//! * [`decode`]: from bytes to events;
+//! * `snapshots`: the copies of one thread;
+//! * [`decode`]: decodes records into events;
 //! * [`symbols`]: names of kernel functions;
-//! * [`trace`]: the records that come of it;
+//! * [`trace`]: the resulting records;
 //! * [`timerlat`]: a second opinion;
-//! * `error`: what can go wrong.
+//! * `error`: possible failures.
 
 mod decode;
 mod error;
@@ -41,10 +41,10 @@ pub use self::trace::Trace;
 use self::tracefs::Tracefs;
 use self::tracepoint::Tracepoint;
 
-/// How much memory the copies of all threads may take.
+/// The limit on the memory for the copies of all threads.
 const MOST_BYTES: usize = 512 << 20;
 
-/// Records what the kernel does on some CPUs, from when it is made to when it is dropped.
+/// A recorder of the kernel's events on some CPUs, which runs until it is dropped.
 pub struct Flight {
     worst: usize,
     tracepoints: Vec<Tracepoint>,
@@ -52,13 +52,14 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Starts recording for `threads`, given as their numbers and CPUs, to keep what was around the `worst` samples.
-    /// Also makes each of them its snapshots.
+    /// Starts recording for `threads`, given as their numbers and CPUs, and returns the snapshots
+    /// of each for its `worst` samples.
     ///
     /// # Errors
     ///
-    /// Returns [`FlightError`] if the kernel does not show its events, or not to this user; if a thread is not pinned; or if
-    /// the copies would take too much memory. Nothing is recorded then, and measuring can go on without.
+    /// Returns [`FlightError`] if the kernel does not show its events, or not to this user; if a
+    /// thread is not pinned; or if the copies would need too much memory. Nothing is recorded then,
+    /// and measuring can continue without.
     pub fn open(
         threads: impl ExactSizeIterator<Item = (u32, Option<u32>)>,
         worst: u32,
@@ -93,8 +94,8 @@ impl Flight {
         Ok((flight, snapshots))
     }
 
-    /// Finds out what the snapshots hold, each given with its thread's id in the kernel: the worst samples of all
-    /// threads. Ends recording.
+    /// Stops recording, and decodes the snapshots, each given with its thread's id in the kernel:
+    /// the worst samples of all threads.
     pub fn finish(self, snapshots: &[(u32, Snapshots)]) -> Trace {
         for ring in &self.rings {
             ring.stop();

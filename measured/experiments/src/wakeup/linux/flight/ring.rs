@@ -1,8 +1,9 @@
 //! The kernel's buffer of trace events of one CPU.
 //!
-//! The kernel writes it backwards: the newest record has the lowest address, and the older ones follow it. It never
-//! waits for a reader; when the buffer is full, the newest record takes the place of the oldest ones. So the newest
-//! part can be copied while the kernel goes on to write, if one looks afterwards how far that came.
+//! The kernel writes it backwards: the newest record has the lowest address, followed by older
+//! ones. It never waits for a reader; when the buffer is full, the newest record overwrites the
+//! oldest ones. So the newest part can be copied while the kernel continues to write, if the
+//! position of the kernel is checked afterwards.
 
 use std::ffi::CStr;
 use std::io;
@@ -20,23 +21,23 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::error::FlightError;
 use super::tracepoint::Tracepoint;
 
-/// The size of a buffer, a power of two; with its first page it is what every user may have by default
+/// The size of a buffer, a power of two; with its first page it is the default limit for every user
 /// (kernel.perf_event_mlock_kb).
 const SIZE: usize = 512 << 10;
 
-/// How many functions of a stack are recorded at most. Of an interrupt's, the first three are its own.
+/// The maximum number of functions of a stack. In an interrupt's, the first three are its own.
 const DEPTH: u16 = 8;
 
-/// Where in a record the parts begin that every event has: header, identifier, time.
+/// The offset of the part that every record has after its header: identifier, time.
 const IDENTIFIER_AT: u64 = 8;
 const TIME_AT: u64 = 16;
-/// Where the part begins that differs.
+/// The offset of the part that depends on the event.
 pub const BODY_AT: usize = 24;
 
-/// The buffer of one CPU, with the events that are written into it.
+/// The buffer of one CPU, with the events that write to it.
 pub struct Ring {
     cpu: u32,
-    /// The first one owns the buffer.
+    /// The events; the first one owns the buffer.
     events: Vec<Event>,
     map: *mut u8,
     map_bytes: usize,
@@ -47,29 +48,29 @@ pub struct Ring {
 /// One event of one CPU.
 struct Event {
     file: OwnedFd,
-    /// Marks its records.
+    /// The identifier in its records.
     identifier: u64,
-    /// Its place among the tracepoints.
+    /// The index of its tracepoint.
     place: usize,
     /// Whether its records have a stack.
     with_stack: bool,
 }
 
-/// Says for which moments an event is recorded, and whether with the kernel's stack.
+/// The condition under which an event is recorded, and whether with the kernel's stack.
 #[derive(Clone, Copy)]
 struct When {
     filter: Option<&'static CStr>,
     with_stack: bool,
 }
 
-/// How most events are recorded.
+/// The condition of most events.
 const ALWAYS: [When; 1] = [When {
     filter: None,
     with_stack: false,
 }];
 
-/// How those are recorded whose stack tells something: of the idle thread it is always the same, and a stack costs
-/// more than all the rest.
+/// The conditions of events whose stack is useful. It is not on the idle thread, where it is always
+/// the same: a stack costs more than everything else.
 const BUSY_OR_IDLE: [When; 2] = [
     When {
         filter: Some(c"common_pid != 0"),
@@ -81,18 +82,18 @@ const BUSY_OR_IDLE: [When; 2] = [
     },
 ];
 
-// SAFETY: the mapping is only read, belongs to this value alone, and stays where it is until it is dropped. What
-// the kernel writes into it meanwhile is a matter of `newest`, in any thread.
+// SAFETY: the mapping is only read, belongs to this value alone, and stays in place until it is
+// dropped. `newest` handles concurrent writes of the kernel, in any thread.
 unsafe impl Send for Ring {}
-// SAFETY: as above; no method changes anything of this value.
+// SAFETY: as above; no method changes this value.
 unsafe impl Sync for Ring {}
 
-/// Says what was copied.
+/// The extent of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// How many bytes, newest record first. The last record may be cut off.
+    /// Number of bytes, newest record first. The last record may be truncated.
     pub bytes: usize,
-    /// Whether they reach back to the time that was asked for.
+    /// Whether they reach back to the requested time.
     pub complete: bool,
 }
 
@@ -137,7 +138,7 @@ impl Ring {
             let source = io::Error::other("no events");
             return Err(FlightError::Buffer { cpu, source });
         };
-        // SAFETY: the mapping begins with this structure, which the kernel has filled in.
+        // SAFETY: the mapping begins with this structure, filled in by the kernel.
         let (offset, size) = unsafe {
             let page = map.cast::<perf_event_mmap_page>();
             ((*page).data_offset as usize, (*page).data_size)
@@ -147,7 +148,7 @@ impl Ring {
             events,
             map,
             map_bytes,
-            // SAFETY: the kernel says that the data begin there, within the mapping.
+            // SAFETY: the data begin there, within the mapping.
             data: unsafe { map.add(offset) },
             size,
         };
@@ -167,7 +168,8 @@ impl Ring {
         self.cpu
     }
 
-    /// Finds the tracepoint to which a record's identifier belongs, by its place, and whether the record has a stack.
+    /// Returns the index of the tracepoint with this identifier, and whether its records have a
+    /// stack.
     pub fn event_of(&self, identifier: u64) -> Option<(usize, bool)> {
         let mut events = self.events.iter();
         let event = events.find(|event| event.identifier == identifier)?;
@@ -177,16 +179,16 @@ impl Ring {
     /// Stops recording.
     pub fn stop(&self) {
         for event in &self.events {
-            // SAFETY: an ioctl without memory, on a file that is open.
+            // SAFETY: an ioctl without pointers, on an open file.
             let _ = unsafe { ioctls::DISABLE(event.file.as_raw_fd(), 0) };
         }
     }
 
-    /// Copies the newest records, back to the first one that is older than `since_ns`, as far as there is room.
-    /// Makes no system call.
+    /// Copies the newest records, back to the first one older than `since_ns`, as far as there is
+    /// room. Makes no system call.
     pub fn newest(&self, since_ns: u64, into: &mut [u8]) -> Copied {
         let head = self.head();
-        // Before anything is written the head is 0, and it goes down.
+        // The head starts at 0 and decreases.
         let written = 0_u64.wrapping_sub(head);
         let readable = written.min(self.size);
         let mut bytes = 0;
@@ -214,18 +216,20 @@ impl Ring {
             }
         }
         self.copy(head, &mut into[..bytes as usize]);
-        // What the kernel has written meanwhile took the place of the oldest records.
-        let meanwhile = head.wrapping_sub(self.head());
-        let intact = self.size.saturating_sub(meanwhile).min(bytes);
+        // The kernel's writes since then replaced the oldest records.
+        let overwritten = head.wrapping_sub(self.head());
+        let intact = self.size.saturating_sub(overwritten).min(bytes);
         Copied {
             bytes: intact as usize,
             complete: complete && intact == bytes,
         }
     }
 
-    /// Returns where the newest record begins. All that the kernel wrote before it moved there is seen afterwards.
+    /// Returns the offset of the newest record. Everything that the kernel wrote before is visible
+    /// afterwards.
     fn head(&self) -> u64 {
-        // SAFETY: the mapping begins with this structure; the field is aligned, and the kernel writes it as a whole.
+        // SAFETY: the mapping begins with this structure; the field is aligned, and the kernel
+        // writes it atomically.
         let head = unsafe {
             let page = self.map.cast::<perf_event_mmap_page>();
             AtomicU64::from_ptr(&raw mut (*page).data_head)
@@ -233,10 +237,11 @@ impl Ring {
         head.load(Ordering::Acquire)
     }
 
-    /// Reads eight bytes. Records are aligned to eight, so they do not go beyond the buffer's end.
+    /// Reads eight bytes. Records are aligned to eight, so they do not cross the buffer's end.
     fn word(&self, at: u64) -> u64 {
         let offset = (at & (self.size - 1) & !7) as usize;
-        // SAFETY: within the buffer, and aligned. The kernel may write there meanwhile; the caller finds that out.
+        // SAFETY: within the buffer, and aligned. The kernel may write there concurrently, which
+        // the caller detects.
         unsafe { ptr::read_volatile(self.data.add(offset).cast()) }
     }
 
@@ -244,15 +249,15 @@ impl Ring {
         let offset = (from & (self.size - 1)) as usize;
         let first = into.len().min(self.size as usize - offset);
         let (before, after) = into.split_at_mut(first);
-        // SAFETY: both parts are within the buffer and as long as what they are copied into, which is another
-        // memory. The kernel may write there meanwhile; the caller finds that out.
+        // SAFETY: both parts are within the buffer and as long as their destinations, which do not
+        // overlap them. The kernel may write there concurrently, which the caller detects.
         unsafe {
             ptr::copy_nonoverlapping(self.data.add(offset), before.as_mut_ptr(), before.len());
             ptr::copy_nonoverlapping(self.data, after.as_mut_ptr(), after.len());
         }
     }
 
-    /// Reads every page once, so that none is missing when a late thread reads it.
+    /// Reads every page once, so that a late thread causes no faults.
     fn touch(&self) {
         for at in (0..self.size).step_by(4_096) {
             self.word(at);
@@ -262,7 +267,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: mapped by `open` with this length, and nobody reads it any more.
+        // SAFETY: mapped by `open` with this length, and no longer used.
         let _ = unsafe { munmap(self.map.cast(), self.map_bytes) };
     }
 }
@@ -281,7 +286,7 @@ impl Event {
         asked.set_disabled(1);
         asked.set_use_clockid(1);
         asked.set_write_backward(1);
-        // Nobody waits for the buffer; the kernel would interrupt the CPU to tell that it is half full.
+        // Without this, the kernel would interrupt the CPU whenever the buffer is half full.
         asked.set_watermark(1);
         asked.wakeup_watermark = u32::MAX;
         if when.with_stack {
@@ -290,19 +295,19 @@ impl Event {
             asked.sample_max_stack = DEPTH;
         }
         let flags = PERF_FLAG_FD_CLOEXEC.into();
-        // SAFETY: a live value, which says its size; the call only makes a file.
+        // SAFETY: a live value that contains its size; the call only creates a file.
         let file = unsafe { perf_event_open(&raw mut asked, -1, cpu as i32, -1, flags) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has just made it for us.
+        // SAFETY: a new descriptor.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let mut identifier = 0;
         // SAFETY: the kernel writes eight bytes into a live value.
         check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut identifier) })?;
         if let Some(filter) = when.filter {
             let text = filter.as_ptr().cast_mut();
-            // SAFETY: the kernel only reads the text, which ends with a zero.
+            // SAFETY: the kernel only reads the NUL-terminated text.
             check(unsafe { ioctls::SET_FILTER(file.as_raw_fd(), text) })?;
         }
         Ok(Self {
@@ -313,14 +318,14 @@ impl Event {
         })
     }
 
-    /// Lets the kernel write into the buffer of another event.
+    /// Makes the kernel write to the buffer of another event.
     fn write_into(&self, other: &Self) -> io::Result<()> {
-        // SAFETY: an ioctl without memory, on files that are open.
+        // SAFETY: an ioctl without pointers, on open files.
         check(unsafe { ioctls::SET_OUTPUT(self.file.as_raw_fd(), other.file.as_raw_fd()) })
     }
 
     fn enable(&self) -> io::Result<()> {
-        // SAFETY: an ioctl without memory, on a file that is open.
+        // SAFETY: an ioctl without pointers, on an open file.
         check(unsafe { ioctls::ENABLE(self.file.as_raw_fd(), 0) })
     }
 }

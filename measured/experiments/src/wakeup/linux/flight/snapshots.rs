@@ -1,4 +1,4 @@
-//! The copies of the kernel's buffer that one thread keeps: of its worst samples so far.
+//! One thread's copies of the kernel's buffer, for its worst samples so far.
 
 use std::sync::Arc;
 
@@ -8,61 +8,61 @@ use super::decode::{self, Decoded};
 use super::ring::{Copied, Ring};
 use super::tracepoint::Tracepoint;
 
-/// How much of the buffer is copied for one sample at most: about a thousand events.
+/// The maximum size of a copy: about a thousand events.
 pub const MOST_COPIED: usize = 64 << 10;
 
-/// How long before a sample was due the events begin, so that they show what was going on then.
+/// The time before a sample was due that its events cover, to show what was going on then.
 const BEFORE_NS: u64 = 50_000;
 
-/// Keeps what the kernel did around the worst samples of one thread.
+/// The kernel's events around the worst samples of one thread.
 pub struct Snapshots {
     thread: u32,
     ring: Arc<Ring>,
-    places: Vec<Kept>,
+    places: Vec<Snapshot>,
     used: usize,
-    /// From which value on a sample is among the worst.
+    /// The value above which a sample is among the worst.
     above_ns: u64,
-    /// Which one it would take the place of.
+    /// The index of the copy that it would replace.
     least: usize,
     bytes: Vec<u8>,
 }
 
-/// One of the worst samples, and what was copied for it.
+/// One of the worst samples, and the extent of its copy.
 #[derive(Clone, Copy, Default)]
-pub struct Kept {
+pub struct Snapshot {
     /// Number of the sample.
     pub index: u64,
-    /// When it was due, CLOCK_MONOTONIC.
+    /// Time when it was due, CLOCK_MONOTONIC.
     pub due_ns: u64,
-    /// How late it was.
+    /// Latency.
     pub value_ns: u64,
-    /// How much of the kernel's records there is.
+    /// Extent of the kernel's records.
     pub copied: Copied,
 }
 
 impl Snapshots {
-    /// Makes room for the `worst` samples of a thread; the room is touched.
+    /// Allocates memory for the `worst` samples of a thread, and touches it.
     pub(super) fn new(thread: u32, ring: Arc<Ring>, worst: usize) -> Self {
         Self {
             thread,
             ring,
-            places: vec![Kept::default(); worst],
+            places: vec![Snapshot::default(); worst],
             used: 0,
             above_ns: 0,
             least: 0,
-            // Not zeros: those would be pages that are not there yet.
+            // Not zeros: their pages would not be mapped yet.
             bytes: vec![u8::MAX; worst * MOST_COPIED],
         }
     }
 
-    /// Says whether a sample is among the worst so far.
+    /// Returns whether a sample is among the worst so far.
     #[inline]
     pub fn is_candidate(&self, value_ns: u64) -> bool {
         value_ns > self.above_ns || self.used < self.places.len()
     }
 
-    /// Keeps what the kernel did around the sample that the calling thread has just taken. Makes no system call and
-    /// takes no memory; copies at most [`MOST_COPIED`] bytes.
+    /// Copies the kernel's events around the sample that the calling thread has just taken. Makes
+    /// no system call and allocates nothing; copies at most [`MOST_COPIED`] bytes.
     pub fn keep(&mut self, index: u64, due_ns: u64, value_ns: u64) {
         let place = if self.used < self.places.len() {
             self.used
@@ -72,7 +72,7 @@ impl Snapshots {
         let Some(into) = self.bytes.chunks_exact_mut(MOST_COPIED).nth(place) else {
             return;
         };
-        self.places[place] = Kept {
+        self.places[place] = Snapshot {
             index,
             due_ns,
             value_ns,
@@ -88,18 +88,18 @@ impl Snapshots {
         }
     }
 
-    /// Lists what is kept, with the kernel's records.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+    /// Returns the samples with the kernel's records.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (&Snapshot, &[u8])> {
         let copies = self.bytes.chunks_exact(MOST_COPIED);
         let used = self.places[..self.used].iter().zip(copies);
         used.map(|(kept, bytes)| (kept, &bytes[..kept.copied.bytes]))
     }
 
-    /// Finds out what a copy means.
+    /// Decodes a copy.
     pub(super) fn decode(
         &self,
         tid: u32,
-        (kept, bytes): (&Kept, &[u8]),
+        (kept, bytes): (&Snapshot, &[u8]),
         tracepoints: &[Tracepoint],
     ) -> Decoded {
         let trace = Trace {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// Finds the functions that hold addresses. Those that the kernel does not name to this user are left out.
+/// Finds the functions that contain addresses. Functions whose names the kernel hides from this
+/// user are skipped.
 pub fn resolve(addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
     let Ok(file) = File::open("/proc/kallsyms") else {
         return BTreeMap::new();
@@ -12,7 +13,7 @@ pub fn resolve(addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
     resolve_in(BufReader::with_capacity(1 << 16, file), addresses).unwrap_or_default()
 }
 
-/// Reads lines such as `ffffffff81000000 T _text`, in any order.
+/// Parses lines such as `ffffffff81000000 T _text`, in any order.
 fn resolve_in(
     mut lines: impl BufRead,
     addresses: impl Iterator<Item = u64>,
@@ -23,7 +24,7 @@ fn resolve_in(
     let mut line = String::new();
     while !nearest.is_empty() && lines.read_line(&mut line)? > 0 {
         if let Some((start, name)) = function(&line) {
-            // Each address is in the function that begins last before it.
+            // An address belongs to the last function that begins before it.
             for (_, best) in nearest.range_mut(start..) {
                 if best.0 >= start {
                     break;
@@ -41,7 +42,7 @@ fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
     let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
-    // Where addresses are hidden they read as 0.
+    // Hidden addresses are 0.
     (is_code && start != 0).then_some((start, words.next()?))
 }
 

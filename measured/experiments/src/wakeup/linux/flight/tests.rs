@@ -14,32 +14,34 @@ use crate::linux::clock::{now_ns, sleep_until};
 
 const INTERVAL_NS: u64 = 1_000_000;
 
-/// The id that the records give the thread.
+/// The thread's id in the records.
 const TID: u32 = 4_321;
 
-/// What the records of a measurement say.
+/// The records of a measurement.
 #[derive(Default)]
-struct Told {
+struct Recorded {
     worst: Vec<(u32, u64, u64, bool)>,
     events: Vec<Vec<(i64, Kind, u64, u64)>>,
     names: Vec<(String, u64, String)>,
 }
 
-impl Told {
+impl Recorded {
     fn new(trace: &Trace) -> Self {
-        let mut told = Self::default();
+        let mut recorded = Self::default();
         let put = |record: &Record<'_>| -> Result<(), Infallible> {
             match record {
                 Record::Trace(worst) => {
                     assert_eq!(worst.tid, TID);
-                    assert_eq!(worst.place as usize, told.worst.len());
-                    told.events.push(Vec::new());
-                    told.worst
+                    assert_eq!(worst.place as usize, recorded.worst.len());
+                    recorded.events.push(Vec::new());
+                    recorded
+                        .worst
                         .push((worst.set, worst.index, worst.value, worst.complete));
                 }
-                Record::TraceEvents(list) => told.rows(list.rows),
+                Record::TraceEvents(list) => recorded.rows(list.rows),
                 Record::Name(name) => {
-                    told.names
+                    recorded
+                        .names
                         .push((name.of.to_owned(), name.number, name.name.to_owned()));
                 }
                 other => panic!("{other:?}"),
@@ -47,7 +49,7 @@ impl Told {
             Ok(())
         };
         let Ok(()) = trace.records(put);
-        told
+        recorded
     }
 
     fn rows(&mut self, rows: Packed<'_>) {
@@ -65,7 +67,7 @@ impl Told {
     }
 }
 
-/// Returns the last CPU that this process may use, pins the calling thread to it, and records there.
+/// Pins the calling thread to the last CPU that this process may use, and records there.
 fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
@@ -81,8 +83,8 @@ fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
     }
 }
 
-/// Takes some samples of the calling thread, and returns what was recorded.
-fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Told {
+/// Takes some samples of the calling thread, and returns the records.
+fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Recorded {
     let origin = now_ns() + INTERVAL_NS;
     let mut index = 0;
     for _ in 0..samples {
@@ -94,43 +96,44 @@ fn measure(flight: Flight, mut snapshots: Snapshots, samples: u64) -> Told {
         }
         index = (now_ns() - origin) / INTERVAL_NS + 1;
     }
-    Told::new(&flight.finish(&[(TID, snapshots)]))
+    Recorded::new(&flight.finish(&[(TID, snapshots)]))
 }
 
 #[test]
 fn the_way_of_a_wake_up_is_recorded() {
     let tid = gettid().as_raw_nonzero().get() as u32;
-    // On a busy machine some of the worst took another way: a thread that is not yet asleep is not woken. In some
-    // virtual machines the kernel records nothing on an idle CPU for a second or so, so there are several recordings.
+    // On a busy machine some of the worst wake-ups differ: a thread that is not yet asleep is not
+    // woken. In some virtual machines the kernel records nothing on an idle CPU for a second or so.
+    // So there are several recordings.
     for _ in 0..20 {
         let Some((flight, snapshots)) = prepared(20) else {
             return;
         };
-        let told = measure(flight, snapshots, 300);
-        assert_eq!(told.worst.len(), 20);
-        assert!(told.worst.is_sorted_by(|a, b| a.2 >= b.2));
-        for events in &told.events {
+        let recorded = measure(flight, snapshots, 300);
+        assert_eq!(recorded.worst.len(), 20);
+        assert!(recorded.worst.is_sorted_by(|a, b| a.2 >= b.2));
+        for events in &recorded.events {
             assert!(events.is_sorted_by_key(|event| event.0), "{events:?}");
             assert_eq!(events[0].1, Kind::Running);
         }
-        let mut ways = told.worst.iter().zip(&told.events);
+        let mut ways = recorded.worst.iter().zip(&recorded.events);
         let Some(vector) =
             ways.find_map(|(worst, events)| usual_way(tid, worst.2, worst.3, events))
         else {
-            eprintln!("the usual way is not among {:?}", told.events);
+            eprintln!("the usual way is not among {:?}", recorded.events);
             continue;
         };
-        assert_eq!(told.name("vector", vector), Some("local timer"));
-        assert_eq!(told.name("softirq", 1), Some("TIMER"));
-        let name = told.name("thread", tid.into());
+        assert_eq!(recorded.name("vector", vector), Some("local timer"));
+        assert_eq!(recorded.name("softirq", 1), Some("TIMER"));
+        let name = recorded.name("thread", tid.into());
         assert_eq!(name, thread::current().name().map(|name| &name[..15]));
         return;
     }
     panic!("no recording has the usual way of a wake-up");
 }
 
-/// Looks for the timer's interrupt, the timer, the thread made runnable, the CPU going on to it. Returns the
-/// interrupt's vector.
+/// Looks for the timer's interrupt, the timer, the thread made runnable, and the switch to it.
+/// Returns the interrupt's vector.
 fn usual_way(
     tid: u32,
     value_ns: u64,
@@ -166,8 +169,8 @@ fn the_worst_are_kept_whatever_the_order_in_which_they_come() {
     }
     assert!(!snapshots.is_candidate(9));
     assert!(snapshots.is_candidate(10));
-    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
-    let kept: Vec<_> = told.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
+    let recorded = Recorded::new(&flight.finish(&[(TID, snapshots)]));
+    let kept: Vec<_> = recorded.worst.iter().map(|w| (w.0, w.1, w.2)).collect();
     assert_eq!(kept, [(7, 1, 9), (7, 4, 9)]);
 }
 
@@ -177,15 +180,15 @@ fn what_was_overwritten_is_not_taken_for_complete() {
         return;
     };
     let due = now_ns();
-    // Each sleep leaves some hundred bytes of events; a copy holds 64 KiB.
+    // Each sleep causes some hundred bytes of events; a copy holds 64 KiB.
     for _ in 0..1_000 {
         thread::sleep(Duration::from_micros(1));
     }
     let value = now_ns() - due;
     snapshots.keep(0, due, value);
-    let told = Told::new(&flight.finish(&[(TID, snapshots)]));
-    assert!(!told.worst[0].3);
-    let events = &told.events[0];
+    let recorded = Recorded::new(&flight.finish(&[(TID, snapshots)]));
+    assert!(!recorded.worst[0].3);
+    let events = &recorded.events[0];
     assert!(events[0].0 > 0 && events.len() > 100, "{}", events.len());
     assert!(events.is_sorted_by_key(|event| event.0));
 }
@@ -193,7 +196,7 @@ fn what_was_overwritten_is_not_taken_for_complete() {
 #[test]
 fn threads_anywhere_and_too_many_of_them_are_refused() {
     let anywhere = Flight::open([(0, None)].into_iter(), 10);
-    // Where nothing can be recorded at all, that is said first.
+    // If recording is impossible, that error comes first.
     assert!(anywhere.is_err());
     let many: Vec<_> = (0..1_000).map(|thread| (thread, Some(0))).collect();
     let many = Flight::open(many.into_iter(), 100);

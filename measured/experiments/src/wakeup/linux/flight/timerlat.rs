@@ -1,14 +1,15 @@
-//! The kernel's own measurement of wake-ups, as a second opinion: the tracer timerlat, where a kernel has it.
+//! The kernel's own measurement of wake-ups, as a second opinion: the tracer timerlat, if the
+//! kernel has it.
 //!
-//! timerlat wakes up a kernel thread of SCHED_FIFO 95 each period, and tells how late the timer's interrupt was (our
-//! late interrupt) and how late the thread ran (all parts together, without the way back to a program). With osnoise's
-//! events it also tells how long interrupts, softirqs and other threads held that thread up
-//! (Documentation/trace/timerlat-tracer.rst and osnoise-tracer.rst). It runs for a short time after our own
-//! measurement, on the same CPU and under the same load: the two must not disturb each other, and so what they saw
-//! are not the same wake-ups.
+//! timerlat wakes a kernel thread of SCHED_FIFO 95 each period, and reports how late the timer's
+//! interrupt was (our late interrupt) and how late the thread ran (all parts together, without the
+//! return to user space). With osnoise's events it also reports how long interrupts, softirqs and
+//! other threads delayed that thread (Documentation/trace/timerlat-tracer.rst and
+//! osnoise-tracer.rst). It runs briefly after our own measurement, on the same CPU and under the
+//! same load: the two must not disturb each other, so they see different wake-ups.
 //!
-//! A tracer is a setting of the whole kernel, which would outlive a process that is killed. So it is only used in
-//! guests, whose kernel is ours alone; even there every setting is put back.
+//! A tracer is a global setting of the kernel, which would outlive a killed process. So it is only
+//! used in guests, where the kernel is ours alone; even there every setting is restored.
 
 use std::io;
 use std::thread;
@@ -16,26 +17,26 @@ use std::time::Duration;
 
 use super::tracefs::Tracefs;
 
-/// How long it runs. 10,000 wake-ups at 100 µs fill some MB of the kernel's buffer.
+/// The duration. 10,000 wake-ups at 100 µs fill some MB of the kernel's buffer.
 const DURATION: Duration = Duration::from_secs(1);
 
-/// The size of the kernel's buffer for each CPU meanwhile.
+/// The size of the kernel's buffer for each CPU while it runs.
 const BUFFER_KIB: &str = "8192";
 
-/// The shortest and the longest period that timerlat takes, in µs.
+/// The shortest and the longest period that timerlat supports, in µs.
 const PERIODS_US: (u64, u64) = (100, 1_000_000);
 
-/// osnoise's events that are recorded with it; the names of the facts are theirs.
+/// osnoise's events that are recorded with it; the facts have the same names.
 const NOISES: [&str; 4] = ["nmi_noise", "irq_noise", "softirq_noise", "thread_noise"];
 
-/// What was found out: names and values.
+/// The results: names and values.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// Runs timerlat on a CPU, if this kernel has it and nobody else uses a tracer.
+/// Runs timerlat on a CPU, if this kernel has it and no other tracer is active.
 ///
 /// # Errors
 ///
-/// Returns what the kernel refused. The settings are put back.
+/// Returns the kernel's error. The settings are restored.
 pub fn run(cpu: u32, interval_ns: u64) -> io::Result<Option<Facts>> {
     let tracefs = Tracefs::open()?;
     let tracers = tracefs.read("available_tracers")?;
@@ -57,13 +58,14 @@ pub fn run(cpu: u32, interval_ns: u64) -> io::Result<Option<Facts>> {
     settings.set("current_tracer", "timerlat")?;
     thread::sleep(DURATION);
     settings.set("tracing_on", "0")?;
-    // The buffer is emptied when the tracer is changed.
+    // Changing the tracer empties the buffer.
     let text = tracefs.read(&format!("per_cpu/cpu{cpu}/trace"))?;
     drop(settings);
     Ok(Some(Seen::new(&text).facts()))
 }
 
-/// Changes settings of the tracing system, and puts them back when it is dropped, the last one first.
+/// A guard that changes settings of the tracing system, and restores them in reverse order when
+/// dropped.
 struct Settings<'a> {
     tracefs: &'a Tracefs,
     before: Vec<(String, String)>,
@@ -80,7 +82,7 @@ impl<'a> Settings<'a> {
     fn set(&mut self, path: &str, value: &str) -> io::Result<()> {
         let explain = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
         let before = self.tracefs.read(path).map_err(explain)?;
-        // Of a buffer that was never used, the size is followed by the one that it would get.
+        // For an unused buffer, the size is followed by its size when expanded.
         let before = before.split_whitespace().next().unwrap_or_default();
         self.before.push((path.to_owned(), before.to_owned()));
         self.tracefs.write(path, value).map_err(explain)
@@ -90,13 +92,13 @@ impl<'a> Settings<'a> {
 impl Drop for Settings<'_> {
     fn drop(&mut self) {
         for (path, value) in self.before.iter().rev() {
-            // What can't be put back in a guest ends with it.
+            // A setting that can't be restored ends with the guest.
             let _ = self.tracefs.write(path, value);
         }
     }
 }
 
-/// What the kernel's trace tells.
+/// The content of the kernel's trace.
 #[derive(Debug, Default)]
 struct Seen {
     /// Latencies of the timer's interrupt.
@@ -159,7 +161,7 @@ impl Seen {
     }
 }
 
-/// Sums up latencies in words: `count=10000 min_ns=900 p50_ns=1200 p99_ns=5000 max_ns=9000`.
+/// Formats a summary of latencies: `count=10000 min_ns=900 p50_ns=1200 p99_ns=5000 max_ns=9000`.
 fn quantiles(latencies_ns: &mut [u64]) -> String {
     latencies_ns.sort_unstable();
     let Some(last) = latencies_ns.len().checked_sub(1) else {
@@ -176,7 +178,7 @@ fn quantiles(latencies_ns: &mut [u64]) -> String {
     )
 }
 
-/// Sums up noises in words: `count=12 sum_ns=90000 max_ns=9000`.
+/// Formats a summary of noises: `count=12 sum_ns=90000 max_ns=9000`.
 fn sums(noises_ns: &[u64]) -> String {
     let sum: u64 = noises_ns.iter().sum();
     let max = noises_ns.iter().max().copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The records of what the kernel did around the worst samples.
+//! The records of the kernel's events around the worst samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,24 +10,25 @@ use tare_wire::trace::{Kind, zigzag};
 use super::decode::{Decoded, Event};
 use super::symbols;
 
-/// How many functions of a stack are told.
+/// The maximum number of functions per stack.
 const FRAMES: usize = 5;
 
-/// Begins the names of the kernel's entry points of interrupts. What follows in a stack was interrupted.
+/// The prefix of the kernel's entry points of interrupts. The functions after it in a stack were
+/// interrupted.
 const ENTRY: &str = "asm_";
 
-/// What the names of functions are of.
+/// The kind of names of functions.
 const FUNCTION: &str = "function";
 
-/// Begins the name of the function in which the CPU goes on to another thread.
+/// The prefix of the function in which the CPU switches to another thread.
 const SWITCH: &str = "__schedule";
 
-/// What the kernel did around the worst samples, from the worst on.
+/// The kernel's events around the worst samples, the worst first.
 pub struct Trace {
     worst: Vec<Decoded>,
-    /// By what is named and its number; of functions, the address.
+    /// The names by kind and number; for functions, by address.
     names: BTreeMap<(&'static str, u64), String>,
-    /// Addresses of the functions by which sleeping threads are woken up.
+    /// Addresses of the functions that wake sleeping threads.
     wakers: BTreeSet<u64>,
 }
 
@@ -55,7 +56,7 @@ impl Trace {
         }
     }
 
-    /// Gives the records to `put`, one after the other.
+    /// Passes the records to `put`, one after the other.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Makes rows of the events of a sample: time, kind and values.
+    /// Returns the events of a sample as rows: time, kind and values.
     fn rows(&self, decoded: &Decoded) -> Vec<[u64; 4]> {
         let mut rows = Vec::new();
         for event in &decoded.events {
@@ -104,8 +105,8 @@ impl Trace {
         rows
     }
 
-    /// Returns what was interrupted, or what led to a switch, innermost first. None if it can't be told: the
-    /// kernel does not name its functions, or too many are in between.
+    /// Returns the interrupted functions, or those that led to a switch, innermost first. None if
+    /// unknown: the kernel hides the names of its functions, or too many are in between.
     fn stack<'a>(&self, event: &'a Event) -> Option<&'a [u64]> {
         let border = match event.kind {
             Kind::TimerEntry => ENTRY,
@@ -121,7 +122,7 @@ impl Trace {
     }
 }
 
-/// Lists the kernel's names of softirqs, each at the place of its number.
+/// Returns the kernel's names of softirqs, indexed by number.
 fn softirqs() -> Vec<String> {
     let text = fs::read_to_string("/proc/softirqs").unwrap_or_default();
     let rows = text.lines().skip(1);

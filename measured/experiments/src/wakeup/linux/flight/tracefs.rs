@@ -1,4 +1,4 @@
-//! tracefs, where the kernel describes its events.
+//! tracefs, in which the kernel describes its events.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,10 +8,10 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Where it is mounted, if it is.
+/// The usual mount points.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The room in bytes that a file is read into at first: more than any setting takes.
+/// The initial size of the buffer for a file: larger than any setting.
 const ROOM: usize = 4_096;
 
 /// The root folder of tracefs.
@@ -20,12 +20,12 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Opens tracefs, whether it is mounted or not. A mount that is made for it is attached to no folder, is seen
-    /// by nobody else, and ends with this value.
+    /// Opens tracefs, whether it is mounted or not. A mount made for it is detached, invisible to
+    /// others, and ends with this value.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's reason; as a rule we may not, or it has no tracefs.
+    /// Returns the kernel's error; usually a missing permission, or no tracefs.
     pub fn open() -> io::Result<Self> {
         let root = detached().or_else(|reason| mounted().ok_or(reason))?;
         Ok(Self { root })
@@ -35,7 +35,7 @@ impl Tracefs {
     ///
     /// # Errors
     ///
-    /// Returns the kernel's reason.
+    /// Returns the kernel's error.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let file = openat(
             &self.root,
@@ -43,18 +43,19 @@ impl Tracefs {
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        // Some files (`osnoise/cpus`) refuse to be read into less room than their text takes, even at its end.
+        // Some files (`osnoise/cpus`) reject reads with a buffer shorter than their text, even at
+        // its end.
         let mut text = String::with_capacity(ROOM);
         File::from(file).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// Writes a setting, and the zero that ends a string in C: kernels read lists of CPUs (`osnoise/cpus`) beyond what
-    /// was written, up to a zero or whatever else their memory holds; numbers and names they take either way.
+    /// Writes a setting with a terminating NUL: kernels read lists of CPUs (`osnoise/cpus`) beyond
+    /// the end of the data, up to a NUL; numbers and names are accepted either way.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's reason.
+    /// Returns the kernel's error.
     pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
         let file = openat(&self.root, path, flags, Mode::empty())?;
@@ -65,7 +66,7 @@ impl Tracefs {
     ///
     /// # Errors
     ///
-    /// Returns the kernel's reason.
+    /// Returns the kernel's error.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(&self.root, path, flags, Mode::empty())?;
@@ -93,12 +94,12 @@ fn detached() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Opens it where others have mounted it: they may have let us look.
+/// Opens an existing mount, which this user may be permitted to read.
 fn mounted() -> Option<OwnedFd> {
     PLACES.into_iter().find_map(|place| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(place, flags, Mode::empty()).ok()?;
-        // Where nothing is mounted there is an empty folder.
+        // An unmounted mount point is an empty folder.
         let events = openat(&root, "events", flags, Mode::empty());
         events.is_ok().then_some(root)
     })

@@ -1,52 +1,53 @@
-//! The events that tell why a thread was late, and where in their bytes the values are.
+//! The events that show why a thread was late, and the layout of their records.
 
 use std::fs;
 
 use super::error::FlightError;
 use super::tracefs::Tracefs;
 
-/// The link of the first PID namespace, whose number the kernel has fixed (PROC_PID_INIT_INO).
+/// The link of the initial PID namespace, whose number is fixed in the kernel (PROC_PID_INIT_INO).
 const FIRST_PIDS: &str = "pid:[4026531836]";
 
-/// Begins the names of the events that the kernel does not let anyone record: recording may raise that interrupt
-/// itself (arch/x86/include/asm/trace/irq_vectors.h).
+/// The prefix of the events that the kernel does not let anyone record, because recording may raise
+/// that interrupt itself (arch/x86/include/asm/trace/irq_vectors.h).
 const UNRECORDED: &str = "irq_work";
 
-/// Says what an event means.
+/// The meaning of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// An interrupt of the CPU itself was entered: `local timer`, `reschedule`.
+    /// Entry of an interrupt of the CPU itself: `local timer`, `reschedule`.
     VectorEntry {
         /// Its name.
         name: String,
-        /// Whether it is the one by which timers expire.
+        /// Whether it is the timer interrupt.
         timer: bool,
     },
-    /// It was left.
+    /// Exit of such an interrupt.
     VectorExit {
         /// Its name.
         name: String,
-        /// Whether it is the one by which timers expire.
+        /// Whether it is the timer interrupt.
         timer: bool,
     },
-    /// A device's interrupt handler was entered.
+    /// Entry of a device's interrupt handler.
     InterruptEntry,
-    /// It was left.
+    /// Exit of a device's interrupt handler.
     InterruptExit,
-    /// A softirq was entered.
+    /// Entry of a softirq.
     SoftirqEntry,
-    /// It was left.
+    /// Exit of a softirq.
     SoftirqExit,
     /// A timer's function was called.
     TimerExpired,
     /// A thread was made runnable.
     Waking,
-    /// The CPU went on to another thread.
+    /// The CPU switched to another thread.
     Switch,
 }
 
 impl Point {
-    /// Lists the fields that are read, in the order in which [`Tracepoint::field`] counts them.
+    /// Returns the names of the decoded fields, in the order of the indices of
+    /// [`Tracepoint::field`].
     const fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::VectorEntry { .. } | Self::VectorExit { .. } => &["vector"],
@@ -66,7 +67,8 @@ impl Point {
         }
     }
 
-    /// Says whether the kernel's stack tells something: what was interrupted, or what led to the switch.
+    /// Returns whether the kernel's stack is useful: the interrupted functions, or those that led
+    /// to the switch.
     pub const fn has_telling_stack(&self) -> bool {
         matches!(self, Self::VectorEntry { timer: true, .. } | Self::Switch)
     }
@@ -75,16 +77,16 @@ impl Point {
 /// An event of this kernel.
 #[derive(Clone, Debug)]
 pub struct Tracepoint {
-    /// Its name with its group: `sched:sched_switch`.
+    /// Name with its group: `sched:sched_switch`.
     pub name: String,
     /// Its number.
     pub id: u64,
-    /// What it means.
+    /// Meaning.
     pub point: Point,
     fields: Vec<Field>,
 }
 
-/// Says where in an event's bytes a value is.
+/// The position of a value in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     offset: usize,
@@ -92,7 +94,8 @@ struct Field {
 }
 
 impl Tracepoint {
-    /// Reads a number: field `place` of those of the event's kind. None if the bytes end before.
+    /// Decodes a number: the field with index `place` of the event's kind. None if the record is
+    /// too short.
     pub fn number(&self, place: usize, bytes: &[u8]) -> Option<u64> {
         let field = self.fields.get(place)?;
         let bytes = bytes.get(field.offset..field.offset + field.size)?;
@@ -101,13 +104,13 @@ impl Tracepoint {
         Some(u64::from_le_bytes(whole))
     }
 
-    /// Reads a text of fixed length, padded with zeros.
+    /// Decodes a text of fixed length, padded with zeros.
     pub fn text(&self, place: usize, bytes: &[u8]) -> Option<String> {
         let field = self.fields.get(place)?;
         terminated(bytes.get(field.offset..field.offset + field.size)?)
     }
 
-    /// Reads a text that stands elsewhere in the event: its field holds offset and length.
+    /// Decodes a text elsewhere in the record: its field holds offset and length.
     pub fn text_elsewhere(&self, place: usize, bytes: &[u8]) -> Option<String> {
         let location = self.number(place, bytes)?;
         let (offset, length) = (location & 0xffff, location >> 16 & 0xffff);
@@ -121,7 +124,7 @@ fn terminated(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Checks that the kernel's events name threads by the numbers that we see.
+/// Checks that the kernel's events identify threads by the numbers of this namespace.
 ///
 /// # Errors
 ///
@@ -137,7 +140,7 @@ pub fn check_namespace() -> Result<(), FlightError> {
 ///
 /// # Errors
 ///
-/// Returns [`FlightError`] if one of those without which nothing can be told is missing.
+/// Returns [`FlightError`] if a required one is missing.
 pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
     let mut found = Vec::new();
     for (name, point) in [
@@ -156,7 +159,8 @@ pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
         name: "irq_vectors:local_timer_entry".to_owned(),
         source,
     })?;
-    // Which vectors there are depends on how the kernel was configured. The others of the group are no interrupts.
+    // The vectors depend on the kernel's configuration. The other events of the group are no
+    // interrupts.
     for event in vectors
         .iter()
         .filter(|event| !event.starts_with(UNRECORDED))
@@ -186,7 +190,7 @@ fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, F
     parse(&name, &format, point).ok_or(FlightError::Format { name })
 }
 
-/// Reads the kernel's description of an event (Documentation/trace/events.rst, "Event formats").
+/// Parses the kernel's description of an event (Documentation/trace/events.rst, "Event formats").
 fn parse(name: &str, format: &str, point: Point) -> Option<Tracepoint> {
     let id = format
         .lines()
@@ -204,7 +208,8 @@ fn parse(name: &str, format: &str, point: Point) -> Option<Tracepoint> {
     })
 }
 
-/// Reads one line, if it is of the field `wanted`: `field:char comm[16]; offset:8; size:16; signed:0;`.
+/// Parses a line if it describes the field `wanted`:
+/// `field:char comm[16]; offset:8; size:16; signed:0;`.
 fn place(line: &str, wanted: &str) -> Option<Field> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declared = parts.next()?.strip_prefix("field:")?;

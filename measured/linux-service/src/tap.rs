@@ -10,15 +10,16 @@ use embassy_net_driver::{Capabilities, Driver, HardwareAddress, LinkState, RxTok
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
-/// Makes a device of whole Ethernet packets, with nothing in front of them (Linux, `Documentation/networking/tuntap.rst`).
+/// The flags for a device of raw Ethernet packets without a header (Linux,
+/// `Documentation/networking/tuntap.rst`).
 const FLAGS: i16 = 0x0002 | 0x1000;
-/// Attaches a file to a device: `_IOW('T', 202, int)`.
+/// The request that attaches a file to a device: `_IOW('T', 202, int)`.
 const ATTACH: u64 = 0x4004_54ca;
 
-/// Says which work on packets may be left to the reader: `_IOW('T', 208, unsigned int)`.
+/// The request that sets the offloads that the reader supports: `_IOW('T', 208, unsigned int)`.
 const OFFLOAD: u64 = 0x4004_54d0;
 
-/// A device in use.
+/// An attached device.
 pub struct Tap {
     device: Async<File>,
     packet: Vec<u8>,
@@ -27,7 +28,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Takes a device into use that is there, or may be made. Its peer, the kernel, has an address of its own.
+    /// Attaches to an existing device, or creates it if permitted. The kernel, at the other end,
+    /// has its own address.
     pub fn open(name: &str, mtu: u16) -> io::Result<Self> {
         let device = OpenOptions::new()
             .read(true)
@@ -44,13 +46,13 @@ impl Tap {
         if attached == -1 {
             return Err(io::Error::last_os_error());
         }
-        // None: who had the device before may have wanted incomplete checksums.
-        // SAFETY: takes a number and touches no memory.
+        // No offloads: the previous user may have enabled incomplete checksums. SAFETY: takes a
+        // number and touches no memory.
         if unsafe { libc::ioctl(device.as_raw_fd(), OFFLOAD, 0) } == -1 {
             return Err(io::Error::last_os_error());
         }
         let bytes = ETHERNET + usize::from(mtu);
-        // Locally administered, one's own.
+        // Locally administered, unique per process.
         let [a, b, c, d] = std::process::id().to_be_bytes();
         Ok(Self {
             device: Async::new(device)?,
@@ -104,7 +106,7 @@ impl Driver for Tap {
     }
 }
 
-/// A packet that has come.
+/// A received packet.
 pub struct Received<'a>(&'a mut [u8]);
 
 impl RxToken for Received<'_> {
@@ -113,14 +115,14 @@ impl RxToken for Received<'_> {
     }
 }
 
-/// A packet to be sent.
+/// A packet to send.
 pub struct ToSend<'a>(&'a Async<File>);
 
 impl TxToken for ToSend<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
         let mut packet = vec![0; bytes];
         let result = fill(&mut packet);
-        // A device takes any packet; one that is down, or whose queue is full, loses it as a cable would.
+        // A device that is down, or whose queue is full, loses packets like a cable.
         let _ = self.0.get_ref().write(&packet);
         result
     }

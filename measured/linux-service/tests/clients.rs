@@ -1,4 +1,4 @@
-//! The services on Linux's sockets and on the unikernel's own stack over TAP, asked by real clients.
+//! The services on Linux's sockets and on the unikernel's own stack over TAP, with real clients.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::{fs, thread};
 use tare_networks::{TapNetwork, UserNetwork};
 use tare_testkit::skip;
 
-/// What is moved each way, in bytes.
+/// The number of bytes moved each way.
 const MOVED: usize = 64 << 20;
 
 /// A service, ended when this is dropped.
@@ -46,7 +46,7 @@ impl Drop for Service {
     }
 }
 
-/// Makes a network. `None`, with a message, where that can't be.
+/// Creates a network. `None`, with a message, if that is impossible.
 fn network() -> Option<TapNetwork> {
     let made = TapNetwork::new();
     made.map_err(|error| skip("network namespaces", &error.to_string()))
@@ -60,12 +60,12 @@ fn run(network: &TapNetwork, words: &[&str]) -> String {
     ran.unwrap_or_else(|why| panic!("{words:?}: {why}"))
 }
 
-/// Runs a client in a network, whose words are apart by spaces.
+/// Runs a client in a network, with its words separated by spaces.
 fn run_words(network: &TapNetwork, words: &str) -> String {
     run(network, &words.split(' ').collect::<Vec<_>>())
 }
 
-/// Returns what a program prints, or why it failed.
+/// Returns the output of a program, or why it failed.
 fn output(program: &str, words: &[&str]) -> Result<String, String> {
     let ran = Command::new(program)
         .args(words)
@@ -87,14 +87,14 @@ fn has(program: &str) -> bool {
     there
 }
 
-/// Returns a port of this machine on which nobody answers.
+/// Returns an unused port of this machine.
 fn free_port() -> u16 {
     const ANY: u16 = 7;
     let network = UserNetwork::new(&[ANY]).unwrap();
     network.address(ANY).unwrap().port()
 }
 
-/// Asks a name server everything that a client may.
+/// Sends a name server every kind of query.
 fn ask(dig: impl Fn(&str) -> String) {
     assert_eq!(dig("+short host17.example A"), "10.0.0.17\n");
     assert_eq!(dig("+short HOST258.Example AAAA"), "2001:db8::102\n");
@@ -115,7 +115,8 @@ fn ask(dig: impl Fn(&str) -> String) {
     }
 }
 
-/// Asks as fast as it goes for so many seconds, and returns how many answers there were. None may be lost.
+/// Sends queries at full speed for this many seconds, and returns the number of answers. None may
+/// be lost.
 fn ask_fast(dnsperf: impl Fn(&str) -> String, seconds: u32) -> u32 {
     let folder = tempfile::tempdir().unwrap();
     let queries = folder.path().join("queries");
@@ -135,7 +136,7 @@ fn ask_fast(dnsperf: impl Fn(&str) -> String, seconds: u32) -> u32 {
     number("Queries completed:")
 }
 
-/// Sends bytes over a connection to an echo and compares what comes back.
+/// Sends bytes over a connection to an echo service and compares the answer.
 fn echoes(to: SocketAddr, bytes: usize) {
     let connection = TcpStream::connect(to).unwrap();
     connection
@@ -164,7 +165,7 @@ fn echoes(to: SocketAddr, bytes: usize) {
     let mut block = vec![0; 64 << 10];
     let mut receiver = connection;
     while all < bytes {
-        // In the pieces in which it was sent, since a sum of other pieces is another one.
+        // In the pieces in which it was sent, since the checksum depends on them.
         receiver.read_exact(&mut block).unwrap();
         sum.write(&block);
         all += block.len();
@@ -211,7 +212,7 @@ fn names_are_answered_by_the_own_stack_over_tap() {
     );
 }
 
-/// Asks for files, figures, and what is not there, and then 10,000 times over 64 connections.
+/// Requests files, figures, and a missing file, and then 10,000 files over 64 connections.
 fn browse(at: &str, large: &str, curl: impl Fn(&str) -> String) {
     assert_eq!(curl(&format!("{at}/")), "<p>");
     assert_eq!(curl(&format!("{at}/folder/a%20b.txt")), large);
@@ -235,7 +236,7 @@ fn browse(at: &str, large: &str, curl: impl Fn(&str) -> String) {
     ));
     let with = |begin: &str| told.lines().filter(|line| line.starts_with(begin)).count();
     assert_eq!(with("200:"), 10_000);
-    // The connections were kept.
+    // The connections were kept open.
     assert!(with("200:1") < 1_000, "{}", with("200:1"));
 }
 

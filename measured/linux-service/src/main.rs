@@ -1,5 +1,5 @@
-//! A network service of the unikernel as a process of Linux: the same code, on the kernel's sockets or on a TAP device with the unikernel's
-//! own stack.
+//! A network service of the unikernel as a process of Linux: the same code, on the kernel's sockets
+//! or on a TAP device with the unikernel's own stack.
 
 mod site;
 mod tap;
@@ -28,28 +28,29 @@ use site::Folder;
 const USAGE: &str = "\
 usage: tare-service echo|dns|http [WORD]...
 
-  port=N                   the port; 7, 53 or 80 unless said otherwise
+  port=N                   the port (7, 53 or 80)
   zone=FILE                the zone file, for dns
-  records=N                hosts of the zone 'example' where there is none; 10000 unless said otherwise
-  files=FOLDER             what can be asked for, for http, beside /metrics
+  records=N                without a zone, hosts of the zone 'example' (10000)
+  files=FOLDER             content for http, in addition to /metrics
 
 On the sockets of Linux:
-  address=ADDRESS          the address to answer on; any of this machine unless said otherwise
+  address=ADDRESS          the address to listen on (all addresses of this machine)
 
 On a TAP device, with the unikernel's own stack:
   tap=NAME                 the device
   ip=ADDRESS/PREFIX gateway=ADDRESS ip6=ADDRESS/PREFIX gateway6=ADDRESS mtu=BYTES
-                           without ip= by DHCP, without ip6= by what a router announces
+                           without ip= by DHCP, without ip6= by SLAAC
 ";
 
-/// How many connections are served at once.
+/// The greatest number of connections at a time.
 const CONNECTIONS: usize = 64;
 /// Bytes of a connection's buffer in each direction.
 const WINDOW: usize = 16 << 10;
-/// Datagrams that wait in each direction, more than dnsperf sends before it waits (100), and their bytes.
+/// The number of queued datagrams in each direction, more than dnsperf sends before it waits (100),
+/// and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// What was asked for is wrong, as everywhere in tare.
+/// The exit status for invalid arguments, as everywhere in tare.
 const MISUSED: u8 = 2;
 
 /// The services.
@@ -60,7 +61,7 @@ enum Service {
     Http,
 }
 
-/// What is asked for.
+/// The options.
 struct Wanted {
     service: Service,
     port: u16,
@@ -184,7 +185,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     }
 }
 
-/// Answers on sockets.
+/// Serves on sockets.
 async fn serve(
     wanted: &Wanted,
     listener: &impl Accept,
@@ -221,7 +222,7 @@ async fn serve(
     executor.run(all).await
 }
 
-/// Says what is wrong with a file.
+/// Describes an error of a file.
 fn at(path: &Path, what: &dyn std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }

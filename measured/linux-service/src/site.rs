@@ -1,4 +1,4 @@
-//! What the HTTP service has: the files of a folder, and figures of the process.
+//! The content of the HTTP service: the files of a folder, and figures of the process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use tare_net::http::Site;
 use tare_net::http::metrics::{Kind, Metric, Value};
 
-/// The files of a folder, read once as an image's are, by their names below it.
+/// The files of a folder by relative path, read once, like an image's.
 pub struct Folder(BTreeMap<String, Vec<u8>>);
 
 impl Folder {
-    /// Reads all files of a folder. Without one there are none.
+    /// Reads all files of a folder; empty if there is none.
     pub fn read(folder: Option<&Path>) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         if let Some(folder) = folder {
@@ -23,7 +23,8 @@ impl Folder {
     }
 }
 
-/// Reads files, and those of folders. Links are not followed, lest they lead out of the folder or back into it.
+/// Reads files recursively. Links are not followed, since they might lead out of the folder or back
+/// into it.
 fn read_into(files: &mut BTreeMap<String, Vec<u8>>, folder: &Path, before: &str) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
