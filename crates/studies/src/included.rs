@@ -2,51 +2,47 @@
 //!
 //! They lie in the repository's `studies/` folder, so that they can be read, copied and changed.
 
-/// Lists the study files, by the name under which `tare reproduce` runs them.
+use crate::{Study, StudyError, Variant};
+
+macro_rules! included {
+    ($name:literal) => {
+        Included {
+            name: $name,
+            text: include_str!(concat!("../../../studies/", $name, ".toml")),
+        }
+    };
+}
+
+/// The study files, by the name under which `tare reproduce` runs them.
 pub const STUDIES: &[Included] = &[
-    Included {
-        name: "kot-2019",
-        file: "studies/kot-2019.toml",
-        text: include_str!("../../../studies/kot-2019.toml"),
-    },
-    Included {
-        name: "landolfi-2018",
-        file: "studies/landolfi-2018.toml",
-        text: include_str!("../../../studies/landolfi-2018.toml"),
-    },
-    Included {
-        name: "landolfi-2018-deterministic",
-        file: "studies/landolfi-2018-deterministic.toml",
-        text: include_str!("../../../studies/landolfi-2018-deterministic.toml"),
-    },
-    Included {
-        name: "calder-2020",
-        file: "studies/calder-2020.toml",
-        text: include_str!("../../../studies/calder-2020.toml"),
-    },
-    Included {
-        name: "cse221-2022",
-        file: "studies/cse221-2022.toml",
-        text: include_str!("../../../studies/cse221-2022.toml"),
-    },
+    included!("kot-2019"),
+    included!("landolfi-2018"),
+    included!("landolfi-2018-deterministic"),
+    included!("calder-2020"),
+    included!("cse221-2022"),
 ];
 
 /// The study of `tare quick`.
-pub const QUICK: Included = Included {
-    name: "quick",
-    file: "studies/quick.toml",
-    text: include_str!("../../../studies/quick.toml"),
-};
+pub const QUICK: Included = included!("quick");
 
 /// A study file that comes with tare.
 #[derive(Clone, Copy, Debug)]
 pub struct Included {
     /// Its name.
     pub name: &'static str,
-    /// Where it is in the repository.
-    pub file: &'static str,
     /// Its text.
     pub text: &'static str,
+}
+
+impl Included {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StudyError::NoQuick`] if it has no shorter variant.
+    pub fn study(&self, variant: Variant) -> Result<Study, StudyError> {
+        Study::parse(&format!("studies/{}.toml", self.name), self.text, variant)
+    }
 }
 
 /// Finds the variant of a published study whose guests count instructions, so that it repeats

@@ -18,12 +18,12 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{Problems, StudyError};
 use crate::exclude::Exclusion;
-use crate::keys::{self, Key};
+use crate::keys;
 use crate::matrix;
 use crate::problem::{Source, suggestion};
 use crate::study::{Part, Study, Variant};
 use crate::value::{Item, Layers, Reader};
-use crate::words::{cell_limit, label, load, number, target, text, word};
+use crate::words::{cell_limit, label, load, target, word};
 
 /// The greatest number of runs that a study can ask for: all cells of a run are fewer.
 const MOST_RUNS: u64 = tare_lab::plan::MOST_CELLS;
@@ -73,18 +73,22 @@ fn read<'a>(reader: &mut Reader<'a>, table: &'a DeTable<'a>, variant: Variant) -
     let name = name(reader, layers);
     let mut study = Study {
         name,
-        title: text(reader, layers, "title", "a text").map(str::to_owned),
+        title: layers.get("title").and_then(|item| word(reader, item)),
         reproduces: reproduces(reader, layers),
         variant,
         seed: number(reader, layers, "seed", 0, MOST),
-        cpu: number(reader, layers, "cpu", 0, u32::MAX.into())
-            .and_then(|cpu| u32::try_from(cpu).ok()),
+        cpu: number(reader, layers, "cpu", 0, u32::MAX.into()),
         settings: settings(reader, layers),
-        start_engine: flag(reader, layers, "start-engine"),
+        start_engine: layers.get("start-engine").is_some(),
         parts: Vec::new(),
         exclusions: Vec::new(),
         text: reader.whole_text().to_owned(),
     };
+    if let Some(item) = layers.get("start-engine")
+        && !matches!(item.get_ref(), DeValue::Boolean(true))
+    {
+        reader.mistyped(item, "true");
+    }
     if let Some(item) = layers.get("order") {
         let order = reader.text(item, "\"interleaved\"");
         if order.is_some_and(|order| order != "interleaved") {
@@ -135,34 +139,33 @@ fn refuse_conditions<'a>(reader: &mut Reader<'a>, layers: Layers<'a>, parts: &[P
     }
 }
 
-/// Reads a key that is true or missing.
-fn flag<'a>(reader: &mut Reader<'a>, layers: Layers<'a>, key: &str) -> bool {
-    let item = layers.get(key);
-    match item.map(|item| (item, item.get_ref())) {
-        Some((_, DeValue::Boolean(true))) => true,
-        Some((item, _)) => {
-            reader.mistyped(item, "true");
-            false
-        }
-        None => false,
-    }
+/// Reads the whole number under a key, if there is one.
+fn number<T: TryFrom<u64>>(
+    reader: &mut Reader<'_>,
+    layers: Layers<'_>,
+    key: &str,
+    least: u64,
+    most: u64,
+) -> Option<T> {
+    let number = reader.number(layers.get(key)?, least, most)?;
+    T::try_from(number).ok()
 }
 
 /// Puts the table of the shorter variant before the other, and notes keys that neither can have.
 fn layers<'a>(
     reader: &mut Reader<'a>,
     table: &'a DeTable<'a>,
-    known: &[Key],
+    known: &[&str],
     what: &str,
     variant: Variant,
 ) -> Layers<'a> {
-    unknown_keys(reader, table, known.iter().map(|key| key.name), what);
+    unknown_keys(reader, table, known.iter().copied(), what);
     let over = table
         .get("quick")
         .and_then(|item| reader.table(item, "a table"));
     if let Some(over) = over {
-        let may = known.iter().filter(|key| key.in_quick);
-        unknown_keys(reader, over, may.map(|key| key.name), "a [quick] table");
+        let may = known.iter().filter(|key| !keys::FULL_ONLY.contains(key));
+        unknown_keys(reader, over, may.copied(), "a [quick] table");
     }
     Layers {
         over: over.filter(|_| variant == Variant::Quick),
@@ -194,27 +197,17 @@ struct Common {
 }
 
 /// A list of loads, and where one stands for the second time: as a phase it may.
-#[derive(Clone)]
-struct Loads {
-    list: Vec<String>,
-    again: Option<Range<usize>>,
-}
+type Loads = (Vec<String>, Option<Range<usize>>);
 
 impl Common {
     fn read<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Self {
+        let (targets, loads) = (layers.get("targets"), layers.get("loads"));
+        let limit = layers.get("cell-limit");
         Self {
-            targets: layers
-                .get("targets")
-                .and_then(|item| reader.list(item, target)),
-            loads: layers.get("loads").and_then(|item| {
-                let (list, again) = reader.sequence(item, load)?;
-                Some(Loads { list, again })
-            }),
-            runs: number(reader, layers, "runs", 1, MOST_RUNS)
-                .and_then(|runs| u32::try_from(runs).ok()),
-            cell_limit: layers
-                .get("cell-limit")
-                .and_then(|item| cell_limit(reader, item)),
+            targets: targets.and_then(|item| reader.list(item, target)),
+            loads: loads.and_then(|item| reader.sequence(item, load)),
+            runs: number(reader, layers, "runs", 1, MOST_RUNS),
+            cell_limit: limit.and_then(|item| cell_limit(reader, item)),
         }
     }
 }
@@ -228,8 +221,9 @@ fn part<'a>(
     variant: Variant,
 ) -> Option<Part> {
     let Some(item) = table.get("kind") else {
-        let hint = known_kinds();
-        let text = format!("this experiment has no kind; write kind = \"…\" ({hint})");
+        let names: Vec<&str> = experiments().iter().map(|known| known.name()).collect();
+        let known = names.join(", ");
+        let text = format!("this experiment has no kind; write kind = \"…\" (known: {known})");
         reader.wrong(place, text);
         return None;
     };
@@ -243,13 +237,12 @@ fn part<'a>(
         return None;
     };
     let mut known = keys::EXPERIMENT.to_vec();
-    known.extend(experiment.parameters().iter().map(|parameter| Key {
-        name: parameter.name,
-        takes: "",
-        default: parameter.default,
-        meaning: parameter.meaning,
-        in_quick: true,
-    }));
+    known.extend(
+        experiment
+            .parameters()
+            .iter()
+            .map(|parameter| parameter.name),
+    );
     let what = format!("an experiment of kind {kind}");
     let layers = layers(reader, table, &known, &what, variant);
     let own = Common::read(reader, layers);
@@ -265,44 +258,30 @@ fn part<'a>(
             (None, _) => {}
         }
     }
-    let mut given = Vec::new();
-    let mut note = |name, is_given: bool| {
-        if is_given {
-            given.push(name);
-        }
-    };
-    note("targets", own.targets.is_some() || common.targets.is_some());
-    note("loads", own.loads.is_some() || common.loads.is_some());
-    note("runs", own.runs.is_some() || common.runs.is_some());
+    let targets = own.targets.or_else(|| common.targets.clone());
     let loads = own.loads.or_else(|| common.loads.clone());
-    let loads = loads.unwrap_or_else(|| Loads {
-        list: vec![Load::idle().to_string()],
-        again: None,
-    });
+    let runs = own.runs.or(common.runs);
+    let given = [
+        ("targets", targets.is_some()),
+        ("loads", loads.is_some()),
+        ("runs", runs.is_some()),
+    ];
+    let given = given.into_iter().filter(|(_, is_given)| *is_given);
+    let given = given.map(|(name, _)| name).collect();
+    let (loads, again) = loads.unwrap_or_else(|| (vec![Load::idle().to_string()], None));
     if !experiment.has_phases(&values) {
-        reader.refuse_again(loads.again);
+        reader.refuse_again(again);
     }
     Some(Part {
         experiment,
-        targets: own
-            .targets
-            .or_else(|| common.targets.clone())
-            .unwrap_or_else(|| vec![process::spec()]),
-        loads: loads.list,
-        runs: own
-            .runs
-            .or(common.runs)
-            .unwrap_or_else(|| experiment.default_runs(&values)),
+        targets: targets.unwrap_or_else(|| vec![process::spec()]),
+        loads,
+        runs: runs.unwrap_or_else(|| experiment.default_runs(&values)),
         cell_limit: own.cell_limit.or(common.cell_limit),
         values,
         given,
         place,
     })
-}
-
-fn known_kinds() -> String {
-    let names: Vec<&str> = experiments().iter().map(|known| known.name()).collect();
-    format!("known: {}", names.join(", "))
 }
 
 /// Reads a parameter as the experiment describes it.
@@ -352,7 +331,7 @@ fn exclusion<'a>(
     let parameters = experiments().iter().flat_map(|known| known.parameters());
     let parameters = parameters.filter(|parameter| parameter.many);
     let names = || parameters.clone().map(|parameter| parameter.name);
-    let known = keys::EXCLUDE.iter().map(|key| key.name).chain(names());
+    let known = keys::EXCLUDE.iter().copied().chain(names());
     unknown_keys(reader, table, known, "an exclusion");
     if table.is_empty() {
         let text = "this exclusion names nothing, so it would leave everything out";

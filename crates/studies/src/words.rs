@@ -9,7 +9,7 @@ use tare_targets::{TargetError, spec};
 use toml::de::DeValue;
 
 use crate::problem::suggestion;
-use crate::value::{Item, Layers, Reader};
+use crate::value::{Item, Reader};
 
 const TARGETS: &str = "a list of targets, such as [\"process\"]";
 const LOADS: &str = "a list of loads, such as [\"idle\"]";
@@ -63,25 +63,4 @@ pub(crate) fn cell_limit<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Opt
     units::duration(text)
         .map_err(|problem| reader.wrong(item.span(), problem))
         .ok()
-}
-
-/// Reads the whole number under a key, if there is one.
-pub(crate) fn number<'a>(
-    reader: &mut Reader<'a>,
-    layers: Layers<'a>,
-    name: &str,
-    least: u64,
-    most: u64,
-) -> Option<u64> {
-    reader.number(layers.get(name)?, least, most)
-}
-
-/// Reads the text under a key, if there is one.
-pub(crate) fn text<'a>(
-    reader: &mut Reader<'a>,
-    layers: Layers<'a>,
-    name: &str,
-    wanted: &str,
-) -> Option<&'a str> {
-    reader.text(layers.get(name)?, wanted)
 }

@@ -9,6 +9,7 @@ mod story;
 
 use std::sync::LazyLock;
 
+use tare_figures::words;
 use tare_measured::noise::{
     self as measured, Code, Threshold, Timing, Workload, bounds, workloads,
 };
@@ -99,11 +100,8 @@ fn only_reads_clock(id: &str) -> bool {
 
 /// Lists the ids of workloads of a kind: `prime and copy`.
 fn ids(only_reads_clock: bool) -> String {
-    let ids: Vec<&str> = of_kind(only_reads_clock).map(|one| one.code.id).collect();
-    match &ids[..] {
-        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
-        all => all.concat(),
-    }
+    let ids = of_kind(only_reads_clock).map(|one| one.code.id.to_owned());
+    words::list(&ids.collect::<Vec<_>>())
 }
 
 /// The parameters. Each size of a workload is one, and other texts name workloads, too.

@@ -139,21 +139,39 @@ impl Predictions {
         ids.collect()
     }
 
-    /// Works out a formula.
+    /// Evaluates a formula.
     fn value(&self, formula: &str, depth: usize) -> Result<f64, String> {
         if depth > DEEPEST {
             return Err(format!("'{formula}' is made of itself"));
         }
-        let mut rest = Rest {
-            text: formula,
-            of: self,
-            depth,
+        let spaced = ["*", "/", "+", "-"].iter();
+        let spaced = spaced.fold(formula.to_owned(), |text, sign| {
+            text.replace(sign, &format!(" {sign} "))
+        });
+        let mut words = spaced.split_whitespace();
+        let factor = |word: Option<&str>| {
+            let word = word.ok_or("a number or a name is missing at the end")?;
+            word.parse().or_else(|_| self.named(word, depth))
         };
-        let value = rest.sum()?;
-        match rest.next() {
-            None if value.is_finite() && value > 0.0 => Ok(value),
-            None => Err(format!("'{formula}' is no number above 0")),
-            Some(other) => Err(format!("'{formula}': what is '{other}' to mean?")),
+        let (mut sum, mut product) = (0.0, factor(words.next())?);
+        while let Some(sign) = words.next() {
+            let next = match sign {
+                "*" | "/" | "+" | "-" => factor(words.next())?,
+                _ => return Err(format!("'{formula}': what is '{sign}' to mean?")),
+            };
+            match sign {
+                "*" => product *= next,
+                "/" => product /= next,
+                sign => {
+                    sum += product;
+                    product = if sign == "+" { next } else { -next };
+                }
+            }
+        }
+        let value = sum + product;
+        match value.is_finite() && value > 0.0 {
+            true => Ok(value),
+            false => Err(format!("'{formula}' is no number above 0")),
         }
     }
 
@@ -222,71 +240,6 @@ pub(super) fn khz(machine: &Machine) -> Option<f64> {
         .map(|khz| *khz as f64);
     let khz = highest.or_else(|| Some(machine.processor.mhz.known()? * 1e3));
     khz.filter(|khz| *khz > 0.0)
-}
-
-/// What is left of a formula.
-struct Rest<'a> {
-    text: &'a str,
-    of: &'a Predictions,
-    depth: usize,
-}
-
-impl<'a> Rest<'a> {
-    /// Takes a sign, a number or a name.
-    fn next(&mut self) -> Option<&'a str> {
-        let text = self.text.trim_start();
-        let first = text.chars().next()?;
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let length = match is_word(first) {
-            true => text.find(|c| !is_word(c)).unwrap_or(text.len()),
-            false => first.len_utf8(),
-        };
-        let (token, rest) = text.split_at(length);
-        self.text = rest;
-        Some(token)
-    }
-
-    /// Takes a sign if it is one of these.
-    fn sign(&mut self, signs: &[&str]) -> Option<&'a str> {
-        let before = self.text;
-        let found = self.next().filter(|token| signs.contains(token));
-        if found.is_none() {
-            self.text = before;
-        }
-        found
-    }
-
-    fn sum(&mut self) -> Result<f64, String> {
-        let mut sum = self.product()?;
-        while let Some(sign) = self.sign(&["+", "-"]) {
-            let next = self.product()?;
-            sum += if sign == "+" { next } else { -next };
-        }
-        Ok(sum)
-    }
-
-    fn product(&mut self) -> Result<f64, String> {
-        let mut product = self.factor()?;
-        while let Some(sign) = self.sign(&["*", "/"]) {
-            let next = self.factor()?;
-            product = if sign == "*" {
-                product * next
-            } else {
-                product / next
-            };
-        }
-        Ok(product)
-    }
-
-    fn factor(&mut self) -> Result<f64, String> {
-        let token = self
-            .next()
-            .ok_or("a number or a name is missing at the end")?;
-        match token.parse::<f64>() {
-            Ok(number) => Ok(number),
-            Err(_) => self.of.named(token, self.depth),
-        }
-    }
 }
 
 #[cfg(test)]

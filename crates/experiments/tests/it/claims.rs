@@ -250,7 +250,10 @@ fn published_figures_are_drawn_beside_ours_and_called_so() {
     // Where it is from: another machine.
     assert!(page.contains("of another machine (kot-2019: figures as the study"));
     assert!(page.contains("published by kot-2019, on another machine"));
-    for label in ["published 906.263 ± 0.006 cycles", "published 0.07 %"] {
+    for label in [
+        "published 906.263 ± 0.006\u{a0}cycles",
+        "published 0.07\u{a0}%",
+    ] {
         assert!(page.contains(&format!(">{label}</text>")), "{label}");
     }
     // Without the systems of the study there is nothing to draw.

@@ -122,6 +122,14 @@ impl Quantity {
     }
 }
 
+/// Returns the rows of published tables.
+pub fn rows(tables: &[PublishedTable]) -> impl Iterator<Item = PublishedRow<'_>> {
+    tables.iter().flat_map(|table| {
+        let rows = table.rows.iter();
+        rows.map(move |row| PublishedRow { table, row })
+    })
+}
+
 /// Compares the rows of published tables with a run. `of` says what a row is compared with; `None` if it is not compared.
 /// A subject that lacks one of the figures is not shown.
 #[must_use]
@@ -129,12 +137,8 @@ pub fn compare<'a>(
     tables: &[PublishedTable],
     of: impl Fn(PublishedRow<'_>) -> Option<Compared<'a>>,
 ) -> Vec<Comparison> {
-    let rows = tables.iter().flat_map(|table| {
-        let rows = table.rows.iter();
-        rows.map(move |row| PublishedRow { table, row })
-    });
     let mut comparisons = Vec::new();
-    for (row, compared) in rows.filter_map(|row| Some((row, of(row)?))) {
+    for (row, compared) in rows(tables).filter_map(|row| Some((row, of(row)?))) {
         let quantities = compared.quantities;
         let published = quantities.iter().map(|quantity| (quantity.published)(row));
         let published = published.collect::<Vec<_>>().join(" / ");

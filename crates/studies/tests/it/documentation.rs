@@ -12,8 +12,7 @@ const PAGE: &str = include_str!("../../../../docs/studies.md");
 
 #[test]
 fn every_key_is_described() {
-    for key in [keys::STUDY, keys::EXPERIMENT, keys::EXCLUDE].concat() {
-        let name = key.name;
+    for name in [keys::STUDY, keys::EXPERIMENT, keys::EXCLUDE].concat() {
         let forms = [
             format!("`{name}`"),
             format!("`[{name}]`"),

@@ -161,7 +161,7 @@ fn a_study_is_explained_with_every_default() {
 fn the_studies_that_come_with_tare_are_in_order() {
     for file in included::STUDIES {
         for variant in [Variant::Full, Variant::Quick] {
-            let study = Study::parse(file.file, file.text, variant).unwrap();
+            let study = file.study(variant).unwrap();
             assert_eq!(study.name, file.name);
             let published = study.reproduces.as_deref().unwrap();
             assert!(tare_experiments::catalogue().study(published).is_some());
@@ -169,10 +169,10 @@ fn the_studies_that_come_with_tare_are_in_order() {
         }
     }
     let kot = included::find("kot-2019").unwrap();
-    let quick = Study::parse(kot.file, kot.text, Variant::Quick).unwrap();
+    let quick = kot.study(Variant::Quick).unwrap();
     insta::assert_snapshot!(explain::explain(&quick, false).unwrap());
     let first = included::find("quick").unwrap();
-    let first = Study::parse(first.file, first.text, Variant::Full).unwrap();
+    let first = first.study(Variant::Full).unwrap();
     assert_eq!(first.name, "quick");
     assert_eq!(first.plan(frame(7)).unwrap().cells.len(), 2 * 3 * 6);
     assert!(included::find("kot").is_none());
@@ -182,11 +182,11 @@ fn the_studies_that_come_with_tare_are_in_order() {
 fn the_study_of_wakeups_puts_its_phases_into_one_cell_and_traces_once_more() {
     let published = included::find("landolfi-2018").unwrap();
     let deterministic = included::deterministic("landolfi-2018").unwrap();
-    let mut full = Study::parse(published.file, published.text, Variant::Full).unwrap();
+    let mut full = published.study(Variant::Full).unwrap();
     insta::assert_snapshot!(explain::explain(&full, false).unwrap());
     let plan = full.plan(frame(7)).unwrap();
     assert_eq!(plan.cells.len(), 5 * (3 + 1));
-    let counted = Study::parse(deterministic.file, deterministic.text, Variant::Full).unwrap();
+    let counted = deterministic.study(Variant::Full).unwrap();
     for cell in counted.plan(frame(7)).unwrap().cells {
         assert_eq!(cell.phases, plan.cells[0].phases);
         // The same kernels, without what the host has a hand in.

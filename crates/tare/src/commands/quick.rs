@@ -1,7 +1,7 @@
 //! `tare quick`: the study of that name, on what is usable here.
 
 use tare_guard::Interrupt;
-use tare_studies::{Study, Variant, included};
+use tare_studies::{Variant, included};
 use tare_targets::{Availability, spec};
 
 use super::measure::{Request, interrupted};
@@ -16,7 +16,7 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
     let interrupt = Interrupt::install()?;
     interrupt.prepare(true);
     let file = &included::QUICK;
-    let mut study = Study::parse(file.file, file.text, Variant::Full)?;
+    let mut study = file.study(Variant::Full)?;
     for part in &mut study.parts {
         let mut usable = Vec::new();
         for target in std::mem::take(&mut part.targets) {

@@ -6,7 +6,7 @@ use tare_experiments::{catalogue, experiments};
 use tare_figures::claims::Published;
 use tare_pages::terminal::study as show;
 use tare_results::RunFolder;
-use tare_studies::{Study, included};
+use tare_studies::included;
 
 use super::measure::Request;
 use super::resume::not_by_that;
@@ -50,7 +50,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
             return Err(CommandError::Usage(why));
         }
     };
-    let mut study = Study::parse(file.file, file.text, variant(arguments.quick))?;
+    let mut study = file.study(variant(arguments.quick))?;
     if let Some(ns) = arguments.phase
         && !study.set_phase(ns)
     {

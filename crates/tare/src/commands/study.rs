@@ -45,7 +45,7 @@ fn check(files: &[PathBuf], terminal: &Terminal) -> Result<u8, CommandError> {
 fn find(name: &Path, variant: Variant) -> Result<Study, CommandError> {
     let known = name.to_str().and_then(included::find);
     Ok(match known {
-        Some(known) if !name.exists() => Study::parse(known.file, known.text, variant)?,
+        Some(known) if !name.exists() => known.study(variant)?,
         _ => Study::read(name, variant)?,
     })
 }

@@ -1,7 +1,7 @@
 //! kot-2019: OS noise under a unikernel, with interrupts and without, against Linux on bare metal.
 //!
-//! The study's unikernel ran on the bare machine. Here it may run in a guest, above another
-//! Linux: then a long delay may be that Linux's, and its absence is told, but not its presence.
+//! The study's unikernel ran on the bare machine. Here it may run as a guest above another Linux:
+//! then that no delay was seen is an answer, but a long delay is none, since it may be that Linux's.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,16 +9,15 @@ use std::fmt;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{
-    Answered, Claim, Comparison, Drawn, Inconclusive, Published, PublishedTable, answer,
-};
+use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
 use tare_figures::format::Numbers;
-use tare_figures::mark::Mark;
-use tare_figures::rows::{Figure, RunFigure};
-use tare_pages::html::parts;
-use tare_results::target::TargetSpec;
+use tare_figures::group::grouped;
+use tare_figures::rows::{Figure, Row};
+use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
+use tare_results::model::CellPlan;
 use tare_stats::STUDENT_RUNS;
 
+use super::super::only_reads_clock;
 use super::NAME;
 use super::verdict::Clock;
 
@@ -78,7 +77,7 @@ pub(super) const STUDY: Published = Published {
     )],
     note: "Cycles are ticks of each machine's own TSC. The published ± is half of the interval at 90 % over single \
            samples; the one measured here is half of that over runs at 95 %.",
-    compare,
+    compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 
 const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
@@ -114,28 +113,29 @@ fn system(case: &Case<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns what ran undisturbed on systems of these kinds, the heaviest first of what is of one kind: timed as published,
-/// then by the number of repetitions.
-fn on<'a>(run: &'a Run, systems: &[&str]) -> Vec<Case<'a>> {
+/// Returns the cases without a load on systems of these kinds whose work is wanted, the heaviest
+/// first: timed as published, then by the number of repetitions.
+fn on<'a>(run: &'a Run, systems: &[&str], is_wanted: impl Fn(&CellPlan) -> bool) -> Vec<Case<'a>> {
     let mut cases = Case::all(run, NAME);
     cases.retain(|case| {
-        case.plan.load == "idle" && system(case).is_some_and(|kind| systems.contains(&kind))
+        let is_of = |kind| systems.contains(&kind);
+        case.plan.load == "idle" && is_wanted(case.plan) && system(case).is_some_and(is_of)
     });
     cases.sort_by_key(|case| {
         let heads = case.records().filter_map(|record| record.sets.first());
-        let repetitions: u64 = heads.map(|head| head.n).sum();
         let is_published = case.plan.labels.get("timing") == Some("published");
-        Reverse((is_published, repetitions))
+        Reverse((is_published, heads.map(|head| head.n).sum::<u64>()))
     });
     cases
 }
 
-/// Returns whether a case is of a workload of this size.
-fn is(case: &Case<'_>, workload: &str, size: u64) -> bool {
-    case.plan.work.id == workload && case.plan.labels.number("size") == Some(size)
+/// Returns whether a plan is of a workload of this size.
+fn is(plan: &CellPlan, workload: &str, size: u64) -> bool {
+    plan.work.id == workload && plan.labels.number("size") == Some(size)
 }
 
-/// What was seen of delays of some classes.
+/// Delays of some classes.
+#[derive(Default)]
 struct Delays {
     count: f64,
     repetitions: f64,
@@ -171,11 +171,10 @@ impl fmt::Display for Delays {
     }
 }
 
-/// Counts the delays of some classes, over all timed work on systems of these kinds that a processor executed by itself;
-/// says why not if there is none.
+/// Counts the delays of some classes, over all timed work on systems of these kinds that a
+/// processor executed; the reason why not if there is none.
 fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Inconclusive> {
-    let mut cases = on(run, systems);
-    cases.retain(|case| case.plan.work.id != "gap");
+    let mut cases = on(run, systems, |plan| !only_reads_clock(&plan.work.id));
     if cases.is_empty() {
         let system = words_of(systems[0]);
         return Err(format!("the run has no prime or copy on {system}").into());
@@ -184,23 +183,14 @@ fn delays(run: &Run, systems: &[&str], classes: &[&str]) -> Result<Delays, Incon
     if cases.is_empty() {
         return Err(by_emulator(systems[0]));
     }
-    let mut delays = Delays {
-        count: 0.0,
-        repetitions: 0.0,
-        is_guest: false,
-    };
+    let mut delays = Delays::default();
     for case in &cases {
-        let mut repetitions = 0.0;
+        let mut repetitions = 0.0_f64;
         for class in classes {
             let row = case.row("delays", Figure::Share, &[("class", class)]);
-            let runs = row.into_iter().flat_map(|row| &row.each);
-            let sums = runs.filter_map(|run| match run.figure {
-                RunFigure::Value { sums, .. } => sums,
-                RunFigure::TooFew { .. } | RunFigure::Unlisted => None,
-            });
-            let (count, all) = sums.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+            let (count, all) = row.map_or((0.0, 0.0), Row::sums);
             delays.count += count;
-            repetitions = all;
+            repetitions = repetitions.max(all);
         }
         delays.repetitions += repetitions;
         let program = case.program();
@@ -239,8 +229,7 @@ fn short(run: &Run) -> Answered {
 }
 
 fn regular(run: &Run) -> Answered {
-    let mut spins = on(run, &[UNIKERNEL]);
-    spins.retain(|case| case.plan.work.id == "gap");
+    let spins = on(run, &[UNIKERNEL], |plan| only_reads_clock(&plan.work.id));
     let spin = spins.iter().find(|case| !case.is_emulated());
     let spin = spin.ok_or_else(|| match spins.is_empty() {
         true => {
@@ -249,73 +238,65 @@ fn regular(run: &Run) -> Answered {
         }
         false => by_emulator(UNIKERNEL),
     })?;
-    match Clock::of(spin) {
-        Some(clock) => answer(
-            true,
-            format!(
-                "{} of the gaps come every {} ({} of {} runs show it)",
-                N.percent(clock.share),
-                clock.every,
-                clock.runs,
-                spin.cells.len()
-            ),
-        ),
-        None => answer(
+    let Some(clock) = Clock::of(spin) else {
+        return answer(
             false,
             "no period that chance could not explain is in the gaps",
-        ),
-    }
+        );
+    };
+    let (share, every) = (N.percent(clock.share), &clock.every);
+    let (runs, all) = (clock.runs, spin.cells.len());
+    answer(
+        true,
+        format!("{share} of the gaps come every {every} ({runs} of {all} runs show it)"),
+    )
 }
 
 fn practically_none(run: &Run) -> Answered {
     let seen = delays(run, &[WITHOUT], ALL)?;
-    let figures = seen.to_string();
     match seen.per_million() <= HANDFUL {
-        true => answer(true, figures),
-        false => seen.delayed(figures),
+        true => answer(true, seen.to_string()),
+        false => seen.delayed(seen.to_string()),
     }
 }
 
 fn linear(run: &Run) -> Answered {
-    let mut primes = on(run, &[LINUX, UNIKERNEL, WITHOUT]);
-    primes.retain(|case| case.plan.work.id == "prime");
-    let mut targets: Vec<&TargetSpec> = primes.iter().map(|case| &case.plan.target).collect();
-    targets.sort_by_key(|target| (target.group, &target.text));
-    targets.dedup();
-    let (mut told, mut fits) = (Vec::new(), Vec::new());
-    for target in targets {
-        let sweep = || primes.iter().filter(|case| case.plan.target == *target);
-        let points = points(sweep());
-        let line = fit(&points).filter(|_| points.len() >= SIZES);
-        told.push(match line {
-            _ if sweep().any(Case::is_emulated) => {
+    let primes = on(run, &[LINUX, UNIKERNEL, WITHOUT], |plan| {
+        plan.work.id == "prime"
+    });
+    let target = |case: &Case<'_>| (case.plan.target.group, case.plan.target.text.clone());
+    let mut sweeps = grouped(primes.iter().map(|case| (target(case), case)));
+    sweeps.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut fits = Vec::new();
+    let told = sweeps.iter().map(|((_, target), sweep)| {
+        let points = points(sweep);
+        match fit(&points).filter(|_| points.len() >= SIZES) {
+            _ if sweep.iter().any(|case| case.is_emulated()) => {
                 format!("not told of {target} (executed by an emulator)")
             }
             None => format!("not told of {target} (fewer than {SIZES} sizes of prime)"),
-            Some(Line { slope, r_squared }) => {
+            Some((slope, r_squared)) => {
                 fits.push(r_squared >= LINEAR);
                 let (slope, sizes) = (N.short(slope), points.len());
                 format!(
                     "{target}: {slope} cycles a division, R² = {r_squared:.4} over {sizes} sizes"
                 )
             }
-        });
-    }
-    let why = told.join("; ");
-    match (fits.is_empty(), fits.contains(&false)) {
-        (true, _) if why.is_empty() => Err("the run has no prime".into()),
-        (true, _) if primes.iter().any(Case::is_emulated) => Err(Inconclusive::emulated(why)),
-        (true, _) => Err(why.into()),
-        (false, false) => answer(true, why),
-        (false, true) => answer(false, why),
+        }
+    });
+    let why = told.collect::<Vec<_>>().join("; ");
+    match fits.is_empty() {
+        true if why.is_empty() => Err("the run has no prime".into()),
+        true if primes.iter().any(Case::is_emulated) => Err(Inconclusive::emulated(why)),
+        true => Err(why.into()),
+        false => answer(!fits.contains(&false), why),
     }
 }
 
 /// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
 fn ratio(run: &Run, low: f64, high: f64) -> Answered {
-    let linux = on(run, &[LINUX]);
-    let of = |workload: &str, size| linux.iter().find(|case| is(case, workload, size));
-    let both = of("prime", 22).zip(of("copy", 100));
+    let of = |workload, size| on(run, &[LINUX], |plan| is(plan, workload, size)).into_iter();
+    let both = of("prime", 22).zip(of("copy", 100)).next();
     let (prime, copy) = both.ok_or("the run has not both prime 22 and copy 100 under Linux")?;
     if prime.is_emulated() || copy.is_emulated() {
         return Err(by_emulator(LINUX));
@@ -324,7 +305,7 @@ fn ratio(run: &Run, low: f64, high: f64) -> Answered {
         let share = case.over("delayed", Figure::Share, &[("above", "2000cycles")]);
         share.copied().ok_or("a share of time is missing")
     };
-    let (prime, copy) = (share(prime)?, share(copy)?);
+    let (prime, copy) = (share(&prime)?, share(&copy)?);
     let (one, other) = (N.percent(prime.estimate), N.percent(copy.estimate));
     let figures = format!("prime 22 loses {one}, copy 100 {other}");
     let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
@@ -340,40 +321,27 @@ fn ratio(run: &Run, low: f64, high: f64) -> Answered {
     let (from, to) = (N.short(least), N.short(most));
     let figures = format!("{figures}: {from} to {to} times (by the ends of the intervals at 95 %)");
     match (least >= low && most <= high, most < low || least > high) {
-        (true, _) => answer(true, figures),
-        (_, true) => answer(false, figures),
-        _ => Err(format!("{figures}: the range holds both answers").into()),
+        (false, false) => Err(format!("{figures}: the range holds both answers").into()),
+        (holds, _) => answer(holds, figures),
     }
 }
 
-/// Returns divisions and median cycles of each size of a sweep, from the heaviest of each. A mean would follow the few
-/// longest delays, which have nothing to do with the divisions.
-fn points<'a>(sweep: impl Iterator<Item = &'a Case<'a>>) -> Vec<(f64, f64)> {
-    let mut points: BTreeMap<Option<u64>, (f64, f64)> = BTreeMap::new();
-    for case in sweep {
-        let point = || {
-            let work = case.over("work", Figure::Value, &[])?;
-            let median = case.row("duration", Figure::MEDIAN, &[])?;
-            let typical = median.over.as_ref().ok()?.estimate;
-            Some((work.estimate, median.time(typical).cycles))
-        };
-        if let Some(point) = point() {
-            points
-                .entry(case.plan.labels.number("size"))
-                .or_insert(point);
-        }
-    }
-    points.into_values().collect()
+/// Returns divisions and median cycles of each size of a sweep, from the heaviest of each. A mean
+/// would follow the few longest delays, which have nothing to do with the divisions.
+fn points(sweep: &[&Case<'_>]) -> Vec<(f64, f64)> {
+    let points = sweep.iter().filter_map(|case| {
+        let median = case.row("duration", Figure::MEDIAN, &[])?;
+        let cycles = median.time(median.estimate()?).cycles;
+        let divisions = case.value("work", Figure::Value)?;
+        Some((case.plan.labels.number("size"), (divisions, cycles)))
+    });
+    let sizes: BTreeMap<_, _> = grouped(points).into_iter().collect();
+    sizes.into_values().map(|heaviest| heaviest[0]).collect()
 }
 
-/// A straight line through points.
-struct Line {
-    slope: f64,
-    r_squared: f64,
-}
-
-/// Fits a line by least squares; None if the points lie above each other or on a level.
-fn fit(points: &[(f64, f64)]) -> Option<Line> {
+/// Fits a straight line through points by least squares: its slope, and the share of the variance
+/// that it explains. `None` if the points lie above each other or on a level.
+fn fit(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
     let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
@@ -381,129 +349,93 @@ fn fit(points: &[(f64, f64)]) -> Option<Line> {
         points.iter().map(|p| of(p.0 - mean_x, p.1 - mean_y)).sum()
     };
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
-    (xx > 0.0 && yy > 0.0).then(|| Line {
-        slope: xy / xx,
-        r_squared: xy * xy / (xx * yy),
+    (xx > 0.0 && yy > 0.0).then(|| (xy / xx, xy * xy / (xx * yy)))
+}
+
+/// The published mean, in cycles.
+const MEAN: Quantity = Quantity {
+    published,
+    write: mean,
+    is_highest: false,
+    drawn: Some(Drawing {
+        picture: "Mean duration",
+        across: "mean duration, cycles",
+        unit: "",
+        published: |row| row.number("value"),
+        here: |row, ns| row.time(ns).cycles,
+    }),
+};
+
+/// The published share of repetitions with a delay of class C, in %.
+const CLASS_C: Quantity = Quantity {
+    published,
+    write: |_, share| N.percent(share),
+    is_highest: false,
+    drawn: Some(Drawing {
+        picture: "Repetitions delayed by 2,000 to 6,000 cycles",
+        across: "% of the repetitions",
+        unit: "",
+        published: |row| row.number("value"),
+        here: |_, share| share * 100.0,
+    }),
+};
+
+/// Returns what a published row is compared with: the heaviest case of each target of its system.
+fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
+    let (what, quantities, (measure, figure, labels)): (_, &[_], (_, _, &[_])) =
+        match row.field("figure") {
+            "mean" => ("mean duration", &[MEAN], ("duration", Figure::Mean, &[])),
+            "delays-2000-6000" => (
+                "repetitions delayed by 2,000 to 6,000 cycles",
+                &[CLASS_C],
+                ("delays", Figure::Share, &[("class", "C")]),
+            ),
+            _ => return None,
+        };
+    let (system, workload) = (row.field("system"), row.field("workload"));
+    let size = row.field("limit_or_size").parse().ok()?;
+    let name = format!("{workload} {size}, {}", words_of(system));
+    let mut cases = on(run, &[system], |plan| is(plan, workload, size));
+    cases.sort_by_key(|case| &case.plan.target.text);
+    cases.dedup_by_key(|case| &case.plan.target);
+    let subject = |case: &Case<'a>| Subject {
+        target: case.plan.target.text.clone(),
+        group: String::new(),
+        name: name.clone(),
+        marks: String::from(if case.is_emulated() { "emulated" } else { "" }),
+        rows: vec![case.row(measure, figure, labels)],
+    };
+    Some(Compared {
+        what: format!("{what} of {name}"),
+        quantities,
+        subjects: cases.iter().map(subject).collect(),
     })
 }
 
-/// Puts the published means and shares beside those of the run.
-fn compare(run: &Run, tables: &[PublishedTable]) -> Vec<Comparison> {
-    let mut comparisons = Vec::new();
-    let rows = tables
-        .iter()
-        .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
-    for (table, row) in rows {
-        let field = |column| table.field(row, column);
-        let (what, figure, mark): (_, fn(&Case<'_>) -> Option<String>, _) = match field("figure") {
-            "mean" => ("mean duration", mean, MEAN),
-            "delays-2000-6000" => (
-                "repetitions delayed by 2,000 to 6,000 cycles",
-                class_c,
-                CLASS_C,
-            ),
-            _ => continue,
-        };
-        let (system, workload) = (field("system"), field("workload"));
-        let Ok(size) = field("limit_or_size").parse::<u64>() else {
-            continue;
-        };
-        let comparison = |target, here, drawn: Option<Drawn>| Comparison {
-            what: format!("{what} of {workload} {size}, {}", words_of(system)),
-            published: published(&field),
-            target,
-            here,
-            drawn: drawn.into_iter().collect(),
-        };
-        let drawn = |case: &Case<'_>| {
-            let (picture, across, mark) = mark;
-            let value = field("value").parse().ok()?;
-            Some(Drawn {
-                picture,
-                across,
-                group: String::new(),
-                name: format!("{workload} {size}, {}", words_of(system)),
-                published: (value, published(&field)),
-                here: mark(case)?,
-            })
-        };
-        let mut cases = on(run, &[system]);
-        cases.retain(|case| is(case, workload, size));
-        // Of several of one target the heaviest stays.
-        cases.sort_by_key(|case| &case.plan.target.text);
-        cases.dedup_by_key(|case| &case.plan.target);
-        if cases.is_empty() {
-            comparisons.push(comparison(
-                None,
-                "not measured in this run".to_owned(),
-                None,
-            ));
-        }
-        comparisons.extend(cases.iter().map(|case| {
-            let emulated = if case.is_emulated() {
-                " (emulated)"
-            } else {
-                ""
-            };
-            let here = figure(case).unwrap_or_else(|| "not seen".to_owned());
-            let target = Some(case.plan.target.text.clone());
-            comparison(target, here + emulated, drawn(case))
-        }));
-    }
-    comparisons
-}
-
-/// A picture of published figures: its title, its axis, and the mark of a case in it.
-type Picture = (&'static str, &'static str, fn(&Case<'_>) -> Option<Mark>);
-
-const MEAN: Picture = ("Mean duration", "mean duration, cycles", |case| {
-    let row = case.row("duration", Figure::Mean, &[])?;
-    let cycles = |ns: f64| row.time(ns).cycles;
-    let write = |ns| parts::N.with_unit(&parts::N.rounded(cycles(ns)), "cycles");
-    Mark::of(row, 0, cycles, write)
-});
-
-const CLASS_C: Picture = (
-    "Repetitions delayed by 2,000 to 6,000 cycles",
-    "% of the repetitions",
-    |case| {
-        let row = case.row("delays", Figure::Share, &[("class", "C")])?;
-        Mark::of(
-            row,
-            0,
-            |share| share * 100.0,
-            |share| parts::N.percent(share),
-        )
-    },
-);
-
-fn published<'a>(field: &dyn Fn(&'static str) -> &'a str) -> String {
-    let about = if field("about") == "yes" {
+/// Writes a published figure: `about 1100 cycles`, `906.263 ± 0.006 cycles`.
+fn published(row: PublishedRow<'_>) -> String {
+    let about = if row.field("about") == "yes" {
         "about "
     } else {
         ""
     };
-    let interval = match field("ci90_half") {
+    let interval = match row.field("ci90_half") {
         "" => String::new(),
         half => format!(" ± {half}"),
     };
-    format!("{about}{}{interval} {}", field("value"), field("unit"))
+    let (value, unit) = (row.field("value"), row.field("unit"));
+    format!("{about}{value}{interval} {unit}")
 }
 
-fn mean(case: &Case<'_>) -> Option<String> {
-    let row = case.row("duration", Figure::Mean, &[])?;
-    let over = row.over.as_ref().ok()?;
-    let mean = row.time(over.estimate).cycles;
-    let figure = over.interval.map_or_else(
-        |_| N.rounded(mean),
-        |interval| N.plus_minus(mean, row.time(interval.high - interval.low).cycles / 2.0),
-    );
-    Some(format!("{figure} cycles"))
-}
-
-fn class_c(case: &Case<'_>) -> Option<String> {
-    let share = case.over("delays", Figure::Share, &[("class", "C")])?;
-    Some(N.percent(share.estimate))
+/// Writes a mean in cycles; that over all runs with half of its interval.
+fn mean(row: &Row, ns: f64) -> String {
+    let cycles = |ns: f64| row.time(ns).cycles;
+    let over = row.over.as_ref().ok().filter(|over| over.estimate == ns);
+    let figure = match over.map(|over| over.interval) {
+        Some(Ok(both)) => N.plus_minus(cycles(ns), cycles(both.high - both.low) / 2.0),
+        _ => N.rounded(cycles(ns)),
+    };
+    format!("{figure} cycles")
 }
 
 #[cfg(test)]
@@ -513,10 +445,10 @@ mod tests {
     #[test]
     fn a_line_is_fitted_and_a_curve_is_not_taken_for_one() {
         let line = fit(&[(1.0, 5.0), (2.0, 7.0), (3.0, 9.0), (4.0, 11.0)]).unwrap();
-        assert!((line.slope - 2.0).abs() < 1e-12 && line.r_squared > 0.999_999);
+        assert!((line.0 - 2.0).abs() < 1e-12 && line.1 > 0.999_999);
         let cube = |x: f64| (x, x.powi(3));
         let curve: Vec<(f64, f64)> = (1..=10).map(|x| cube(f64::from(x))).collect();
-        assert!(fit(&curve).unwrap().r_squared < LINEAR);
+        assert!(fit(&curve).unwrap().1 < LINEAR);
         assert!(fit(&[(1.0, 1.0), (1.0, 2.0)]).is_none());
     }
 }

@@ -7,7 +7,7 @@ use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::MANY;
-use tare_pages::kit::series::PerCase;
+use tare_pages::kit::series::{self, PerCase, under};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
@@ -224,13 +224,9 @@ pub(super) fn title(plan: &CellPlan) -> String {
     title + &further(&plan.labels)
 }
 
-/// Names what tells a case from another one of the same work: `, repetitions=200000`; nothing if there is none.
+/// Names what distinguishes a case from another one of the same work: `, repetitions=200000`.
 pub(super) fn further(plan: &Labels) -> String {
-    const NAMED: [&str; 3] = ["workload", "size", "timing"];
-    let further = plan.iter().filter(|(key, _)| !NAMED.contains(key));
-    further
-        .map(|(key, value)| format!(", {key}={value}"))
-        .collect()
+    series::further(plan, &["workload", "size", "timing"])
 }
 
 /// Returns what a verdict is of: each work once, of several that measure the same the one that measured longest; and nothing
@@ -257,12 +253,4 @@ pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
         }
     }
     taken
-}
-
-/// Names the load as the end of a sentence does: ` under dd`, nothing for `idle`.
-pub(super) fn under(load: &str) -> String {
-    match load {
-        "idle" => String::new(),
-        load => format!(" under {load}"),
-    }
 }

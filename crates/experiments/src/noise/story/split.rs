@@ -28,7 +28,8 @@ use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
 
 use super::super::only_reads_clock;
 use super::NAME;
-use super::panels::{rank, title, under};
+use super::panels::{rank, title};
+use tare_pages::kit::series::under;
 
 /// How the time that is lost divides, or why that can't be told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,14 +1,15 @@
 //! The tables of figures, as data.
 
 use tare_figures::Run;
+use tare_figures::group::distinct;
 use tare_figures::rows::Figure;
 use tare_pages::kit::sentence::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
-use tare_results::target::Group;
 
 use super::super::{of_kind, only_reads_clock};
 use super::NAME;
-use super::panels::{further, rank as rank_of, under};
+use super::panels::{further, rank as rank_of};
+use tare_pages::kit::series::under;
 
 /// Returns all tables.
 pub(super) fn all(_run: &Run) -> Vec<Tabled> {
@@ -169,14 +170,9 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
 
 /// Returns whether there are many targets, of several groups.
 fn is_crowded(run: &Run) -> bool {
-    let mut targets: Vec<(Group, &str)> = Vec::new();
-    for cell in run.plan.cells.iter().filter(|cell| cell.experiment == NAME) {
-        let target = (cell.target.group, cell.target.text.as_str());
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
-    targets.len() > MANY && targets.iter().any(|(group, _)| *group != targets[0].0)
+    let cells = run.plan.cells.iter().filter(|cell| cell.experiment == NAME);
+    let targets = distinct(cells.map(|cell| &cell.target));
+    targets.len() > MANY && targets.iter().any(|one| one.group != targets[0].group)
 }
 
 /// Returns the place of a line: by workload, load and size, and then in the order of rows.

@@ -5,7 +5,7 @@ use tare_figures::rows::{Figure, Row};
 use tare_pages::kit::study_csv::{Field, study_csv};
 
 use super::tables::named;
-use super::{estimate, known};
+use super::{known, other};
 
 /// The name of the file.
 pub(super) const FILE: &str = "primitives.csv";
@@ -23,7 +23,7 @@ const fn fields<'a>() -> [Field<Line<'a>>; 9] {
         ("primitive", |it| Some(named(&it.row.labels))),
         ("unit", |it| Some(it.row.unit.to_owned())),
         ("predicted", |it| it.other(it.expected)),
-        ("measured", |it| Some(estimate(it.row)?.to_string())),
+        ("measured", |it| Some(it.row.estimate()?.to_string())),
         ("trials", |it| Some(it.trials())),
         ("target", |it| Some(it.row.target.clone())),
         ("load", |it| Some(it.row.load.clone())),
@@ -47,9 +47,7 @@ pub(super) fn file(run: &Run) -> Option<String> {
 impl Line<'_> {
     /// Returns a figure of another measure of the same primitive.
     fn other(&self, measure: &str) -> Option<String> {
-        let mut rows = self.run.rows.of(super::NAME, measure);
-        let found = rows.find(|row| super::is_same(row, self.row))?;
-        Some(estimate(found)?.to_string())
+        Some(other(self.run, self.row, measure)?.to_string())
     }
 
     fn trials(&self) -> String {

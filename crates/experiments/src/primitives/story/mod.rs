@@ -170,9 +170,12 @@ impl Story for Flags {
     }
 }
 
-/// Returns a row over its runs, if it has a figure.
-fn estimate(row: &Row) -> Option<f64> {
-    Some(row.over.as_ref().ok()?.estimate)
+/// A primitive by its id, and labels that choose one of its variants.
+type Variant = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Returns whether a row is of a variant of a primitive.
+fn is(row: &Row, (id, labels): (&str, &[(&str, &str)])) -> bool {
+    measures::id_of(&row.labels) == id && labels.iter().all(|(key, value)| row.has(key, value))
 }
 
 /// Returns the rows of a measure that have a figure.
@@ -183,10 +186,16 @@ fn known<'a>(
 ) -> impl Iterator<Item = (&'a Row, f64)> {
     let rows = run.rows.of(NAME, measure);
     rows.filter(move |row| row.figure == figure)
-        .filter_map(|row| Some((row, estimate(row)?)))
+        .filter_map(|row| Some((row, row.estimate()?)))
 }
 
 /// Returns whether two rows are of one primitive on one target under one load.
 fn is_same(one: &Row, other: &Row) -> bool {
     one.labels == other.labels && one.target == other.target && one.load == other.load
+}
+
+/// Returns the figure of another measure of the same primitive.
+fn other(run: &Run, of: &Row, measure: &str) -> Option<f64> {
+    let mut rows = run.rows.of(NAME, measure);
+    rows.find(|row| is_same(row, of))?.estimate()
 }

@@ -14,7 +14,7 @@ use tare_results::model::Labels;
 use super::super::NAME;
 use super::measures::id_of;
 use super::tables::{named, place};
-use super::{estimate, is_same, known, machine};
+use super::{is_same, known, machine};
 
 /// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was expected of them.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
@@ -88,7 +88,7 @@ fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
         let size = row.labels.number("size")?;
         Some(Point {
             name: N.bytes(size),
-            at: (size as f64, estimate(row).filter(|ns| *ns > 0.0)?),
+            at: (size as f64, row.estimate().filter(|ns| *ns > 0.0)?),
             ..Point::default()
         })
     });
@@ -144,7 +144,7 @@ fn map(run: &Run, target: &str) -> Option<Markup> {
     });
     let tiles = own.filter_map(|row| {
         let [size, stride] = ["size", "stride"].map(|key| row.labels.number(key));
-        Some(([size?, stride?], estimate(row).filter(|ns| *ns > 0.0)?))
+        Some(([size?, stride?], row.estimate().filter(|ns| *ns > 0.0)?))
     });
     let mut map = HeatMap {
         title: format!("Latency by working set and stride on {target}"),

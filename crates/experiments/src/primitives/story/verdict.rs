@@ -1,216 +1,159 @@
 //! What a run says of primitives, in a few plain sentences.
 
 use tare_figures::Run;
-use tare_figures::rows::{CellData, Figure, Row, written};
+use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::sure;
+use tare_pages::kit::series::under;
 use tare_results::target::Kernel;
 
 use super::measures::{MEASURES, id_of};
 use super::tables::named;
-use super::{N, checks, estimate, known, machine};
+use super::{N, Variant, checks, is, known, machine};
 
-/// A primitive, labels, and what it is called in a sentence.
-type Key = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-);
-
-/// The primitives that a headline names, each with its labels and how it is called in a sentence.
-const KEY: [Key; 6] = [
-    ("getppid", &[], "a system call"),
+/// The primitives that a headline names, each with its name in a sentence.
+const KEY: [(Variant, &str); 6] = [
+    (("getppid", &[]), "a system call"),
     (
-        "switch-process",
-        &[("cpu", "same"), ("ring", "2"), ("memory", "0")],
+        (
+            "switch-process",
+            &[("cpu", "same"), ("ring", "2"), ("memory", "0")],
+        ),
         "a context switch",
     ),
-    ("fault-anonymous", &[], "a page fault"),
-    ("fork-exit", &[("memory", "small")], "a process"),
-    ("thread-create", &[], "a thread"),
+    (("fault-anonymous", &[]), "a page fault"),
+    (("fork-exit", &[("memory", "small")]), "a process"),
+    (("thread-create", &[]), "a thread"),
     (
-        "tcp-round-trip",
-        &[("at", "loopback"), ("cpu", "same")],
+        ("tcp-round-trip", &[("at", "loopback"), ("cpu", "same")]),
         "a TCP round trip",
     ),
 ];
-/// From which factor on an expectation missed.
+/// The factor from which on an expectation missed.
 const MISSED: f64 = 2.0;
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(run: &Run) -> Option<Verdict> {
-    let rows: Vec<(&Row, f64)> = known(run, "cost", Figure::Min)
-        .chain(known(run, "bandwidth", Figure::Max))
-        .collect();
-    let first = rows
-        .iter()
-        .find(|(row, _)| !row.emulated)
-        .or(rows.first())
-        .map(|(row, _)| *row)
-        .or_else(|| {
-            known(run, "latency", Figure::Min)
-                .next()
-                .map(|(row, _)| row)
-        })?;
-    let own = |row: &Row| row.target == first.target && row.load == first.load;
-    let told: Vec<&Row> = KEY
-        .iter()
-        .filter_map(|(id, labels, _)| {
-            let mut all = rows.iter().map(|(row, _)| *row);
-            all.find(|row| own(row) && is(row, id, labels))
-        })
-        .collect();
-    let mut costs: Vec<String> = told
-        .iter()
-        .filter_map(|row| {
-            let (.., name) = KEY.iter().find(|(id, ..)| *id == id_of(&row.labels))?;
-            Some(format!("{name} {}", written(estimate(row)?, row.unit)))
-        })
-        .collect();
-    costs.extend(
-        machine::slowest(run, &first.target)
-            .map(|ns| format!("a load from memory {}", N.ns(ns, None))),
-    );
-    let place = match first.load.as_str() {
-        "idle" => first.marked_target(),
-        load => format!("{} under {load}", first.marked_target()),
-    };
-    let headline = match costs.is_empty() {
-        false => format!("On {place}: {}.", words::list(&costs)),
-        true => {
-            let mut own = rows.iter().filter(|(row, _)| own(row));
-            let (row, value) = own.next()?;
-            format!(
-                "On {place}: {} {}.",
-                named(&row.labels),
-                written(*value, row.unit)
-            )
-        }
-    };
-    let mut details = Vec::new();
-    details.extend(expectations(run));
-    details.extend(machine::sentence(run));
-    details.extend(calls(run, first));
-    details.extend(barrier(run));
-    let absent = checks::absent(run).len();
-    if absent > 0 {
-        details.push(format!(
-            "{} {} no figures here; the report says why.",
-            N.count(absent as u64),
-            if absent == 1 {
-                "primitive has"
-            } else {
-                "primitives have"
-            }
+    let costs = known(run, "cost", Figure::Min);
+    let rows: Vec<_> = costs.chain(known(run, "bandwidth", Figure::Max)).collect();
+    let native = rows.iter().copied().min_by_key(|(row, _)| row.emulated);
+    let (first, _) = native.or_else(|| known(run, "latency", Figure::Min).next())?;
+    let mut own = rows.clone();
+    own.retain(|(row, _)| row.target == first.target && row.load == first.load);
+    let told = KEY.iter().filter_map(|(variant, name)| {
+        let (row, value) = own.iter().find(|(row, _)| is(row, *variant))?;
+        Some((*row, format!("{name} {}", written(*value, row.unit))))
+    });
+    let told: Vec<(&Row, String)> = told.collect();
+    let mut costs: Vec<String> = told.iter().map(|(_, text)| text.clone()).collect();
+    let memory = machine::slowest(run, &first.target);
+    costs.extend(memory.map(|ns| format!("a load from memory {}", N.ns(ns, None))));
+    if costs.is_empty() {
+        let (row, value) = own.first()?;
+        costs.push(format!(
+            "{} {}",
+            named(&row.labels),
+            written(*value, row.unit)
         ));
     }
+    let (target, under) = (first.marked_target(), under(&first.load));
+    let details = [
+        expectations(run),
+        machine::sentence(run),
+        calls(&own),
+        barrier(&rows),
+        absent(run),
+    ];
+    let sure = |(row, _): &(&Row, String)| sure(&named(&row.labels), row);
     Some(Verdict {
-        headline,
-        details,
-        certainty: told
-            .iter()
-            .take(2)
-            .map(|row| sure(&named(&row.labels), row))
-            .collect(),
+        headline: format!("On {target}{under}: {}.", words::list(&costs)),
+        details: details.into_iter().flatten().collect(),
+        certainty: told.iter().take(2).map(sure).collect(),
         ..Verdict::default()
     })
 }
 
-fn is(row: &Row, id: &str, labels: &[(&str, &str)]) -> bool {
-    id_of(&row.labels) == id && labels.iter().all(|(key, value)| row.has(key, value))
-}
-
-/// Says whether a row is of a primitive that the headline names.
+/// Returns whether a row is of a primitive that the headline names.
 pub(super) fn is_key(row: &Row) -> bool {
-    KEY.iter().any(|(id, labels, _)| is(row, id, labels))
+    KEY.iter().any(|(variant, _)| is(row, *variant))
 }
 
-/// Says how many expectations came true, and which missed by most.
+/// Returns how many primitives have no figures.
+fn absent(run: &Run) -> Option<String> {
+    let all = checks::absent(run).len() as u64;
+    let absent = words::counted(N, all, "primitive has", "primitives have");
+    (all > 0).then(|| format!("{absent} no figures here; the report says why."))
+}
+
+/// Returns how many expectations came true, and which missed by most.
 fn expectations(run: &Run) -> Option<String> {
-    let ratios: Vec<(&Row, f64)> = known(run, "ratio", Figure::Value)
-        .filter(|(_, ratio)| *ratio > 0.0)
-        .collect();
+    let ratios = known(run, "ratio", Figure::Value).filter(|(_, ratio)| *ratio > 0.0);
+    let ratios: Vec<(&Row, f64)> = ratios.collect();
     let far = |ratio: f64| ratio.ln().abs();
     let (row, most) = ratios.iter().max_by(|a, b| far(a.1).total_cmp(&far(b.1)))?;
-    let near = ratios
-        .iter()
-        .filter(|(_, ratio)| far(*ratio) <= MISSED.ln())
-        .count();
+    let near = ratios.iter().filter(|(_, own)| far(*own) <= MISSED.ln());
     let most = match *most >= 1.0 {
         true => format!("{} times", N.short(*most)),
         false => format!("{} of", N.percent(*most)),
     };
     Some(format!(
-        "{near} of {} expectations were right within a factor of 2; furthest off is {}, at {most} what was expected.",
+        "{} of {} expectations were right within a factor of 2; furthest off is {}, at {most} what was expected.",
+        near.count(),
         ratios.len(),
         named(&row.labels)
     ))
 }
 
 /// Compares a procedure call with a system call, both without arguments, on one target.
-fn calls(run: &Run, of: &Row) -> Option<String> {
-    let cost = |id: &str| {
-        let mut rows = known(run, "cost", Figure::Min);
-        let own = |row: &Row| row.target == of.target && row.load == of.load;
-        rows.find(|(row, _)| own(row) && id_of(&row.labels) == id)
-            .map(|(_, ns)| ns)
-    };
-    let (procedure, system) = (cost("call-0")?, cost("getpid")?);
-    (procedure > 0.0).then(|| {
+fn calls(own: &[(&Row, f64)]) -> Option<String> {
+    let cost = |id: &str| own.iter().find(|(row, _)| id_of(&row.labels) == id);
+    let ((_, procedure), (_, system)) = (cost("call-0")?, cost("getpid")?);
+    let times = N.short(system / procedure);
+    let [own, other] = [*system, *procedure].map(|ns| N.ns(ns, None));
+    (*procedure > 0.0).then(|| {
         format!(
-            "A system call (getpid) takes {} times as long as a procedure call: {} against {}.",
-            N.short(system / procedure),
-            N.ns(system, None),
-            N.ns(procedure, None)
+            "A system call (getpid) takes {times} times as long as a procedure call: {own} against {other}."
         )
     })
 }
 
 /// Compares a system call with the call that takes its place on a unikernel.
-fn barrier(run: &Run) -> Option<String> {
-    let of = |is_unikernel: bool| {
-        let mut rows = known(run, "cost", Figure::Min);
-        rows.find(|(row, _)| {
-            id_of(&row.labels) == "getpid"
-                && row.load == "idle"
-                && (row.group.capabilities().kernel == Kernel::None) == is_unikernel
-        })
+fn barrier(rows: &[(&Row, f64)]) -> Option<String> {
+    let calls = || {
+        let idle = rows.iter().filter(|(row, _)| row.load == "idle");
+        idle.filter(|(row, _)| id_of(&row.labels) == "getpid")
     };
-    let (with, without) = (of(false)?, of(true)?);
-    (with.0.emulated == without.0.emulated && without.1 > 0.0).then(|| {
+    let is_bare = |row: &Row| row.group.capabilities().kernel == Kernel::None;
+    let (with, with_ns) = calls().find(|(row, _)| !is_bare(row))?;
+    let (without, without_ns) = calls().find(|(row, _)| is_bare(row))?;
+    (with.emulated == without.emulated && *without_ns > 0.0).then(|| {
         format!(
             "The barrier between program and kernel: getpid takes {} on {}, and {} on {}.",
-            N.ns(with.1, None),
-            with.0.marked_target(),
-            N.ns(without.1, None),
-            without.0.marked_target()
+            N.ns(*with_ns, None),
+            with.marked_target(),
+            N.ns(*without_ns, None),
+            without.marked_target()
         )
     })
 }
 
 /// Says in one short line what a cell has shown.
 pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
-    let mut shown = Vec::new();
-    let mut all = 0;
-    for measure in MEASURES
-        .iter()
-        .filter(|measure| ["cost", "latency", "bandwidth", "share"].contains(&measure.id))
-    {
+    let (mut shown, mut all) = (Vec::new(), 0);
+    for id in ["cost", "latency", "bandwidth", "share"] {
+        let Some(measure) = MEASURES.iter().find(|measure| measure.id == id) else {
+            continue;
+        };
         for (labels, sample) in (measure.from)(data)? {
             all += 1;
-            let value = sample
-                .figure(measure.figures[0])
-                .and_then(|figure| figure.value());
-            if shown.len() < 2 {
-                shown.extend(
-                    value.map(|value| {
-                        format!("{} {}", named(&labels), written(value, measure.unit))
-                    }),
-                );
-            }
+            let value = sample.figure(measure.figures[0]).and_then(RunFigure::value);
+            let shown_value =
+                |value| format!("{} {}", named(&labels), written(value, measure.unit));
+            shown.extend(value.map(shown_value));
         }
     }
+    shown.truncate(2);
     match all {
         0 => Err("no primitive has figures here".to_owned()),
         all => Ok(format!(

@@ -1,10 +1,7 @@
 //! How long gaps and repetitions are, and how gaps follow each other.
 
 use maud::Markup;
-use tare_figures::rows::Figure;
-use tare_figures::words::NONE;
 use tare_pages::html::distributions::{self, Distributions, Series, Unit};
-use tare_pages::html::parts::{N, Table};
 use tare_stats::{Counts, Quantile};
 
 use super::super::panels::{Member, Panel};
@@ -37,7 +34,7 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
             "How often, and how long",
             &read,
             "gaps per second of at least this length",
-            Some(rates(panel)),
+            None,
         )
     });
     let clocks = panel.members.iter().filter_map(|member| {
@@ -122,30 +119,4 @@ fn drawn<'a>(
             series: series.filter(|series| series.tail.total() > 0).collect(),
         }],
     }
-}
-
-/// Returns the table of how often gaps are at least as long as some lengths.
-fn rates(panel: &Panel<'_>) -> Table {
-    let mut table = Table::new(["at least"]);
-    table.head.extend(panel.names());
-    for ns in [500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7] {
-        let rates = panel.members.iter().map(|member| {
-            let hz = member.case.hz()?;
-            let bound = (ns * hz / 1e9).ceil();
-            let (row, least) = member.known("threshold", Figure::Max, &[])?;
-            let counts = &member.pictures.counts;
-            let count = counts.count_above((bound as u64).saturating_sub(1));
-            (bound >= row.time(least.highest).cycles).then(|| count as f64 / (member.wall() / hz))
-        });
-        let rates: Vec<Option<f64>> = rates.collect();
-        if rates.iter().flatten().any(|rate| *rate > 0.0) {
-            let written =
-                |rate: Option<f64>| rate.map_or_else(|| NONE.to_owned(), |rate| N.rate(rate));
-            let rates = rates.into_iter().map(written);
-            table
-                .rows
-                .push(std::iter::once(N.ns_tick(ns)).chain(rates).collect());
-        }
-    }
-    table
 }

@@ -12,7 +12,8 @@ use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
 
 use super::ABOVE_WORDS;
-use super::panels::{Panel, series, under};
+use super::panels::{Panel, series};
+use tare_pages::kit::series::under;
 
 /// Renders the picture that goes with the verdict.
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {

@@ -2,9 +2,10 @@
 
 use tare_stats::{OverRuns, STUDENT_RUNS};
 
-use super::super::panels::{Panel, under};
+use super::super::panels::Panel;
 use super::N;
 use super::many::ranked;
+use tare_pages::kit::series::under;
 
 /// Compares the targets of a workload by the share of time lost, at each of its sizes.
 ///

@@ -8,9 +8,10 @@ use tare_pages::kit::sentence::MANY;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;
-use super::super::panels::{Member, Panel, under};
+use super::super::panels::{Member, Panel};
 use super::N;
 use super::comparison::Sure;
+use tare_pages::kit::series::under;
 
 /// Says between which ends the shares of many targets lie, or those of several sizes.
 pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {

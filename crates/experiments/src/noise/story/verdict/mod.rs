@@ -20,10 +20,11 @@ use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
 use super::measures::PERIOD_GAPS;
-use super::panels::{Member, Panel, of_verdict, series, under};
+use super::panels::{Member, Panel, of_verdict, series};
 use super::split::Attribution;
 use comparison::comparison;
 use many::{about_range, by_group, told};
+use tare_pages::kit::series::under;
 
 const N: Numbers = Numbers::PLAIN;
 
