@@ -7,7 +7,6 @@ use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{Frame, of_one};
 use tare_lab::{ExperimentError, units::nanoseconds};
-use tare_loads::Load;
 use tare_measured::wakeup::{MAX_KEPT, Plan, Spread};
 use tare_results::model;
 use tare_wire::cpus::Cpus;
@@ -99,7 +98,7 @@ impl<'a> Settings<'a> {
         let cpu = plan.cpu.and_then(|cpus| cpus.first()).unwrap_or(0);
         let conditions = Conditions {
             targets: vec![tare_targets::process::spec()],
-            loads: vec![Load::idle().to_string()],
+            loads: vec![model::Schedule::idle()],
             cpu,
             cpus: plan.cpu,
             cell_limit: None,

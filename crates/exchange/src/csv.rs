@@ -5,7 +5,7 @@
 
 use tare_results::csv::table;
 use tare_results::model::{
-    Cell, Count, Event, LoadPhase, LoadPlace, Record, Samples, SetHead, SetSamples,
+    Cell, Count, Event, LoadPhase, LoadPlace, Record, Samples, Schedule, SetHead, SetSamples,
 };
 use tare_stats::{Counts, Response, StatsError};
 
@@ -92,7 +92,7 @@ pub fn events(cell: &Cell, record: &Record) -> String {
     let origin_ns = record.sets.first().map_or(0, |head| head.first);
     let loads: Vec<&str> = match &cell.plan.phases[..] {
         [] => vec![cell.plan.load.as_str()],
-        phases => phases.iter().map(String::as_str).collect(),
+        phases => phases.iter().map(Schedule::as_str).collect(),
     };
     let rows = (0_u32..).zip(loads).map(|(number, load)| {
         let start = length.saturating_mul(number.into());

@@ -134,13 +134,14 @@ mod tests {
 
     use tare_lab::experiment::Conditions;
     use tare_lab::parameter::{Takes, Values};
+    use tare_results::model::Schedule;
 
     use super::*;
 
     fn conditions() -> Conditions {
         Conditions {
             targets: vec![tare_targets::process::spec()],
-            loads: vec!["idle".to_owned()],
+            loads: vec![Schedule::idle()],
             cpu: 0,
             cpus: None,
             cell_limit: None,

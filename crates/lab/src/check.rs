@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tare_host::realtime::RtGroup;
-use tare_loads::{Cpus as LoadCpus, Schedule, Unavailable, availability};
+use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
 use tare_results::target::TargetSpec;
@@ -38,7 +38,7 @@ pub type Usable = fn(&dyn Target) -> Availability;
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] for a target or load that does not exist at all.
+/// Returns [`ExperimentError`] for a target that does not exist at all.
 pub fn check(
     plan: &Plan,
     machine: &MachineRecord,
@@ -56,11 +56,11 @@ pub fn check(
             missing(&what, &main, allowed, "on this machine")
         }));
         rights.extend(real_time(cell, machine));
-        if !seen.insert((&cell.target, &cell.load)) {
+        if !seen.insert((&cell.target, cell.load.as_str())) {
             continue;
         }
         let place = cell.target.capabilities().load_place;
-        for load in Schedule::parse(&cell.load)?.loads() {
+        for load in cell.load.loads() {
             let what = format!("the load '{load}'");
             let guest = cell.target.guest_cpus();
             findings.extend(match (load.cpus(), place, guest) {

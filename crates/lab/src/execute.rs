@@ -57,7 +57,7 @@ pub fn execute(
             break;
         }
         let of = missing.len();
-        observer.on_event(Event::Began { plan, number, of });
+        observer.on_event(Event::CellBegan { plan, number, of });
         if let Some(reason) = ladders.leave_out(plan) {
             let cell = &targets.cell(plan, Outcome::LeftOut { reason });
             folder.write_cell(cell, None)?;

@@ -7,8 +7,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use tare_loads::Load;
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
@@ -117,8 +116,8 @@ pub const DEFAULT_RUNS: u32 = 6;
 pub struct Conditions {
     /// Targets.
     pub targets: Vec<TargetSpec>,
-    /// Loads, as written on the command line.
-    pub loads: Vec<String>,
+    /// Loads.
+    pub loads: Vec<Schedule>,
     /// CPU that the workloads are pinned to.
     pub cpu: u32,
     /// CPUs that [`Experiment::cpus`] returned.
@@ -130,18 +129,9 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Puts a cell under a load, with estimate and limit, if it takes so many seconds without.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ExperimentError`] if there is no such load.
-    pub fn under(
-        &self,
-        load: &str,
-        cell: CellPlan,
-        quiet_seconds: f64,
-    ) -> Result<CellPlan, ExperimentError> {
-        let load = Load::parse(load)?;
+    /// Returns a cell under a load, with estimate and limit. `quiet_seconds` is its duration without.
+    #[must_use]
+    pub fn under(&self, load: &Schedule, cell: CellPlan, quiet_seconds: f64) -> CellPlan {
         let (estimate_seconds, default_limit) = match load.is_idle() {
             true => (quiet_seconds, limit_seconds(quiet_seconds)),
             false => {
@@ -150,11 +140,11 @@ impl Conditions {
             }
         };
         let limit = self.cell_limit.map(|limit| limit.as_secs_f64());
-        Ok(CellPlan {
-            load: load.to_string(),
+        CellPlan {
+            load: load.clone(),
             estimate_seconds,
             limit_seconds: limit.unwrap_or(default_limit),
             ..cell
-        })
+        }
     }
 }

@@ -8,8 +8,8 @@
 //! the load itself.
 
 use tare_guard::{Guard, Interrupt};
-use tare_loads::{LoadError, LoadReceiver, Running, Schedule};
-use tare_results::model::{self, CellPlan, LoadPlace};
+use tare_loads::{LoadError, LoadReceiver, Running};
+use tare_results::model::{self, CellPlan, LoadPlace, Schedule};
 use tare_targets::measured::MeasuredFile;
 use tare_wire::phases::LEAD_NS;
 
@@ -22,8 +22,8 @@ pub(crate) enum Loaded {
     Beside(Box<Beside>),
     /// It runs where the measured code does.
     Inside {
-        /// The load, as the target is told.
-        text: String,
+        /// The load that the target runs.
+        load: Schedule,
         /// What comes of it.
         receiver: Box<LoadReceiver>,
     },
@@ -45,20 +45,19 @@ impl Loaded {
         interrupt: &Interrupt,
     ) -> Result<Self, LoadError> {
         let failed = |text: String| LoadError::Failed { text };
-        let load = Schedule::parse(&plan.load).map_err(|error| failed(error.to_string()))?;
-        if load.is_idle() {
+        if plan.load.is_idle() {
             return Ok(Self::Idle);
         }
         if plan.target.capabilities().load_place == LoadPlace::Inside && plan.arrivals.is_none() {
             return Ok(Self::Inside {
-                text: plan.load.clone(),
-                receiver: Box::default(),
+                load: plan.load.clone(),
+                receiver: Box::new(LoadReceiver::at(LoadPlace::Inside)),
             });
         }
         let measured = plan.work.measured_cpus();
         let agent = MeasuredFile::agent();
         let agent = agent.path().map_err(|error| failed(error.to_string()))?;
-        let running = Running::start(&load, agent, &measured, guard, interrupt)?;
+        let running = Running::start(&plan.load, agent, &measured, guard, interrupt)?;
         Ok(Self::Beside(Box::new(Beside {
             running,
             shares_clock: plan.target.kernel().is_host(),
@@ -66,9 +65,9 @@ impl Loaded {
     }
 
     /// Returns the load that the target has to run.
-    pub(crate) fn inside(&self) -> Option<&str> {
+    pub(crate) fn inside(&self) -> Option<&Schedule> {
         match self {
-            Self::Inside { text, .. } => Some(text),
+            Self::Inside { load, .. } => Some(load),
             Self::Idle | Self::Beside(_) => None,
         }
     }
@@ -101,7 +100,7 @@ impl Loaded {
         match self {
             Self::Idle => Ok(None),
             Self::Beside(beside) => beside.running.stop().map(Some),
-            Self::Inside { receiver, .. } => receiver.finish(LoadPlace::Inside).map(Some),
+            Self::Inside { receiver, .. } => receiver.finish().map(Some),
         }
     }
 }

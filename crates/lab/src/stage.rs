@@ -35,7 +35,7 @@ use crate::stolen::Stolen;
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A cell begins: the `number`th of `of` that run now.
-    Began {
+    CellBegan {
         /// Its plan.
         plan: &'a CellPlan,
         /// Its number among them, from 1.
@@ -154,9 +154,9 @@ impl<'a> Stage<'a> {
         let plan = self.plan;
         self.start_load()?;
         let planned_ns = now_ns();
-        let load = self.loaded.inside().map(str::to_owned);
+        let load = self.loaded.inside().cloned();
         let job = Job {
-            load: load.as_deref(),
+            load: load.as_ref(),
             ..Job::idle(&plan.work)
         };
         let Watched {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tare_guard::GuardError;
-use tare_wire::PROTOCOL;
+use tare_results::receive::Incomplete;
 use thiserror::Error;
 
 /// What went wrong with a load.
@@ -16,32 +16,11 @@ pub enum LoadError {
         /// What, why, and what to do.
         text: String,
     },
-    /// No record of it came.
-    #[error("the load said nothing: its driver did not start, or was killed at once")]
-    Silent,
-    /// The records stopped before the end.
-    #[error("the load broke off after its record {last}: its driver was killed")]
-    BrokeOff {
-        /// Last record that came.
-        last: u64,
-    },
-    /// The driver is of another protocol.
-    #[error(
-        "the load's driver speaks protocol {theirs} and this tare {PROTOCOL}; build both from one \
-         source (make build)"
-    )]
-    OtherProtocol {
-        /// Protocol of the driver.
-        theirs: u16,
-    },
-    /// Records are missing, damaged or out of order.
-    #[error("the load's record {due} was lost or damaged on the way")]
-    Lost {
-        /// The one that was due.
-        due: u64,
-    },
+    /// Its records are not whole.
+    #[error("the load's driver failed: {0}")]
+    Incomplete(#[from] Incomplete),
     /// It ended before it did its full work.
-    #[error("the load ended before it was going")]
+    #[error("the load exited before it reached full load")]
     NeverGoing,
     /// It does not get going.
     #[error(

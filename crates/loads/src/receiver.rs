@@ -4,43 +4,42 @@
 //! the two streams are numbered apart, so what is not the load's is skipped.
 
 use tare_results::model::{self, Achieved, LeftTool, LoadPhase, LoadPlace};
-use tare_wire::PROTOCOL;
-use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
+use tare_results::receive::{Incomplete, Sequence};
+use tare_wire::line::{MAX_PAYLOAD, Stream};
 use tare_wire::record::Record;
 
 use crate::error::LoadError;
 
 /// The records of one load, collected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LoadReceiver {
-    next: u64,
+    sequence: Sequence,
     going: bool,
-    ended: bool,
-    achieved: Vec<Achieved>,
-    phases: Vec<LoadPhase>,
-    left: Vec<LeftTool>,
-    notices: Vec<String>,
-    error: Option<LoadError>,
+    load: model::Load,
 }
 
 impl LoadReceiver {
+    /// Creates the receiver of a load at `place`.
+    #[must_use]
+    pub fn at(place: LoadPlace) -> Self {
+        Self {
+            sequence: Sequence::of(Stream::Load),
+            going: false,
+            load: model::Load {
+                place,
+                achieved: Vec::new(),
+                notices: Vec::new(),
+                phases: Vec::new(),
+                left: Vec::new(),
+            },
+        }
+    }
+
     /// Takes one line, with or without its newline.
     pub fn line(&mut self, line: &[u8]) {
         let mut room = [0; MAX_PAYLOAD];
-        let due = self.next;
-        match decode_of(Stream::Load, line, &mut room) {
-            Line::Other => {}
-            Line::Damaged(_) => {
-                self.next += 1;
-                self.note(LoadError::Lost { due });
-            }
-            Line::Record { sequence, record } => {
-                self.next = sequence.saturating_add(1);
-                if sequence != due {
-                    self.note(LoadError::Lost { due });
-                }
-                self.record(&record);
-            }
+        if let Ok(record) = self.sequence.decode(line, &mut room) {
+            self.record(&record);
         }
     }
 
@@ -49,43 +48,26 @@ impl LoadReceiver {
         self.going
     }
 
-    /// Returns what the load did at `place`.
+    /// Returns what the load did.
     ///
     /// # Errors
     ///
     /// Returns [`LoadError`] with the first thing that was wrong.
-    pub fn finish(self, place: LoadPlace) -> Result<model::Load, LoadError> {
-        if let Some(error) = self.error {
-            return Err(error);
+    pub fn finish(mut self) -> Result<model::Load, LoadError> {
+        self.sequence.check_whole().map_err(|error| match error {
+            Incomplete::Failed { text } => LoadError::Failed { text },
+            error => error.into(),
+        })?;
+        match self.going {
+            true => Ok(self.load),
+            false => Err(LoadError::NeverGoing),
         }
-        let Some(last) = self.next.checked_sub(1) else {
-            return Err(LoadError::Silent);
-        };
-        if !self.ended {
-            return Err(LoadError::BrokeOff { last });
-        }
-        if !self.going {
-            return Err(LoadError::NeverGoing);
-        }
-        Ok(model::Load {
-            place,
-            achieved: self.achieved,
-            notices: self.notices,
-            phases: self.phases,
-            left: self.left,
-        })
     }
 
     fn record(&mut self, record: &Record<'_>) {
         match record {
-            Record::Hello(hello) => {
-                let theirs = hello.protocol;
-                if theirs != PROTOCOL {
-                    self.note(LoadError::OtherProtocol { theirs });
-                }
-            }
             Record::Going => self.going = true,
-            Record::Phase(it) => self.phases.push(LoadPhase {
+            Record::Phase(it) => self.load.phases.push(LoadPhase {
                 number: it.number,
                 load: it.load.to_owned(),
                 due_ns: it.due_ns,
@@ -96,9 +78,9 @@ impl LoadReceiver {
                 achieved: Vec::new(),
             }),
             Record::Achieved(it) => {
-                let achieved = match self.phases.last_mut() {
+                let achieved = match self.load.phases.last_mut() {
                     Some(phase) => &mut phase.achieved,
-                    None => &mut self.achieved,
+                    None => &mut self.load.achieved,
                 };
                 achieved.push(Achieved {
                     what: it.what.to_owned(),
@@ -106,41 +88,27 @@ impl LoadReceiver {
                     ns: it.ns,
                 });
             }
-            Record::Leftovers(it) => self.left.push(LeftTool {
+            Record::Leftovers(it) => self.load.left.push(LeftTool {
                 tool: it.tool.to_owned(),
                 pid: it.pid,
                 phase: it.phase,
                 until: it.until,
                 ended: it.ended,
             }),
-            Record::Notice(it) => self.notices.push(it.text.to_owned()),
-            Record::Failure(it) => {
-                let text = it.text.to_owned();
-                self.note(LoadError::Failed { text });
-            }
-            Record::End(end) => {
-                self.ended = true;
-                if end.records + 1 != self.next {
-                    let due = end.records;
-                    self.note(LoadError::Lost { due });
-                }
-            }
+            Record::Notice(it) => self.load.notices.push(it.text.to_owned()),
+            Record::Hello(_) | Record::Failure(_) | Record::End(_) => {}
             // Of the measured code, which has its own stream.
-            _ => {
-                let due = self.next - 1;
-                self.note(LoadError::Lost { due });
+            record => {
+                let what = format!("a {} record among them", record.kind());
+                self.sequence.error(Incomplete::Contradiction { what });
             }
         }
-    }
-
-    /// Keeps the first thing that went wrong: what follows is its consequence.
-    fn note(&mut self, error: LoadError) {
-        self.error.get_or_insert(error);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_wire::PROTOCOL;
     use tare_wire::line::Encoder;
     use tare_wire::record::{self, End, Failure, Hello, Notice};
 
@@ -171,13 +139,11 @@ mod tests {
     }
 
     fn receive(lines: &[Vec<u8>]) -> Result<model::Load, String> {
-        let mut receiver = LoadReceiver::default();
+        let mut receiver = LoadReceiver::at(LoadPlace::Inside);
         for line in lines {
             receiver.line(line);
         }
-        receiver
-            .finish(LoadPlace::Inside)
-            .map_err(|error| error.to_string())
+        receiver.finish().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -222,11 +188,11 @@ mod tests {
             damaged[lost][last] ^= 1;
             assert!(receive(&damaged).is_err(), "line {lost}");
         }
-        assert!(receive(&[]).unwrap_err().contains("said nothing"));
+        assert!(receive(&[]).unwrap_err().contains("no record came"));
         assert!(
             receive(&lines()[..3])
                 .unwrap_err()
-                .contains("broke off after its record 2")
+                .contains("broke off after number 2")
         );
     }
 

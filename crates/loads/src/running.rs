@@ -118,7 +118,7 @@ impl Running {
     pub fn stop(mut self) -> Result<model::Load, LoadError> {
         let was_going = self.child.try_wait()?.is_none();
         self.end().map_err(|error| match error {
-            LoadError::BrokeOff { .. } | LoadError::Guard(_) if was_going => {
+            LoadError::Incomplete(_) | LoadError::Guard(_) if was_going => {
                 let why = Box::new(error);
                 LoadError::NotEnded { why }
             }
@@ -129,7 +129,7 @@ impl Running {
     fn end(mut self) -> Result<model::Load, LoadError> {
         self.child.stop_group(STOP_LIMIT)?;
         self.output.read()?;
-        let load = self.output.receiver.finish(LoadPlace::Beside);
+        let load = self.output.receiver.finish();
         let is_left = |load: &model::Load| load.left.iter().any(|tool| !tool.ended);
         if load.as_ref().is_ok_and(is_left) {
             self.child.leave_to_guard();
@@ -153,8 +153,9 @@ impl Running {
             }
             self.output.read()?;
             let Some(pipe) = &self.output.pipe else {
-                let receiver = std::mem::take(&mut self.output.receiver);
-                let finished = receiver.finish(LoadPlace::Beside);
+                let receiver = LoadReceiver::at(LoadPlace::Beside);
+                let receiver = std::mem::replace(&mut self.output.receiver, receiver);
+                let finished = receiver.finish();
                 return finished.and(Err(LoadError::NeverGoing));
             };
             if self.output.receiver.is_going() {
@@ -206,7 +207,7 @@ impl Output {
         Ok(Self {
             pipe,
             begun: Vec::new(),
-            receiver: LoadReceiver::default(),
+            receiver: LoadReceiver::at(LoadPlace::Beside),
         })
     }
 

@@ -83,7 +83,7 @@ pub trait Story: Debug {
             true => line.target(),
             false => format!("{} · {}", line.target(), line.labelled()),
         };
-        let heading = (line.of.load != "idle").then(|| format!("under {}", line.of.load));
+        let heading = (!line.of.load.is_idle()).then(|| format!("under {}", line.of.load));
         (heading, name)
     }
 

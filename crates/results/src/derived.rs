@@ -46,7 +46,7 @@ impl<'a> Derived<'a> {
         let failed = |action| move |error| ResultsError::io(action, path, error, REMEDY);
         let (folder, _) = Folder::create(path).map_err(failed("created"))?;
         if !folder.names().map_err(failed("read"))?.is_empty() {
-            return Err(ResultsError::Taken {
+            return Err(ResultsError::NotReplaceable {
                 path: path.to_owned(),
                 what: "is not empty".to_owned(),
                 remedy: "choose a new or an empty folder with --output".to_owned(),
@@ -88,10 +88,10 @@ impl<'a> Derived<'a> {
 ///
 /// # Errors
 ///
-/// [`ResultsError::Taken`] with what is there, and the errors of writing.
+/// [`ResultsError::NotReplaceable`] with what is there, and the errors of writing.
 pub fn write_file(path: &Path, content: &[u8], replaces: bool) -> Result<(), ResultsError> {
     let failed = |error| ResultsError::io("written", path, error, "or name another file");
-    let taken = |what: &str, remedy: &str| ResultsError::Taken {
+    let taken = |what: &str, remedy: &str| ResultsError::NotReplaceable {
         path: path.to_owned(),
         what: what.to_owned(),
         remedy: remedy.to_owned(),
@@ -129,7 +129,7 @@ pub fn write_file(path: &Path, content: &[u8], replaces: bool) -> Result<(), Res
 ///
 /// # Errors
 ///
-/// [`ResultsError::Taken`] among the cells of a run, and the errors of creating.
+/// [`ResultsError::NotReplaceable`] among the cells of a run, and the errors of creating.
 pub fn create_folder(path: &Path) -> Result<(), ResultsError> {
     let failed = |error| ResultsError::io("created", path, error, "or name another folder");
     let absolute = std::path::absolute(path).map_err(failed)?;
@@ -143,7 +143,7 @@ pub fn create_folder(path: &Path) -> Result<(), ResultsError> {
 }
 
 fn raw(path: &Path) -> ResultsError {
-    ResultsError::Taken {
+    ResultsError::NotReplaceable {
         path: path.to_owned(),
         what: "is where a run keeps what was measured".to_owned(),
         remedy: "choose another one".to_owned(),

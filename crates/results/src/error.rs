@@ -154,7 +154,7 @@ pub enum ResultsError {
 
     /// Something is where a file or a folder was to be made.
     #[error("{} {what}: {remedy}", .path.display())]
-    Taken {
+    NotReplaceable {
         /// The file or folder.
         path: PathBuf,
         /// What speaks against it.

@@ -23,7 +23,8 @@ pub use record::{
     Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
     Program, Record, SetHead, Unit, Value,
 };
-pub use samples::{Bin, Count, Event, Fate, Instance, Samples, SetSamples};
+pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
+pub use tare_load_driver::Schedule;
 pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would
@@ -111,11 +112,13 @@ pub struct CellPlan {
     pub target: TargetSpec,
     /// Load as it is written on the command line: `idle`. Of loads one after the other, the schedule:
     /// `25s:idle;dd`.
-    pub load: String,
+    #[schemars(with = "String")]
+    pub load: Schedule,
     /// The loads that run one after the other in one measurement, each as long as `phase_seconds`; empty if there is
     /// but one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phases: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub phases: Vec<Schedule>,
     /// How long each phase is, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_seconds: Option<f64>,
@@ -153,7 +156,7 @@ impl CellPlan {
             block: 0,
             experiment: experiment.to_owned(),
             target,
-            load: "idle".to_owned(),
+            load: Schedule::idle(),
             phases: Vec::new(),
             phase_seconds: None,
             name: name.to_owned(),
@@ -199,8 +202,8 @@ impl CellPlan {
         let mut label = format!("{} {}", self.target, self.name);
         if let Some(seconds) = self.phase_seconds {
             label.push_str(&format!(" in {} phases of {seconds} s", self.phases.len()));
-        } else if self.load != "idle" {
-            label.push_str(&format!(" under {}", self.load));
+        } else {
+            label.push_str(&self.load.under());
         }
         if self.is_traced() {
             label.push_str(" traced");

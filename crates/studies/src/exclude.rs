@@ -1,6 +1,6 @@
 //! Combinations that are left out of a matrix.
 
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Schedule};
 use tare_results::target::TargetSpec;
 
 /// Describes the combinations that are left out: those that have one of the values of every list
@@ -9,7 +9,7 @@ use tare_results::target::TargetSpec;
 pub(crate) struct Exclusion {
     pub kinds: Vec<String>,
     pub targets: Vec<TargetSpec>,
-    pub loads: Vec<String>,
+    pub loads: Vec<Schedule>,
     /// Values of the experiments' parameters, by name.
     pub labels: Vec<(String, Vec<String>)>,
 }
@@ -22,7 +22,7 @@ impl Exclusion {
         };
         is_in(&self.kinds, &cell.experiment)
             && (self.targets.is_empty() || self.targets.contains(&cell.target))
-            && is_in(&self.loads, &cell.load)
+            && (self.loads.is_empty() || self.loads.contains(&cell.load))
             && self.labels.iter().all(|(name, values)| {
                 let own = cell.labels.get(name);
                 own.is_some_and(|own| values.iter().any(|value| value == own))

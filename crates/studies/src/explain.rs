@@ -8,6 +8,7 @@ use tare_lab::estimate::{estimated, in_all};
 use tare_lab::parameter::Parameter;
 use tare_lab::plan::Starts;
 use tare_lab::units::{counted, human};
+use tare_results::model::Schedule;
 
 use crate::study::{Part, Study, Variant};
 
@@ -104,7 +105,14 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size, 
     ));
     let targets: Vec<String> = part.targets.iter().map(ToString::to_string).collect();
     lines.push(shared("targets", targets.join("; ")));
-    lines.push(shared("loads", part.loads.join("; ")));
+    lines.push(shared(
+        "loads",
+        part.loads
+            .iter()
+            .map(Schedule::as_str)
+            .collect::<Vec<_>>()
+            .join("; "),
+    ));
     let all = experiment.parameters().iter();
     let all = all.filter(|parameter| parameter.command_only.is_none());
     for parameter in all.filter(|parameter| (parameter.applies)(parameter, &part.values)) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tare_lab::ExperimentError;
 use tare_lab::plan::{Starts, at_most};
-use tare_results::model::CellPlan;
+use tare_results::model::{CellPlan, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use toml::de::DeTable;
@@ -21,7 +21,7 @@ pub(crate) fn check(
     exclusions: &[Range<usize>],
 ) {
     let mut used = vec![false; exclusions.len()];
-    let mut seen: HashMap<(TargetSpec, String, Work), usize> = HashMap::new();
+    let mut seen: HashMap<(TargetSpec, Schedule, Work), usize> = HashMap::new();
     let mut all: u64 = 0;
     for (number, part) in (1..).zip(&study.parts) {
         // Which CPU is chosen has no bearing on what is possible.

@@ -10,8 +10,7 @@ use std::time::Duration;
 use tare_experiments::{catalogue, experiments, find};
 use tare_lab::parameter::{Parameter, Takes, Value, Values};
 use tare_lab::units;
-use tare_loads::Load;
-use tare_results::model::SettingPlan;
+use tare_results::model::{Schedule, SettingPlan};
 use tare_results::target::TargetSpec;
 use tare_targets::process;
 use toml::de::{DeTable, DeValue};
@@ -197,7 +196,7 @@ struct Common {
 }
 
 /// A list of loads, and where one stands for the second time: as a phase it may.
-type Loads = (Vec<String>, Option<Range<usize>>);
+type Loads = (Vec<Schedule>, Option<Range<usize>>);
 
 impl Common {
     fn read<'a>(reader: &mut Reader<'a>, layers: Layers<'a>) -> Self {
@@ -268,7 +267,7 @@ fn part<'a>(
     ];
     let given = given.into_iter().filter(|(_, is_given)| *is_given);
     let given = given.map(|(name, _)| name).collect();
-    let (loads, again) = loads.unwrap_or_else(|| (vec![Load::idle().to_string()], None));
+    let (loads, again) = loads.unwrap_or_else(|| (vec![Schedule::idle()], None));
     if !experiment.has_phases(&values) {
         reader.refuse_again(again);
     }
@@ -339,12 +338,13 @@ fn exclusion<'a>(
     }
     let targets = table.get("target");
     let targets = targets.and_then(|item| reader.list(item, target));
+    let loads = table.get("load");
+    let loads = loads.and_then(|item| reader.list(item, load));
     let mut list = |name: &str, read: fn(&mut Reader<'a>, &'a Item<'a>) -> Option<String>| {
         let item = table.get(name)?;
         reader.list(item, read)
     };
     let kinds = list("kind", word);
-    let loads = list("load", load);
     let labels = names().filter_map(|name| Some((name.to_owned(), list(name, label)?)));
     let labels = labels.collect();
     Exclusion {

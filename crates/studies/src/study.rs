@@ -10,7 +10,7 @@ use tare_lab::experiment::Conditions;
 use tare_lab::parameter::{Value, Values};
 use tare_lab::plan::{Frame, Repeated, Starts, assemble, combinations};
 use tare_lab::{Experiment, ExperimentError};
-use tare_results::model::{CellPlan, Plan, SettingPlan, StudyPlan};
+use tare_results::model::{CellPlan, Plan, Schedule, SettingPlan, StudyPlan};
 use tare_results::target::TargetSpec;
 
 use crate::error::StudyError;
@@ -65,7 +65,7 @@ pub struct Part {
     /// Its targets.
     pub targets: Vec<TargetSpec>,
     /// Its loads.
-    pub loads: Vec<String>,
+    pub loads: Vec<Schedule>,
     /// How often each combination runs.
     pub runs: u32,
     /// Time after which a cell counts as hung; by the estimate if None.

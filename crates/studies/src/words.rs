@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tare_lab::units;
 use tare_loads::Load;
+use tare_results::model::Schedule;
 use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, spec};
 use toml::de::DeValue;
@@ -35,11 +36,11 @@ pub(crate) fn target<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<
     }
 }
 
-/// Reads a load, and returns it as plans write it.
-pub(crate) fn load<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<String> {
+/// Reads a load.
+pub(crate) fn load<'a>(reader: &mut Reader<'a>, item: &'a Item<'a>) -> Option<Schedule> {
     let text = reader.text(item, LOADS)?;
     Load::parse(text)
-        .map(|load| load.to_string())
+        .map(Schedule::from)
         .map_err(|problem| reader.wrong(item.span(), problem.to_string()))
         .ok()
 }

@@ -12,7 +12,7 @@ use tare_guard::{CpuClaim, Interrupt};
 use tare_lab::units::{counted, human};
 use tare_lab::{Event, Observer};
 use tare_results::RunFolder;
-use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples};
+use tare_results::model::{Cell, CellPlan, Exceeded, Outcome, Samples, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_targets::instance::Finish;
@@ -104,7 +104,7 @@ impl<'a> Progress<'a> {
 impl Observer for Progress<'_> {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Began { plan, number, of } => self.began(plan, number, of),
+            Event::CellBegan { plan, number, of } => self.began(plan, number, of),
             Event::Booting => {
                 self.is_booting = true;
                 self.redraw();
@@ -234,7 +234,7 @@ struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,
     /// Time and number of those that have, by what they repeat.
-    taken: HashMap<(TargetSpec, String, Work), (Duration, u32)>,
+    taken: HashMap<(TargetSpec, Schedule, Work), (Duration, u32)>,
     /// The estimated and the actual time of the finished cells, in seconds.
     estimated: f64,
     took: f64,
@@ -285,7 +285,7 @@ impl Remaining {
     }
 }
 
-fn kind(plan: &CellPlan) -> (TargetSpec, String, Work) {
+fn kind(plan: &CellPlan) -> (TargetSpec, Schedule, Work) {
     (plan.target.clone(), plan.load.clone(), plan.work.clone())
 }
 

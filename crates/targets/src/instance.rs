@@ -293,7 +293,7 @@ impl Instance {
                 break Stop::Exited(status);
             }
             if interrupt.kill_requested() {
-                break Stop::Asked;
+                break Stop::Requested;
             }
             if interrupt.finish_requested() {
                 let finish = match watcher.finishing() {
@@ -307,7 +307,7 @@ impl Instance {
                 match finish {
                     Finish::Early => {}
                     Finish::ByItself if !interrupt.stop_requested() => {}
-                    Finish::ByItself | Finish::AtOnce => break Stop::Asked,
+                    Finish::ByItself | Finish::AtOnce => break Stop::Requested,
                 }
             }
             let left = interrupt.left().unwrap_or(limit);
@@ -373,7 +373,7 @@ impl Instance {
                     output.with_last(&format!("{doing}{unready}"))
                 }),
             },
-            Stop::Asked => Ending::Stopped,
+            Stop::Requested => Ending::Stopped,
         };
         Ok(Ended {
             ready_ns: self.output.ready_ns(),
@@ -418,7 +418,7 @@ enum Stop {
     /// Its figures are worth nothing.
     Worthless(String),
     Late,
-    Asked,
+    Requested,
 }
 
 /// A child with pipes.

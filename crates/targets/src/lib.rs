@@ -47,7 +47,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
-use tare_results::model::Agent;
+use tare_results::model::{Agent, Schedule};
 pub use tare_results::target::Engine;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
@@ -137,9 +137,8 @@ pub struct Job<'a> {
     pub work: &'a Work,
     /// A command line in place of the measured code.
     pub command: Option<&'a [String]>,
-    /// The load inside of the target, as written on the command line; None if there is none or it
-    /// runs outside.
-    pub load: Option<&'a str>,
+    /// The load inside of the target; None if there is none or it runs outside.
+    pub load: Option<&'a Schedule>,
     /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
     /// at the least cost.
     pub is_alone: bool,

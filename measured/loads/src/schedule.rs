@@ -13,7 +13,7 @@
 //! As for a load, the canonical text is what cells of a run are compared by.
 
 use std::fmt;
-use std::str::FromStr;
+use std::hash::{Hash, Hasher};
 
 use tare_wire::phases::{MAX_DURATION_NS, MAX_PHASES};
 use tare_wire::words::parse_ns;
@@ -27,7 +27,11 @@ pub const MIN_PHASE_NS: u64 = 1_000_000;
 
 /// One load without an end, or several phases.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct Schedule {
+    /// The canonical text.
+    text: String,
     /// None for one load without an end.
     phase_ns: Option<u64>,
     /// At least one.
@@ -53,8 +57,19 @@ impl Schedule {
         if !(MIN_PHASE_NS..=longest).contains(&phase_ns) {
             return Err(no_length(&length(phase_ns)));
         }
-        let phase_ns = Some(phase_ns);
-        Ok(Self { phase_ns, loads })
+        let text = |load: &Load| load.to_string().replace(';', ";;");
+        let texts: Vec<String> = loads.iter().map(text).collect();
+        Ok(Self {
+            text: format!("{}:{}", length(phase_ns), texts.join(";")),
+            phase_ns: Some(phase_ns),
+            loads,
+        })
+    }
+
+    /// Returns the schedule without a load.
+    #[must_use]
+    pub fn idle() -> Self {
+        Load::idle().into()
     }
 
     /// Parses a schedule or a load.
@@ -72,6 +87,31 @@ impl Schedule {
         let loads: Result<Vec<Load>, SpecError> =
             pieces(loads).iter().map(|load| Load::parse(load)).collect();
         Self::new(phase_ns, loads?)
+    }
+
+    /// Returns the canonical text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the end of a phrase that names it: ` under dd`; empty without a load.
+    #[must_use]
+    pub fn under(&self) -> String {
+        match self.is_idle() {
+            true => String::new(),
+            false => format!(" under {self}"),
+        }
+    }
+
+    /// Returns its phases, each as a schedule; empty if it has none.
+    #[must_use]
+    pub fn phases(&self) -> Vec<Self> {
+        let phases = self
+            .phase_ns
+            .iter()
+            .flat_map(|_| self.loads.iter().cloned());
+        phases.map(Self::from).collect()
     }
 
     /// Returns the length of each phase in ns; None if the load runs until it is ended.
@@ -120,6 +160,7 @@ impl Schedule {
 impl From<Load> for Schedule {
     fn from(load: Load) -> Self {
         Self {
+            text: load.to_string(),
             phase_ns: None,
             loads: vec![load],
         }
@@ -128,23 +169,27 @@ impl From<Load> for Schedule {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(phase_ns) = self.phase_ns else {
-            return self.loads.iter().try_for_each(|load| load.fmt(f));
-        };
-        write!(f, "{}:", length(phase_ns))?;
-        for (number, load) in self.loads.iter().enumerate() {
-            let between = if number == 0 { "" } else { ";" };
-            write!(f, "{between}{}", load.to_string().replace(';', ";;"))?;
-        }
-        Ok(())
+        f.pad(&self.text)
     }
 }
 
-impl FromStr for Schedule {
-    type Err = SpecError;
+impl Hash for Schedule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::parse(text)
+impl TryFrom<String> for Schedule {
+    type Error = SpecError;
+
+    fn try_from(text: String) -> Result<Self, SpecError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Schedule> for String {
+    fn from(schedule: Schedule) -> Self {
+        schedule.text
     }
 }
 

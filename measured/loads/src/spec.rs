@@ -11,7 +11,6 @@
 //! become the same text.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::cpus::Cpus;
 use crate::error::SpecError;
@@ -165,14 +164,6 @@ impl fmt::Display for Load {
             write!(f, "{plus}{part}")?;
         }
         Ok(())
-    }
-}
-
-impl FromStr for Load {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::parse(text)
     }
 }
 

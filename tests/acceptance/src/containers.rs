@@ -15,7 +15,7 @@ use serde_json::json;
 use tare_docker::Docker;
 use tare_guard::{Guard, Interrupt, OWNER_LABEL, Options};
 use tare_results::RunFolder;
-use tare_results::model::Fate;
+use tare_results::model::InstanceOutcome;
 use tare_results::work::Work;
 use tare_targets::engine::Running;
 use tare_targets::instance::{Ending, OutputEvent};
@@ -157,7 +157,7 @@ fn ours(target: &str, host: &str, scratch: &Path, round: usize) -> Result<Vec<f6
     let done = samples
         .instances
         .iter()
-        .filter(|one| one.fate() == Fate::Done);
+        .filter(|one| one.fate() == InstanceOutcome::Done);
     Ok(done
         .map(|one| (one.exited_ns - one.started_ns) as f64 / 1e6)
         .collect())

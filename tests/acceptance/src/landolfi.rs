@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tare_results::model::{CellPlan, Event, Record, Samples};
+use tare_results::model::{CellPlan, Event, Record, Samples, Schedule};
 use tare_results::{CellState, RunFolder};
 
 use crate::verdict::Verdicts;
@@ -83,9 +83,8 @@ fn differ(one: &Samples, other: &Samples) -> bool {
 /// Returns the greatest latency of all phases but the idle ones.
 fn longest_under_load_us(plan: &CellPlan, record: &Record) -> f64 {
     let is_idle = |phase: u64| {
-        plan.phases
-            .get(phase as usize)
-            .is_none_or(|load| load == "idle")
+        let load = plan.phases.get(phase as usize);
+        load.is_none_or(Schedule::is_idle)
     };
     let sets = record.sets.iter();
     let under_load = sets.filter(|head| {

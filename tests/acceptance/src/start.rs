@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use tare_results::RunFolder;
-use tare_results::model::{Fate, Instance};
+use tare_results::model::{Instance, InstanceOutcome};
 
 use crate::verdict::Verdicts;
 use crate::{Result, median, output, run as tare};
@@ -49,7 +49,7 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         let is_in_time =
             |one: &Instance| one.started_ns > 0 && one.started_ns - one.planned_ns < IN_TIME_NS;
         in_time.push(share(&is_in_time));
-        done.push(share(&|one| one.fate() == Fate::Done));
+        done.push(share(&|one| one.fate() == InstanceOutcome::Done));
         for rate in [RATE, BESIDE_SHELL] {
             let ours = match rate {
                 RATE => achieved(&counted),
@@ -76,7 +76,9 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 
 /// Returns the number of successful instances started per second.
 fn achieved(counted: &[Instance]) -> f64 {
-    let done = counted.iter().filter(|one| one.fate() == Fate::Done);
+    let done = counted
+        .iter()
+        .filter(|one| one.fate() == InstanceOutcome::Done);
     let mut started: Vec<u64> = done.map(|one| one.started_ns).collect();
     started.sort_unstable();
     let [first, .., last] = started[..] else {
@@ -149,7 +151,10 @@ fn guests(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         GUESTS[0]
     );
     let all = instances(&tare(scratch, "half", &words, &[])?, 1);
-    let lost = all.iter().filter(|one| one.fate() != Fate::Done).count();
+    let lost = all
+        .iter()
+        .filter(|one| one.fate() != InstanceOutcome::Done)
+        .count();
     println!(
         "       unikernels at half of that for 60 s: {} started",
         all.len()

@@ -11,7 +11,8 @@ use tare_cyclictest::format::{
 use tare_exchange::import::read;
 use tare_exchange::{csv, hgrm::hgrm};
 use tare_results::model::{
-    Count, Event, Fact, Labels, Record, Samples, SetHead, SetSamples, Unit as TimeUnit, Value,
+    Count, Event, Fact, Labels, Record, Samples, Schedule, SetHead, SetSamples, Unit as TimeUnit,
+    Value,
 };
 use tare_stats::{Counts, missed_by};
 
@@ -356,12 +357,12 @@ fn phases_have_their_number_and_what_was_before_their_load_is_marked() {
         "thread,phase,between,latency_ns,count\n0,0,0,5,1\n0,1,0,5,1\n0,1,1,5,1\n"
     );
     let mut cell = made.cells[0].0.clone();
-    cell.plan.load = "1s:idle;dd,x".to_owned();
-    cell.plan.phases = vec!["idle".to_owned(), "cpus=0,1:dd".to_owned()];
+    cell.plan.load = Schedule::parse("1s:idle;command:dd 1,2").unwrap();
+    cell.plan.phases = cell.plan.load.phases();
     cell.plan.phase_seconds = Some(0.000_25);
     assert_eq!(
         csv::events(&cell, &record),
-        "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n0,idle,0,,,\n1,\"cpus=0,1:dd\",250000,,,\n"
+        "phase,load,start_ns,started_ns,stopping_ns,stopped_ns\n0,idle,0,,,\n1,\"command:dd 1,2\",250000,,,\n"
     );
 }
 

@@ -13,7 +13,7 @@ use tare_figures::words;
 use tare_measured::noise::{
     self as measured, Code, Threshold, Timing, Workload, bounds, workloads,
 };
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
@@ -329,7 +329,7 @@ fn cell(
     options: &Options,
     conditions: &Conditions,
     target: &TargetSpec,
-    load: &str,
+    load: &Schedule,
     (workload, size): (&'static Workload, u64),
 ) -> Result<CellPlan, ExperimentError> {
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
@@ -353,7 +353,7 @@ fn cell(
         labels: labels(&plan),
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     };
-    conditions.under(load, cell, estimate::seconds(&plan, workload))
+    Ok(conditions.under(load, cell, estimate::seconds(&plan, workload)))
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
@@ -436,7 +436,7 @@ mod tests {
     fn conditions() -> Conditions {
         Conditions {
             targets: vec![tare_targets::process::spec()],
-            loads: vec!["idle".to_owned()],
+            loads: vec![Schedule::idle()],
             cpu: 1,
             cpus: None,
             cell_limit: None,
@@ -508,7 +508,9 @@ mod tests {
 
     #[test]
     fn loads_are_a_dimension_and_cells_under_different_ones_do_not_repeat_each_other() {
-        let loads = ["idle", "dd", "cpus=0:dd"].map(str::to_owned).to_vec();
+        let loads = ["idle", "dd", "cpus=0:dd"]
+            .map(|load| Schedule::parse(load).unwrap())
+            .to_vec();
         let conditions = Conditions {
             loads,
             ..conditions()
@@ -520,7 +522,12 @@ mod tests {
             found.sort_unstable();
             assert_eq!(found, ["cpus=0:dd", "dd", "idle"]);
         }
-        let of = |load: &str| plan.cells.iter().find(|cell| cell.load == load).unwrap();
+        let of = |load: &str| {
+            plan.cells
+                .iter()
+                .find(|cell| cell.load.as_str() == load)
+                .unwrap()
+        };
         assert!(!of("idle").repeats(of("dd")) && !of("dd").repeats(of("cpus=0:dd")));
         assert!(of("dd").limit_seconds > of("idle").limit_seconds);
     }

@@ -136,7 +136,7 @@ fn combinations(
                     ..CellPlan::new(NAME, target.clone(), area.name(), work)
                 };
                 let seconds = seconds(area, values);
-                let mut cell = conditions.under(load, cell, seconds)?;
+                let mut cell = conditions.under(load, cell, seconds);
                 if conditions.cell_limit.is_none() {
                     // Each may hang until it is ended, and the others still have their time.
                     let own = wanted.iter().filter(|primitive| primitive.area == area);

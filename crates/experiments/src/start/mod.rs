@@ -9,7 +9,7 @@ mod pace;
 mod parameters;
 mod story;
 
-use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung};
+use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -127,7 +127,7 @@ fn combinations(
                 ..plain.clone()
             };
             let seconds = seconds(&cell);
-            cells.push(conditions.under(load, cell, seconds)?);
+            cells.push(conditions.under(load, cell, seconds));
         }
     }
     Ok(cells)
@@ -197,7 +197,7 @@ fn arrivals(
 
 /// Returns the place of a cell on the ladder of its target. Instances that are started one by one can't saturate it, so their
 /// cell is its foot, and the others follow from step 1 on.
-fn rung(plain: &CellPlan, load: &str, step: u32, paces: &[Pace]) -> Rung {
+fn rung(plain: &CellPlan, load: &Schedule, step: u32, paces: &[Pace]) -> Rung {
     let has_foot = paces.first() == Some(&Pace::Alone);
     Rung {
         ladder: format!(

@@ -1,5 +1,6 @@
 use tare_lab::parameter::Value::{Number, Text};
 use tare_lab::parameter::Values;
+use tare_results::model::Schedule;
 use tare_results::target::{Group, TargetOption};
 use tare_targets::spec;
 
@@ -9,7 +10,7 @@ fn conditions(targets: &[&str]) -> Conditions {
     let targets = targets.iter().map(|text| spec::parse(text).unwrap().spec());
     Conditions {
         targets: targets.collect(),
-        loads: vec!["idle".to_owned()],
+        loads: vec![Schedule::idle()],
         cpu: 1,
         cpus: None,
         cell_limit: None,
@@ -223,12 +224,12 @@ fn what_is_going_to_happen_is_said() {
 #[test]
 fn a_plan_may_have_as_many_cells_as_a_run() {
     let mut here = conditions(&["process"]);
-    here.loads = vec!["idle".to_owned(); 60_000];
+    here.loads = vec![Schedule::idle(); 60_000];
     let values = given(&[("interval", "1s")]);
     assert_eq!(combinations(&here, &values).unwrap().len(), 60_000);
     let wakeup = crate::wakeup::Wakeup.combinations(&here, &Values::default());
     assert_eq!(wakeup.unwrap().len(), 60_000);
-    here.loads.resize(100_001, "idle".to_owned());
+    here.loads.resize(100_001, Schedule::idle());
     let why = combinations(&here, &values).unwrap_err().to_string();
     assert!(why.contains("100000"), "{why}");
 }

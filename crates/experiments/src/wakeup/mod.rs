@@ -10,9 +10,8 @@ mod story;
 
 pub use story::WakeupStory;
 
-use tare_loads::{Load, Schedule};
 use tare_measured::wakeup as measured;
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::{RealTime, Rights, Work};
 use tare_wire::bounds::Refusal;
@@ -192,8 +191,14 @@ fn combinations(
     conditions: &Conditions,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     parameters::check(values)?;
-    let under = Under::all(&conditions.loads, values.number(parameters::PHASE))?;
-    at_most((conditions.targets.len() as u64).saturating_mul(under.len() as u64))?;
+    let loads = match values.number(parameters::PHASE) {
+        Some(phase_ns) => {
+            let loads = conditions.loads.iter().flat_map(Schedule::loads);
+            vec![Schedule::new(phase_ns, loads.cloned().collect())?]
+        }
+        None => conditions.loads.clone(),
+    };
+    at_most((conditions.targets.len() as u64).saturating_mul(loads.len() as u64))?;
     let trace = values.small("trace");
     let (every, extra) = match values.has("trace-above") {
         true => (trace.unwrap_or(DEFAULT_TRACE), 0),
@@ -201,10 +206,10 @@ fn combinations(
     };
     let (mut cells, mut traced) = (Vec::new(), Vec::new());
     for target in &conditions.targets {
-        for under in &under {
-            cells.push(cell(values, conditions, target, under, every)?);
+        for load in &loads {
+            cells.push(cell(values, conditions, target, load, every)?);
             if extra > 0 && target.capabilities().kernel_events {
-                traced.push(cell(values, conditions, target, under, extra)?);
+                traced.push(cell(values, conditions, target, load, extra)?);
             }
         }
     }
@@ -212,62 +217,27 @@ fn combinations(
     Ok(cells)
 }
 
-/// The load of a cell, or its loads one after the other.
-struct Under {
-    /// As the plan writes it.
-    text: String,
-    /// The loads, if they run one after the other.
-    phases: Vec<String>,
-    phase_ns: Option<u64>,
-    is_idle: bool,
-}
-
-impl Under {
-    /// Returns each load, or a schedule of all of them.
-    fn all(loads: &[String], phase_ns: Option<u64>) -> Result<Vec<Self>, ExperimentError> {
-        let loads = loads.iter().map(|load| Load::parse(load));
-        let loads = loads.collect::<Result<Vec<_>, _>>()?;
-        let one = |load: &Load| Self {
-            text: load.to_string(),
-            phases: Vec::new(),
-            phase_ns: None,
-            is_idle: load.is_idle(),
-        };
-        let Some(phase_ns) = phase_ns else {
-            return Ok(loads.iter().map(one).collect());
-        };
-        let schedule = Schedule::new(phase_ns, loads)?;
-        Ok(vec![Self {
-            text: schedule.to_string(),
-            phases: schedule.loads().iter().map(Load::to_string).collect(),
-            phase_ns: Some(phase_ns),
-            is_idle: schedule.loads().iter().all(Load::is_idle),
-        }])
-    }
-}
-
 fn cell(
     values: &Values,
     conditions: &Conditions,
     target: &TargetSpec,
-    under: &Under,
+    load: &Schedule,
     trace: u32,
 ) -> Result<CellPlan, ExperimentError> {
-    let plan = plan(values, conditions, target, under, trace)?;
+    let plan = plan(values, conditions, target, load, trace)?;
     check(&plan)?;
     let seconds = plan.expected_ns() as f64 / 1e9;
-    let loads = match under.phases.len() {
-        0 if under.is_idle => 0,
-        0 => 1,
-        phases => phases,
+    let loads = match load.is_idle() {
+        true => 0,
+        false => load.loads().len(),
     };
     let (estimate_seconds, limit_seconds) =
         estimate::of(seconds, loads, (target.kernel(), target.clock));
     let limit = conditions.cell_limit.map(|limit| limit.as_secs_f64());
     Ok(CellPlan {
-        load: under.text.clone(),
-        phases: under.phases.clone(),
-        phase_seconds: under.phase_ns.map(|ns| ns as f64 / 1e9),
+        load: load.clone(),
+        phases: load.phases(),
+        phase_seconds: load.phase_ns().map(|ns| ns as f64 / 1e9),
         labels: labels(&plan),
         estimate_seconds,
         limit_seconds: limit.unwrap_or(limit_seconds),
@@ -281,7 +251,7 @@ fn plan(
     values: &Values,
     conditions: &Conditions,
     target: &TargetSpec,
-    under: &Under,
+    load: &Schedule,
     trace: u32,
 ) -> Result<measured::Plan, ExperimentError> {
     let cpus = conditions.cpus.unwrap_or_else(|| Cpus::one(conditions.cpu));
@@ -304,8 +274,8 @@ fn plan(
     };
     let (duration_ns, loops) = (values.number("duration"), values.number("loops"));
     let waits = values.has("trace-above");
-    let duration_ns = match (under.phase_ns, duration_ns, loops) {
-        (Some(phase_ns), None, None) => Some(phase_ns.saturating_mul(under.phases.len() as u64)),
+    let duration_ns = match (load.phase_ns(), duration_ns, loops) {
+        (Some(phase_ns), None, None) => Some(phase_ns.saturating_mul(load.loads().len() as u64)),
         (Some(_), _, _) => {
             return Err(contradiction(
                 "with phase, leave out duration and loops: the phases set the length".to_owned(),
@@ -330,7 +300,7 @@ fn plan(
         priority: values.small("priority").unwrap_or(default_priority),
         duration_ns,
         loops,
-        phases: u32::try_from(under.phases.len().max(1)).unwrap_or(u32::MAX),
+        phases: u32::try_from(load.loads().len()).unwrap_or(u32::MAX),
         threshold_ns: values.number("threshold"),
         // Many threads share what one has alone.
         raw: measured::Plan::DEFAULT_RAW / u64::from(threads.max(1)),

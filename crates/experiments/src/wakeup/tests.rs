@@ -6,13 +6,13 @@ use tare_lab::parameter::Value::{Number, Text};
 use tare_lab::plan::{Frame, of_one};
 
 fn conditions(targets: &[&str], loads: &[&str]) -> Conditions {
-    let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let loads = loads.iter().map(|load| Schedule::parse(load).unwrap());
     let targets = targets
         .iter()
         .map(|&target| spec::parse(target).unwrap().spec());
     Conditions {
         targets: targets.collect(),
-        loads: own(loads),
+        loads: loads.collect(),
         cpu: 1,
         cpus: None,
         cell_limit: None,
@@ -98,10 +98,10 @@ fn loads_are_cells_of_their_own_or_phases_of_one() {
     assert_eq!(together.len(), 2);
     let cell = &together[0];
     assert_eq!(
-        cell.load,
+        cell.load.as_str(),
         "500ms:idle;ping;idle;dd+command:sh -c 'sync;; :'"
     );
-    assert_eq!(cell.phases, PHASES);
+    assert_eq!(cell.phases, conditions.loads);
     assert_eq!(cell.phase_seconds, Some(0.5));
     let words = plan_of(cell).unwrap();
     assert_eq!((words.phases, words.duration_ns), (4, Some(2_000_000_000)));

@@ -271,7 +271,7 @@ pub fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
 
 #[test]
 fn wake_ups_have_a_whole_page() {
-    let page = page::render(&analyse(woken(2, 2, &["idle", "dd & <du>"])));
+    let page = page::render(&analyse(woken(2, 2, &["idle", "command:dd '&' '<du>'"])));
     assert_balanced(&page);
     for heading in [
         "Wake-up latency",
@@ -284,7 +284,7 @@ fn wake_ups_have_a_whole_page() {
     ] {
         assert!(page.contains(heading), "{heading}");
     }
-    assert!(page.contains("dd &amp; &lt;du&gt;"));
+    assert!(page.contains("dd '&amp;' '&lt;du&gt;'"));
     assert!(page.contains("All runs together"));
     // The longest of every run stands beside its ring.
     for longest in ["1.10", "1.20"] {

@@ -4,7 +4,7 @@ use tare_experiments::catalogue;
 use tare_figures::compare::{compare, side};
 use tare_figures::gates::{Gate, GateError};
 use tare_pages::{Report, page, terminal};
-use tare_results::model::{Fate, Instance};
+use tare_results::model::{Instance, InstanceOutcome};
 
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
 use crate::synthetic::{Run, figure, has_whole_words, plain, row};
@@ -43,7 +43,7 @@ fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from
             ..Starts::default()
         };
         run.started(block, starts, |number, planned| match saturated {
-            Some(_) if number % 8 == 7 => lost(planned, Fate::Refused),
+            Some(_) if number % 8 == 7 => lost(planned, InstanceOutcome::Refused),
             Some(_) => done(planned, 20_000, 2 * takes_ms * MS),
             None => done(planned, 20_000, takes_ms * MS),
         });
@@ -75,9 +75,9 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     run.started(1, starts, |number, planned| match number {
         // Four of the warm-up count in nothing but the throughput.
         0..4 => done(planned, 0, 900 * MS),
-        4..9 => lost(planned, Fate::Failed),
-        9..19 => lost(planned, Fate::Refused),
-        19 => lost(planned, Fate::Unfinished),
+        4..9 => lost(planned, InstanceOutcome::Failed),
+        9..19 => lost(planned, InstanceOutcome::Refused),
+        19 => lost(planned, InstanceOutcome::Unfinished),
         20..24 => done(planned, 2 * MS, 10 * MS),
         _ => done(planned, 500_000, 10 * MS),
     });
@@ -188,7 +188,7 @@ fn failures_are_told_with_their_reason_and_number() {
     for block in 1..=2 {
         run.started(block, Starts::default(), |number, planned| {
             match number % 9 {
-                0 => lost(planned, Fate::Failed),
+                0 => lost(planned, InstanceOutcome::Failed),
                 _ => done(planned, 0, MS),
             }
         });
@@ -235,7 +235,7 @@ fn few_instances_have_a_mean() {
 fn a_run_where_nothing_became_ready_says_so() {
     let mut run = Run::new(1);
     run.started(1, Starts::default(), |_, planned| {
-        lost(planned, Fate::Unfinished)
+        lost(planned, InstanceOutcome::Unfinished)
     });
     let analysis = run.analyse();
     let summary = analysis.summary();
@@ -347,7 +347,7 @@ mod frame {
                         // The slower ones are refused more often, too.
                         match at % 10 {
                             9 if takes_us > 1_000 && at % (20 + number) < 10 => {
-                                lost(planned, Fate::Refused)
+                                lost(planned, InstanceOutcome::Refused)
                             }
                             _ => done(planned, 0, takes_us * 1_000 + (at + number) % 7),
                         }

@@ -146,7 +146,7 @@ fn nothing_but_failures() {
 #[test]
 fn names_from_outside_are_read_and_not_obeyed() {
     let mut run = Run::new(26);
-    run.load = "command:\u{1b}]0;owned\u{7}\nEVIL\u{9b}2J";
+    run.load = "command:\u{202e}EVIL";
     let cell = run.done(1, "process", "gap", None, ticking(1));
     cell.notices = vec!["of a guest\u{1b}[2J\r\nEVIL".to_owned()];
     cell.load = Some(Load {

@@ -94,7 +94,7 @@ impl Disturbances {
             daemon.blocks.dedup();
         }
         let Some(load) = &cell.load else { return };
-        let known = self.load(&plan.load, &plan.target, load.place);
+        let known = self.load(plan.load.as_str(), &plan.target, load.place);
         known.is_schedule |= !load.phases.is_empty();
         known.add(plan.block, &load.achieved);
         for text in &load.notices {

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
-use tare_results::model::Labels;
+use tare_results::model::{Labels, Schedule};
 use tare_stats::{Difference, Level, compare_groups, invocations_needed, least_p_value};
 use thiserror::Error;
 
@@ -146,9 +146,11 @@ pub struct ComparedRow {
     /// The target of NEW: another one only if targets are compared, or each side has but one.
     pub new_target: String,
     /// The load of BASE.
-    pub base_load: String,
+    #[schemars(with = "String")]
+    pub base_load: Schedule,
     /// The load of NEW: another one only if loads are compared.
-    pub new_load: String,
+    #[schemars(with = "String")]
+    pub new_load: Schedule,
     /// What else distinguishes the row.
     pub labels: Labels,
     /// The measure.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::Machine;
-use tare_results::model::Labels;
+use tare_results::model::{Labels, Schedule};
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
@@ -197,7 +197,7 @@ struct Key<'a> {
     experiment: &'a str,
     /// `None` if targets are not compared by their names.
     target: Option<&'a str>,
-    load: Option<&'a str>,
+    load: Option<&'a Schedule>,
     labels: &'a Labels,
     measure: &'a str,
     figure: Figure,
@@ -220,7 +220,7 @@ impl<'a> Key<'a> {
     fn is_of(&self, row: &Row) -> bool {
         self.experiment == row.experiment
             && self.target.is_none_or(|target| target == row.target)
-            && self.load.is_none_or(|load| load == row.load)
+            && self.load.is_none_or(|load| *load == row.load)
             && *self.labels == row.labels
             && self.measure == row.measure.id
             && self.figure == row.figure
@@ -337,7 +337,7 @@ fn invocations(rows: &Rows) -> BTreeSet<Timestamp> {
 /// [`CompareError::OnlyOne`] if there is but one.
 pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>, CompareError> {
     let pick = |row: &Row| match of {
-        "load" => row.load.clone(),
+        "load" => row.load.to_string(),
         _ => row.target.clone(),
     };
     let rows = || run.rows.0.iter().filter(|row| is_compared(row));

@@ -240,9 +240,7 @@ impl Gate {
             .iter()
             .map(|(cell, _)| {
                 let mut place = cell.target.text.clone();
-                if cell.load != "idle" {
-                    place.push_str(&format!(" under {}", cell.load));
-                }
+                place.push_str(&cell.load.under());
                 for (key, _) in &selector.labels {
                     if let Some(value) = cell.labels.get(key) {
                         place.push_str(&format!(" with {key}={value}"));

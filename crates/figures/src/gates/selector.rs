@@ -97,7 +97,10 @@ impl Selector {
         };
         let has = |(key, value): &(String, String)| match key.as_str() {
             "target" => cell.target.text == *value,
-            "load" => cell.load == *value || cell.phases.contains(value),
+            "load" => {
+                let mut loads = cell.phases.iter().chain([&cell.load]);
+                loads.any(|load| load.as_str() == value)
+            }
             "group" => cell.target.capabilities().id == value,
             "phase" if !cell.phases.is_empty() => {
                 let mut phases = 0..cell.phases.len();

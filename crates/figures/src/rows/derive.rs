@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
@@ -26,7 +26,7 @@ pub struct Row {
     /// The group that the target belongs to.
     pub group: Group,
     /// The load; of loads one after the other, that of the row's phase.
-    pub load: String,
+    pub load: Schedule,
     /// What else distinguishes the row: parameters of the plan, threads, phases.
     pub labels: Labels,
     /// Those among them that are the plan's.
@@ -110,7 +110,7 @@ pub struct Collector {
 
 /// The sample of a cell for one measure under one choice of labels.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Derived {
     /// The measure, with its place in the experiment's list.
     measure: (usize, &'static Measure),
     labels: Labels,
@@ -142,12 +142,12 @@ impl Collector {
         &self,
         measures: &'static [Measure],
         data: &CellData<'_>,
-    ) -> Result<Vec<Taken>, String> {
+    ) -> Result<Vec<Derived>, String> {
         let mut taken = Vec::new();
         for (place, measure) in measures.iter().enumerate() {
             for (labels, sample) in (measure.from)(data)? {
                 let labels = merged(data.plan(), labels);
-                taken.push(Taken {
+                taken.push(Derived {
                     measure: (place, measure),
                     labels,
                     sample,
@@ -158,8 +158,8 @@ impl Collector {
     }
 
     /// Takes what was derived of a cell.
-    pub(crate) fn add_all(&mut self, taken: Vec<Taken>, data: &CellData<'_>) {
-        for Taken {
+    pub(crate) fn add_all(&mut self, taken: Vec<Derived>, data: &CellData<'_>) {
+        for Derived {
             measure,
             labels,
             sample,
@@ -201,7 +201,7 @@ impl Collector {
                 && row.unit == unit
                 && row.labels == labels
                 && plan.target.text == row.target
-                && row.load == load
+                && row.load == *load
                 && row.experiment == plan.experiment
         });
         if let Some(row) = known {
@@ -213,7 +213,7 @@ impl Collector {
             experiment: plan.experiment.clone(),
             target: plan.target.text.clone(),
             group: plan.target.group,
-            load: load.to_owned(),
+            load: load.clone(),
             labels,
             plan: plan.labels.clone(),
             measure,
@@ -380,7 +380,7 @@ fn merged(plan: &CellPlan, labels: Labels) -> Labels {
 }
 
 /// Returns the load that a row is of: that of its phase, if it is of one.
-fn load<'a>(plan: &'a CellPlan, labels: &Labels) -> &'a str {
+fn load<'a>(plan: &'a CellPlan, labels: &Labels) -> &'a Schedule {
     let phase = labels
         .number("phase")
         .and_then(|phase| usize::try_from(phase).ok());
@@ -389,11 +389,11 @@ fn load<'a>(plan: &'a CellPlan, labels: &Labels) -> &'a str {
 }
 
 fn order(a: &Row, b: &Row) -> Ordering {
-    let key = |row: &Row| (row.load != "idle", row.labels.number("phase"), row.group);
+    let key = |row: &Row| (!row.load.is_idle(), row.labels.number("phase"), row.group);
     a.experiment
         .cmp(&b.experiment)
         .then_with(|| key(a).cmp(&key(b)))
-        .then_with(|| a.load.cmp(&b.load))
+        .then_with(|| a.load.as_str().cmp(b.load.as_str()))
         .then_with(|| a.target.cmp(&b.target))
         .then_with(|| labels(&a.plan, &b.plan))
         .then_with(|| a.place.cmp(&b.place))

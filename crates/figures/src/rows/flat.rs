@@ -123,7 +123,7 @@ fn blank(row: &Row, origin: &Origin) -> FlatRow {
         experiment: row.experiment.clone(),
         target: row.target.clone(),
         group: row.group,
-        load: row.load.clone(),
+        load: row.load.to_string(),
         labels: row.labels.clone(),
         measure: row.measure.id.to_owned(),
         unit: row.unit.to_owned(),

@@ -27,7 +27,7 @@ impl Row {
     pub fn has(&self, label: &str, value: &str) -> bool {
         match label {
             "target" => self.target == value,
-            "load" => self.load == value,
+            "load" => self.load.as_str() == value,
             "group" => self.group.capabilities().id == value,
             label => self.labels.get(label) == Some(value),
         }
@@ -47,9 +47,7 @@ impl Row {
     #[must_use]
     pub fn place(&self) -> String {
         let mut name = self.target.clone();
-        if self.load != "idle" {
-            name.push_str(&format!(" under {}", self.load));
-        }
+        name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
             name.push_str(&format!(", {key}={value}"));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use tare_guard::{OwnedChildren, Started, raise_priority};
-use tare_results::model::{Arrivals, Arrived, Failure, Fate, Instance};
+use tare_results::model::{Arrivals, Arrived, Failure, Instance, InstanceOutcome};
 use tare_targets::Launch;
 use tare_targets::instance::now_ns;
 use tare_targets::launch::Channels;
@@ -164,7 +164,7 @@ impl<'a> Shared<'a> {
                 planned_ns,
                 counts: counts.into(),
                 exited_ns: now_ns(),
-                fate: Fate::Refused.number(),
+                fate: InstanceOutcome::Refused.number(),
                 ..Instance::default()
             };
             lock(&self.rows).instances.push(refused);
@@ -249,15 +249,15 @@ impl<'a> Shared<'a> {
             let mut rows = lock(&self.rows);
             match how {
                 Ok(()) => {
-                    instance.fate = Fate::Done.number();
+                    instance.fate = InstanceOutcome::Done.number();
                     if self.first_ns.load(Ordering::Relaxed) == 0 {
                         let took = instance.exited_ns.saturating_sub(instance.planned_ns);
                         self.first_ns.store(took.max(1), Ordering::Relaxed);
                     }
                 }
-                Err(_) if is_over => instance.fate = Fate::Unfinished.number(),
+                Err(_) if is_over => instance.fate = InstanceOutcome::Unfinished.number(),
                 Err(reason) => {
-                    instance.fate = Fate::Failed.number();
+                    instance.fate = InstanceOutcome::Failed.number();
                     instance.failure = rows.failed(reason);
                     self.failed.fetch_add(1, Ordering::Relaxed);
                 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt, OwnedChildren};
-use tare_results::model::{Arrivals, Fate, Instance};
+use tare_results::model::{Arrivals, Instance, InstanceOutcome};
 use tare_results::work::Work;
 use tare_targets::measured::MeasuredFile;
 use tare_targets::process::Process;
@@ -77,7 +77,7 @@ fn launch(script: &str) -> Launched {
     }
 }
 
-fn counted(ran: &Ran, fate: Fate) -> Vec<&Instance> {
+fn counted(ran: &Ran, fate: InstanceOutcome) -> Vec<&Instance> {
     let counted = ran.instances.iter().filter(|one| one.counts == 1);
     counted.filter(|one| one.fate() == fate).collect()
 }
@@ -85,7 +85,7 @@ fn counted(ran: &Ran, fate: Fate) -> Vec<&Instance> {
 #[test]
 fn each_arrival_has_its_time_and_its_stamps_in_order() {
     let ran = ran(&arrivals(20 * MS, 400), "echo hello");
-    let done = counted(&ran, Fate::Done);
+    let done = counted(&ran, InstanceOutcome::Done);
     assert_eq!(done.len(), 20, "{ran:?}");
     for pair in ran.instances.windows(2) {
         assert_eq!(pair[1].planned_ns - pair[0].planned_ns, 20 * MS);
@@ -110,7 +110,7 @@ fn a_window_is_a_whole_number_of_intervals() {
 #[test]
 fn one_after_the_other_never_overlaps() {
     let ran = ran(&arrivals(None, 100), "echo hello");
-    assert!(!counted(&ran, Fate::Done).is_empty());
+    assert!(!counted(&ran, InstanceOutcome::Done).is_empty());
     for pair in ran.instances.windows(2) {
         assert!(pair[1].started_ns >= pair[0].exited_ns, "{pair:?}");
     }
@@ -124,7 +124,7 @@ fn what_meets_the_cap_is_refused_at_its_time() {
         ..arrivals(10 * MS, 300)
     };
     let ran = ran(&few, "echo hello; sleep 0.2");
-    let refused = counted(&ran, Fate::Refused);
+    let refused = counted(&ran, InstanceOutcome::Refused);
     assert!(refused.len() > 10, "{ran:?}");
     assert!(
         refused
@@ -144,9 +144,16 @@ fn what_takes_too_much_memory_together_is_refused() {
         ..arrivals(10 * MS, 300)
     };
     let ran = ran(&little, "echo hello; sleep 0.1");
-    assert!(!counted(&ran, Fate::Refused).is_empty(), "{ran:?}");
+    assert!(
+        !counted(&ran, InstanceOutcome::Refused).is_empty(),
+        "{ran:?}"
+    );
     // One alone may always run.
-    assert!(ran.instances.iter().any(|one| one.fate() == Fate::Done));
+    assert!(
+        ran.instances
+            .iter()
+            .any(|one| one.fate() == InstanceOutcome::Done)
+    );
 }
 
 #[test]
@@ -177,7 +184,7 @@ fn reasons_of_failures_are_told_once_with_their_number() {
     let failed = ran
         .instances
         .iter()
-        .filter(|one| one.fate() == Fate::Failed);
+        .filter(|one| one.fate() == InstanceOutcome::Failed);
     let [failure] = &ran.arrived.failures[..] else {
         panic!("{:?}", ran.arrived);
     };
@@ -278,8 +285,11 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
     let [first, second] = &ran.instances[..] else {
         panic!("{ran:?}");
     };
-    assert_eq!((first.counts, first.fate()), (0, Fate::Done));
-    assert_eq!((second.counts, second.fate()), (1, Fate::Unfinished));
+    assert_eq!((first.counts, first.fate()), (0, InstanceOutcome::Done));
+    assert_eq!(
+        (second.counts, second.fate()),
+        (1, InstanceOutcome::Unfinished)
+    );
 }
 
 #[test]
@@ -298,7 +308,7 @@ fn an_instance_that_hangs_ends_at_the_limit() {
     );
     let ran = ran.unwrap();
     assert_eq!(ran.instances.len(), 1, "{ran:?}");
-    assert_eq!(ran.instances[0].fate(), Fate::Unfinished);
+    assert_eq!(ran.instances[0].fate(), InstanceOutcome::Unfinished);
     assert!(ran.notices[0].contains("timed out"), "{:?}", ran.notices);
 }
 
@@ -324,12 +334,12 @@ fn what_does_not_end_is_ended_and_counted() {
     let (refused, started): (Vec<Instance>, Vec<Instance>) = ran
         .instances
         .into_iter()
-        .partition(|one| one.fate() == Fate::Refused);
+        .partition(|one| one.fate() == InstanceOutcome::Refused);
     assert_eq!(started.len(), 4, "{refused:?}");
     assert!(
         started
             .iter()
-            .all(|one| one.fate() == Fate::Unfinished && one.exited_ns > 0)
+            .all(|one| one.fate() == InstanceOutcome::Unfinished && one.exited_ns > 0)
     );
 }
 
@@ -345,7 +355,11 @@ fn who_writes_without_pause_keeps_nobody_waiting() {
         ended.clone().count() > 0 && ended.clone().all(|one| one.exited_ns > 0),
         "{ran:?}"
     );
-    assert!(ended.clone().all(|one| one.fate() == Fate::Unfinished));
+    assert!(
+        ended
+            .clone()
+            .all(|one| one.fate() == InstanceOutcome::Unfinished)
+    );
 }
 
 #[test]
@@ -365,6 +379,6 @@ fn a_request_to_end_keeps_what_there_is() {
     let script = format!("echo hello; touch {}", there.display());
     let ran = ran_until(&long, &script, &interrupt, &mut tick);
     assert!(ran.cut_short.is_some());
-    assert!(!counted(&ran, Fate::Done).is_empty());
+    assert!(!counted(&ran, InstanceOutcome::Done).is_empty());
     assert!(ran.arrived.until_ns - ran.arrived.from_ns < 60_000 * MS);
 }

@@ -17,7 +17,7 @@
 //! time, for then they came at other times than planned. A pacer that stands still, and then hurries into a limit, is late.
 //! Latencies count from the planned time all the same.
 
-use tare_results::model::{Arrivals, Fate, Instance};
+use tare_results::model::{Arrivals, Instance, InstanceOutcome};
 
 /// The share of arrivals that may be lost.
 const LOST: f64 = 0.01;
@@ -85,11 +85,11 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
 /// Returns how many did not end as they should, and what became of them.
 fn lost(all: &[&Instance]) -> (usize, String) {
     let fates = [
-        (Fate::Failed, "failed"),
-        (Fate::Refused, "refused"),
-        (Fate::Unfinished, "not ended"),
+        (InstanceOutcome::Failed, "failed"),
+        (InstanceOutcome::Refused, "refused"),
+        (InstanceOutcome::Unfinished, "not ended"),
     ];
-    let of = |fate: Fate| all.iter().filter(|one| one.fate() == fate).count();
+    let of = |fate: InstanceOutcome| all.iter().filter(|one| one.fate() == fate).count();
     let lost = fates.map(|(fate, what)| (of(fate), what));
     let told = lost.iter().filter(|(number, _)| *number > 0);
     let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
@@ -147,7 +147,7 @@ mod tests {
         let failed = |number: u64| {
             move |at: u64, one: &mut Instance| {
                 if at < number {
-                    one.fate = Fate::Failed.number();
+                    one.fate = InstanceOutcome::Failed.number();
                 }
             }
         };
@@ -155,8 +155,8 @@ mod tests {
         let (saturated, _) = judged([1, 1], &instances(failed(2)));
         assert_eq!(saturated.as_deref(), Some("of 100 arrivals: 2 failed"));
         let mixed = instances(|at, one| match at {
-            0..3 => one.fate = Fate::Refused.number(),
-            3 => one.fate = Fate::Unfinished.number(),
+            0..3 => one.fate = InstanceOutcome::Refused.number(),
+            3 => one.fate = InstanceOutcome::Unfinished.number(),
             _ => {}
         });
         let (saturated, _) = judged([1, 1], &mixed);
@@ -185,7 +185,7 @@ mod tests {
                 if at % 10 == 0 {
                     one.started_ns = 0;
                     one.exited_ns = one.planned_ns + lag_ns;
-                    one.fate = Fate::Refused.number();
+                    one.fate = InstanceOutcome::Refused.number();
                 }
             })
         };
@@ -217,7 +217,7 @@ mod tests {
         for (done, told) in [(1, None), (0, Some("of 100 arrivals: 100 failed"))] {
             let failed = instances(|at, one| {
                 if at >= done {
-                    one.fate = Fate::Failed.number();
+                    one.fate = InstanceOutcome::Failed.number();
                 }
             });
             assert_eq!(judge(&loads, &failed).0.as_deref(), told);
@@ -234,7 +234,7 @@ mod tests {
         let late = instances(|_, one| one.started_ns += 1_000_000_000);
         assert_eq!(judge(&loads, &late), (None, None));
         let hangs = Instance {
-            fate: Fate::Unfinished.number(),
+            fate: InstanceOutcome::Unfinished.number(),
             ..Instance::default()
         };
         let told = "no arrival was measured; before, of 1 arrivals: 1 not ended";

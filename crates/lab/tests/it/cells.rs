@@ -51,7 +51,7 @@ struct Notes<'a> {
 impl Observer for Notes<'_> {
     fn on_event(&mut self, event: Event<'_>) {
         let text = match event {
-            Event::Began { number, of, .. } => format!("began {number}/{of}"),
+            Event::CellBegan { number, of, .. } => format!("began {number}/{of}"),
             Event::Booting => "booting".to_owned(),
             Event::Ready { .. } => "ready".to_owned(),
             Event::Live(live) => format!("live {}", live.n),

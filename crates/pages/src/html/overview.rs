@@ -37,7 +37,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         }
         let (mut cells, mut marks) = (vec![name.clone()], Vec::new());
         for (series, load) in loads.iter().enumerate() {
-            let found = own.iter().find(|row| row.load == *load);
+            let found = own.iter().find(|row| row.load.as_str() == *load);
             cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
             // Further loads are in the table.
             if let Some(row) = found.filter(|_| series < COLOURS) {

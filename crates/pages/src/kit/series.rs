@@ -67,7 +67,7 @@ impl<'a> Series<'a> {
     #[must_use]
     pub fn name(&self) -> String {
         let plan = self.plan();
-        let (under, further) = (under(&plan.load), further(&plan.labels, &[self.label]));
+        let (under, further) = (plan.load.under(), further(&plan.labels, &[self.label]));
         format!("{}{under}{further}", self.first().target())
     }
 
@@ -102,15 +102,6 @@ pub fn further(plan: &Labels, told: &[&str]) -> String {
     further
         .map(|(key, value)| format!(", {key}={value}"))
         .collect()
-}
-
-/// Names a load as the end of a sentence: ` under dd`; nothing for `idle`.
-#[must_use]
-pub fn under(load: &str) -> String {
-    match load {
-        "idle" => String::new(),
-        load => format!(" under {load}"),
-    }
 }
 
 /// What is kept for each case while the cells of a run are read one after the other.

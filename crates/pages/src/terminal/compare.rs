@@ -158,12 +158,8 @@ fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
 }
 
 fn place(row: &ComparedRow) -> String {
-    let side = |target: &str, load: &str| match load {
-        "idle" => target.to_owned(),
-        load => format!("{target} under {load}"),
-    };
-    let base = side(&row.base_target, &row.base_load);
-    let new = side(&row.new_target, &row.new_load);
+    let base = row.base_target.clone() + &row.base_load.under();
+    let new = row.new_target.clone() + &row.new_load.under();
     if base == new {
         return base;
     }

@@ -83,7 +83,7 @@ pub struct Instance {
     pub ready_ns: u64,
     /// When its end was seen, or the arrival was refused.
     pub exited_ns: u64,
-    /// What became of it: a number of [`Fate`].
+    /// What became of it: a number of [`InstanceOutcome`].
     pub fate: u32,
     /// Place of the reason in [`Arrived::failures`](super::Arrived::failures), of one that failed.
     pub failure: u32,
@@ -110,7 +110,7 @@ pub struct Instance {
 
 /// What became of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InstanceOutcome {
     /// It ended as it should.
     Done,
     /// It was not started, because as many as may be were alive, or as much memory as may be was in use.
@@ -121,7 +121,7 @@ pub enum Fate {
     Unfinished,
 }
 
-impl Fate {
+impl InstanceOutcome {
     const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Failed, Self::Unfinished];
 
     /// Returns the number by which a row tells it.
@@ -142,15 +142,17 @@ impl Instance {
     #[must_use]
     pub fn lag_ns(&self) -> Option<u64> {
         let taken_ns = match self.fate() {
-            Fate::Refused => self.exited_ns,
-            Fate::Done | Fate::Failed | Fate::Unfinished => self.started_ns,
+            InstanceOutcome::Refused => self.exited_ns,
+            InstanceOutcome::Done | InstanceOutcome::Failed | InstanceOutcome::Unfinished => {
+                self.started_ns
+            }
         };
         (taken_ns > 0).then(|| taken_ns.saturating_sub(self.planned_ns))
     }
 
-    /// Returns what became of it; [`Fate::Failed`] where the number is none.
+    /// Returns what became of it; [`InstanceOutcome::Failed`] where the number is none.
     #[must_use]
-    pub fn fate(&self) -> Fate {
-        Fate::of(self.fate).unwrap_or(Fate::Failed)
+    pub fn fate(&self) -> InstanceOutcome {
+        InstanceOutcome::of(self.fate).unwrap_or(InstanceOutcome::Failed)
     }
 }

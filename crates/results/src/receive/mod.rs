@@ -4,21 +4,20 @@
 //! is done only if everything from `hello` to `end` has arrived and the sums agree with the lists.
 //! Whatever is wrong becomes an [`Incomplete`], which names what is missing.
 //!
+//! * `sequence`: one stream of records, whole and in order;
 //! * `sets`: heads of sets and their lists, as they come;
 //! * `divide`: what becomes of them, when it is known when the phases of a load really were;
 //! * `trace`: names for what the kernel's events give by number.
 
 mod divide;
+mod sequence;
 mod sets;
 #[cfg(test)]
 mod tests;
 mod trace;
 
-use std::collections::VecDeque;
-use std::mem;
-
 use tare_wire::PROTOCOL;
-use tare_wire::line::{Damage, Line, MAX_PAYLOAD, decode};
+use tare_wire::line::MAX_PAYLOAD;
 use tare_wire::packed::Malformed;
 use tare_wire::record::{self, Record};
 use thiserror::Error;
@@ -31,14 +30,12 @@ use crate::model::{
 };
 
 pub use divide::Phase;
-
-/// How many lines that are no records are kept, to tell what an instance said before it failed.
-const KEPT_LINES: usize = 10;
+pub use sequence::Sequence;
 
 /// Collects the records of one instance.
 #[derive(Debug, Default)]
 pub struct Receiver {
-    next: u64,
+    sequence: Sequence,
     preparation: Option<Preparation>,
     calibration: Option<Calibration>,
     ready_tsc: u64,
@@ -48,9 +45,6 @@ pub struct Receiver {
     traces: Collector,
     notices: Vec<String>,
     cut_short: bool,
-    other: VecDeque<String>,
-    error: Option<Incomplete>,
-    ended: bool,
 }
 
 /// What a line was, as far as the one who waits for it needs to know.
@@ -174,32 +168,16 @@ impl Receiver {
     /// Takes one line, with or without its newline.
     pub fn line(&mut self, line: &[u8]) -> Seen {
         let mut room = [0; MAX_PAYLOAD];
-        let damage = match decode(line, &mut room) {
-            Line::Other => {
-                self.keep(line);
-                return Seen::Other;
-            }
-            Line::Record { sequence, record } => {
-                self.number(sequence);
-                match self.record(&record) {
-                    Ok(seen) => return seen,
-                    Err(Malformed) => "its list is malformed",
-                }
-            }
-            Line::Damaged(damage) => {
-                self.next += 1;
-                match damage {
-                    Damage::Form => "fields are missing",
-                    Damage::Checksum => "its checksum does not match",
-                    Damage::Payload => "its content is none that this version knows",
-                }
-            }
-        };
-        self.error(Incomplete::Damaged {
-            number: self.next - 1,
-            what: damage,
-        });
-        Seen::Record
+        let taken = self.sequence.decode(line, &mut room);
+        taken.map_or_else(
+            |seen| seen,
+            |record| {
+                self.record(&record).unwrap_or_else(|Malformed| {
+                    self.sequence.damaged("its list is malformed");
+                    Seen::Record
+                })
+            },
+        )
     }
 
     /// Returns how the instance was prepared, once it has said so.
@@ -215,30 +193,12 @@ impl Receiver {
     ///
     /// As [`Receiver::finish`].
     pub fn started(mut self) -> Result<StartedUp, Incomplete> {
-        self.check_whole()?;
+        self.sequence.check_whole()?;
         bounds::check_rest(&self.record).map_err(|what| Incomplete::OutOfBounds { what })?;
         Ok(StartedUp {
             ready_tsc: self.ready_tsc,
             values: self.record.values,
         })
-    }
-
-    /// Checks that all came, from the first record to the last.
-    fn check_whole(&mut self) -> Result<(), Incomplete> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
-        }
-        let Some(last) = self.next.checked_sub(1) else {
-            let last_words = mem::take(&mut self.other).into();
-            return Err(Incomplete::Silent { last_words });
-        };
-        match self.ended {
-            true => Ok(()),
-            false => Err(Incomplete::BrokeOff {
-                last,
-                last_words: mem::take(&mut self.other).into(),
-            }),
-        }
     }
 
     /// Returns the facts of the cell.
@@ -247,7 +207,7 @@ impl Receiver {
     ///
     /// Returns [`Incomplete`] with the first thing that was wrong.
     pub fn finish(mut self) -> Result<Received, Incomplete> {
-        self.check_whole()?;
+        self.sequence.check_whole()?;
         let contradiction = |what| Incomplete::Contradiction { what };
         let missing = |what| contradiction(format!("no {what} record among them"));
         let program = Program {
@@ -278,25 +238,9 @@ impl Receiver {
         })
     }
 
-    fn number(&mut self, sequence: u64) {
-        let expected = self.next;
-        if sequence > expected {
-            let (from, to) = (expected, sequence - 1);
-            self.error(Incomplete::Lost { from, to });
-        } else if sequence < expected {
-            let got = sequence;
-            self.error(Incomplete::OutOfOrder { expected, got });
-        }
-        self.next = sequence.saturating_add(1);
-    }
-
     fn record(&mut self, record: &Record<'_>) -> Result<Seen, Malformed> {
         match *record {
             Record::Hello(hello) => {
-                if hello.protocol != PROTOCOL {
-                    let theirs = hello.protocol;
-                    self.error(Incomplete::OtherProtocol { theirs });
-                }
                 self.program.agent.version = hello.version.to_owned();
                 self.program.agent.environment = hello.environment.to_owned();
                 return Ok(Seen::Remark);
@@ -345,7 +289,7 @@ impl Receiver {
             // A load's, which has a stream of its own.
             Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Leftovers(_) => {
                 let what = format!("a {} record among them", record.kind());
-                self.error(Incomplete::Contradiction { what });
+                self.sequence.error(Incomplete::Contradiction { what });
             }
             Record::Begins(record::Begins { origin_ns }) => return Ok(Seen::Begins { origin_ns }),
             Record::Live(live) => return Ok(Seen::Live(live)),
@@ -361,40 +305,9 @@ impl Receiver {
                 return Ok(Seen::Remark);
             }
             Record::CutShort => self.cut_short = true,
-            Record::Failure(failure) => {
-                let text = failure.text.to_owned();
-                self.error(Incomplete::Failed { text });
-                return Ok(Seen::Last);
-            }
-            Record::End(end) => {
-                self.ended = true;
-                let came = self.next - 1;
-                if end.records != came {
-                    let what =
-                        format!("the last one counts {} before it, {came} came", end.records);
-                    self.error(Incomplete::Contradiction { what });
-                }
-                return Ok(Seen::Last);
-            }
+            Record::Failure(_) | Record::End(_) => return Ok(Seen::Last),
         }
         Ok(Seen::Record)
-    }
-
-    /// Keeps the first thing that went wrong: what follows is its consequence.
-    fn error(&mut self, error: Incomplete) {
-        self.error.get_or_insert(error);
-    }
-
-    fn keep(&mut self, line: &[u8]) {
-        let text = String::from_utf8_lossy(line);
-        let printable: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
-        if printable.trim().is_empty() {
-            return;
-        }
-        if self.other.len() == KEPT_LINES {
-            self.other.pop_front();
-        }
-        self.other.push_back(printable);
     }
 }
 

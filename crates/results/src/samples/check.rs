@@ -8,7 +8,8 @@ use std::fmt;
 use super::FILES;
 use crate::bounds;
 use crate::model::{
-    Bin, Count, Event, Fate, Instance, MOST_INSTANCES, Record, Samples, SetHead, SetSamples,
+    Bin, Count, Event, Instance, InstanceOutcome, MOST_INSTANCES, Record, Samples, SetHead,
+    SetSamples,
 };
 
 const INSTANCES: &str = FILES[0];
@@ -74,21 +75,23 @@ fn check_instances(record: &Record, instances: &[Instance]) -> Result<(), String
     };
     let mut failed = vec![0; arrived.failures.len()];
     for instance in instances {
-        match Fate::of(instance.fate) {
+        match InstanceOutcome::of(instance.fate) {
             None => {
                 let fate = instance.fate;
                 return Err(format!(
                     "is damaged: there is no fate {fate} of an instance"
                 ));
             }
-            Some(Fate::Failed) => match failed.get_mut(instance.failure as usize) {
+            Some(InstanceOutcome::Failed) => match failed.get_mut(instance.failure as usize) {
                 Some(count) => *count += 1,
                 None => {
                     let failure = instance.failure;
                     return Err(misfit(format_args!("there is no failure {failure}")));
                 }
             },
-            Some(Fate::Done | Fate::Refused | Fate::Unfinished) => {}
+            Some(
+                InstanceOutcome::Done | InstanceOutcome::Refused | InstanceOutcome::Unfinished,
+            ) => {}
         }
     }
     let told = arrived.failures.iter().map(|failure| failure.count);

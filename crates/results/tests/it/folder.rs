@@ -660,7 +660,7 @@ fn figures_that_no_measurement_has_are_refused() {
     change(
         &path.join("plan.json"),
         "\"load\": \"idle\"",
-        "\"load\": \"0s:idle;dd\", \"phases\": [\"idle\", \"dd\"], \"phase_seconds\": 0.0",
+        "\"load\": \"1s:idle;dd\", \"phases\": [\"idle\", \"dd\"], \"phase_seconds\": 0.0",
     );
     let text = refusal(&path);
     assert!(text.contains("cell 1: a phase in seconds of 0"), "{text}");

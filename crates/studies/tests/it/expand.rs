@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use tare_lab::plan::Frame;
-use tare_results::model::Plan;
+use tare_results::model::{Plan, Schedule};
 use tare_studies::{Study, Variant, explain, included};
 
 fn frame(seed: u64) -> Frame {
@@ -112,7 +112,7 @@ fn a_study_plans_what_the_same_arguments_plan() {
 
     let conditions = Conditions {
         targets: vec![tare_targets::process::spec()],
-        loads: vec!["idle".to_owned()],
+        loads: vec![Schedule::idle()],
         cpu: 1,
         cpus: None,
         cell_limit: None,
@@ -217,7 +217,7 @@ fn a_load_comes_again_only_as_a_phase() {
         format!("loads = [\"idle\", \"dd\", \"idle\"]\n[[experiment]]\nkind = \"wakeup\"\n{more}")
     };
     let plan = plan(&study("phase = \"1s\""), Variant::Full);
-    assert_eq!(plan.cells[0].load, "1s:idle;dd;idle");
+    assert_eq!(plan.cells[0].load.as_str(), "1s:idle;dd;idle");
     let error = Study::parse("s.toml", &study(""), Variant::Full).unwrap_err();
     assert!(
         error

@@ -1,6 +1,7 @@
 //! Where it is measured and under what: targets and loads as the measuring commands take them.
 
 use tare_loads::{Cpus, Load};
+use tare_results::model::Schedule;
 use tare_results::target::TargetSpec;
 use tare_targets::{TargetError, process, spec};
 
@@ -42,10 +43,10 @@ pub fn targets(asked: &[String], only_starts: bool) -> Result<Vec<TargetSpec>, C
 /// # Errors
 ///
 /// Returns [`CommandError`] for one that is given twice.
-pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<String>, CommandError> {
+pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<Schedule>, CommandError> {
     let mut loads = phases(asked, cpus);
     let asked = loads.len();
-    loads.sort();
+    loads.sort_by_cached_key(Schedule::to_string);
     loads.dedup();
     if loads.len() < asked {
         return Err(twice("load"));
@@ -54,7 +55,7 @@ pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<String>, Command
 }
 
 /// Returns the loads asked for in the order in which they are, on the CPUs asked for; `idle` if there are none.
-pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<String> {
+pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<Schedule> {
     let asked = match asked {
         [] => &[Load::idle()],
         asked => asked,
@@ -64,7 +65,7 @@ pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<String> {
         Some(cpus) if *load.cpus() == Cpus::All => load.clone().on(cpus.clone()),
         _ => load.clone(),
     };
-    asked.iter().map(|load| placed(load).to_string()).collect()
+    asked.iter().map(|load| placed(load).into()).collect()
 }
 
 fn twice(what: &str) -> CommandError {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tare_experiments::{find, without_interval};
 use tare_lab::estimate::in_all;
 use tare_lab::units::counted;
-use tare_loads::{Cpus, Load, Schedule};
+use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
 use tare_results::model::{CellPlan, Plan};
 use tare_results::target::TargetSpec;
@@ -143,9 +143,7 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
             }
     };
     plan.cells.iter().find(|cell| {
-        let schedule = Schedule::parse(&cell.load);
-        cell.work.rights.real_time.is_none()
-            && schedule.is_ok_and(|schedule| schedule.loads().iter().any(shares))
+        cell.work.rights.real_time.is_none() && cell.load.loads().iter().any(shares)
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tare_results::model::{Fate, Instance};
+use tare_results::model::{Instance, InstanceOutcome};
 
 use crate::common::{self, Bench, is_root, skip};
 use crate::start::{assert_nothing_is_left, cells, instances, run_of};
@@ -69,7 +69,8 @@ fn saved_images_are_started_by_both_engines() {
     ran.expect(0, &["Ready", "boot alone"]);
     for cell in cells(&bench) {
         let all = instances(&bench, &cell);
-        let is_fine = |one: &Instance| one.fate() == Fate::Done && one.ready_ns > one.started_ns;
+        let is_fine =
+            |one: &Instance| one.fate() == InstanceOutcome::Done && one.ready_ns > one.started_ns;
         assert!(!all.is_empty() && all.iter().all(is_fine), "{all:?}");
     }
     assert_nothing_is_left(&bench);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tare_results::RunFolder;
-use tare_results::model::{Cell, Fate, Instance};
+use tare_results::model::{Cell, Instance, InstanceOutcome};
 
 use crate::common::{self, Bench, Started, files, is_root, processes_with, send, skip, wait_for};
 
@@ -102,7 +102,7 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
         // One that ends as soon as it is ready may be gone before its memory is read.
         assert!(counted.clone().any(|one| one.peak_bytes > 0), "{name}");
         for one in counted {
-            assert_eq!(one.fate(), Fate::Done, "{name}: {one:?}");
+            assert_eq!(one.fate(), InstanceOutcome::Done, "{name}: {one:?}");
             let stamps = [one.planned_ns, one.started_ns, one.ready_ns, one.exited_ns];
             assert!(one.planned_ns > 0 && stamps.is_sorted(), "{name}: {one:?}");
             // What a daemon spends for an instance is nobody's who was waited for.
@@ -201,7 +201,7 @@ fn instances_do_the_work_that_is_asked_for() {
         bench.run(&format!("{words} {work}")).expect(0, &["Ready"]);
         let cells = cells(&bench);
         let all = instances(&bench, &cells[0]);
-        let is_done = |one: &Instance| one.fate() == Fate::Done;
+        let is_done = |one: &Instance| one.fate() == InstanceOutcome::Done;
         assert!(all.len() >= 10 && all.iter().all(is_done), "{all:?}");
     }
 }
@@ -242,7 +242,7 @@ fn an_image_that_vanishes_fails_those_that_come_later() {
     started.end().expect(0, &["saturated", "own.elf"]);
     let cells = cells(&bench);
     let all = instances(&bench, &cells[0]);
-    for fate in [Fate::Done, Fate::Failed] {
+    for fate in [InstanceOutcome::Done, InstanceOutcome::Failed] {
         assert!(all.iter().any(|one| one.fate() == fate), "{all:?}");
     }
     assert_nothing_is_left(&bench);
@@ -284,7 +284,10 @@ fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
         ],
     );
     let all = instances(&bench, cell(&cells(&bench), "docker", "1/2s"));
-    assert!(all.iter().any(|one| one.fate() == Fate::Done), "{all:?}");
+    assert!(
+        all.iter().any(|one| one.fate() == InstanceOutcome::Done),
+        "{all:?}"
+    );
     let mut resumed = bench.command("start --resume run");
     Started::of(resumed.env("DOCKER_HOST", &nowhere))
         .end()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, Interrupt};
 use tare_kernels::name::Wanted;
 use tare_kernels::{Fetcher, KernelError, Module};
+use tare_results::model::Schedule;
 use tare_testkit::skip;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -200,17 +201,17 @@ fn a_cpu_is_isolated_and_tickless_and_its_thread_is_pinned() {
 
 #[test]
 fn counted_instructions_give_the_same_timers_twice_under_loads_in_phases() {
-    const LOAD: &str = "400ms:idle;dd+nc;idle";
+    let load = Schedule::parse("400ms:idle;dd+nc;idle").unwrap();
     const WORDS: &str = "interval=1ms duration=1200ms phases=3 cpu=0 raw=0";
     let Some(bench) = Bench::new("clock=instructions") else {
         return;
     };
-    if let Err(error @ TargetError::Unusable { .. }) = tools::programs(LOAD) {
-        return skip(LOAD, &error.to_string());
+    if let Err(error @ TargetError::Unusable { .. }) = tools::programs(&load) {
+        return skip(load.as_str(), &error.to_string());
     }
     let plan = work(&format!("{TIMERS} {WORDS}"));
     let job = Job {
-        load: Some(LOAD),
+        load: Some(&load),
         ..Job::idle(&plan)
     };
     // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
@@ -254,14 +255,15 @@ fn a_load_runs_inside_and_reports_beside_the_plan() {
         let Some(bench) = Bench::new("cpus=2") else {
             return;
         };
-        let missing = tools::programs(load).err();
+        let load = Schedule::parse(load).unwrap();
+        let missing = tools::programs(&load).err();
         if let Some(error @ TargetError::Unusable { .. }) = missing {
-            skip(load, &error.to_string());
+            skip(load.as_str(), &error.to_string());
             continue;
         }
         let plan = work(SHORT);
         let job = Job {
-            load: Some(load),
+            load: Some(&load),
             ..Job::idle(&plan)
         };
         let instance = bench.target.start(&job, &bench.guard).unwrap();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tare_results::model::Schedule;
 use tare_results::target::Clock;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
@@ -44,7 +45,7 @@ pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetE
 pub(super) fn command_line(
     settings: &Settings,
     work: &Work,
-    load: Option<&str>,
+    load: Option<&Schedule>,
     scratch: Option<Scratch>,
 ) -> Result<String, TargetError> {
     let mut line = ALWAYS.to_owned();
@@ -84,7 +85,7 @@ pub(super) fn command_line(
         add(format_args!("{RAM_SCRATCH}={size}"));
     }
     if let Some(load) = load {
-        add(format_args!("{LOAD}={}", Encoded(load)));
+        add(format_args!("{LOAD}={}", Encoded(load.as_str())));
     }
     add(format_args!(
         "-- {}",
@@ -111,7 +112,8 @@ mod tests {
         let settings = Settings::read(&spec::options("linux", options)).unwrap();
         let scratch = settings.scratch;
         let work = work("workload=nap limit=22 repetitions=10 cpu=5");
-        command_line(&settings, &work, load, scratch)
+        let load = load.map(|load| Schedule::parse(load).unwrap());
+        command_line(&settings, &work, load.as_ref(), scratch)
     }
 
     const PLAN: &str = "workload=nap limit=22 repetitions=10 cpu=";

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use tare_guard::{Guard, ScratchDir};
 use tare_kernels::debian_root::{self, DebianRoot};
 use tare_kernels::{ConfigOption, Kernel, Store, default_store_dir};
+use tare_results::model::Schedule;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::guest::{PORT, SCRATCH_SERIAL};
@@ -42,9 +43,6 @@ use crate::qemu::{self, Boot, Control, Disk, Guest, Machine, Qemu};
 use crate::{Availability, Facts, Job, Program, Target, once};
 
 pub(crate) use self::settings::{OPTIONS, Settings};
-
-/// The load that is none.
-const IDLE: &str = "idle";
 
 /// The agent under its own kernel.
 #[derive(Debug)]
@@ -143,13 +141,13 @@ impl Linux {
     }
 
     /// Returns where the load writes, or would.
-    fn scratch(&self, load: Option<&str>) -> Option<Scratch> {
+    fn scratch(&self, load: Option<&Schedule>) -> Option<Scratch> {
         let of_load = || load.map(|_| Scratch::of_load(self.settings.clock));
         self.settings.scratch.or_else(of_load)
     }
 
     /// Returns what the load needs in the guest.
-    fn needs(&self, load: Option<&str>) -> Result<Needs, TargetError> {
+    fn needs(&self, load: Option<&Schedule>) -> Result<Needs, TargetError> {
         let scratch = self.scratch(load);
         Ok(Needs {
             scratch: scratch.is_some(),
@@ -210,7 +208,7 @@ impl Target for Linux {
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         let (settings, host) = (&self.settings, self.host.get()?);
         let is_alone = job.is_alone;
-        let load = job.load.filter(|load| *load != IDLE);
+        let load = job.load;
         let scratch = self.scratch(load).filter(|_| is_alone);
         let files = guard.scratch("guest")?;
         let needs = Needs {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use tare_figures::rows::{CellData, counts};
 use tare_results::csv::table;
+use tare_results::model::Schedule;
 
 use super::measures::{Spin, classified};
 
@@ -18,7 +19,7 @@ const HEADER: &str =
 #[derive(Debug, Default)]
 pub(super) struct Files(Vec<(Key, Vec<Vec<String>>)>);
 
-type Key = (String, String, String, bool);
+type Key = (String, String, Schedule, bool);
 
 impl Files {
     /// Adds the line of a cell.
@@ -74,8 +75,8 @@ fn line(data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<Vec<String>, Str
 /// Returns `noise-<target>-<workload>.csv`, with load and timing if they are not the usual ones.
 fn file_name((target, workload, load, is_published): &Key, taken: &mut BTreeSet<String>) -> String {
     let mut name = format!("noise-{}-{}", plain(target), plain(workload));
-    if load != "idle" {
-        name.push_str(&format!("-{}", plain(load)));
+    if !load.is_idle() {
+        name.push_str(&format!("-{}", plain(load.as_str())));
     }
     if *is_published {
         name.push_str("-published");
@@ -105,7 +106,8 @@ mod tests {
     fn file_names_are_plain_and_unique() {
         let mut taken = BTreeSet::new();
         let mut name = |target: &str, load: &str, is_published| {
-            let [target, workload, load] = [target, "prime", load].map(str::to_owned);
+            let [target, workload] = [target, "prime"].map(str::to_owned);
+            let load = Schedule::parse(load).unwrap();
             file_name(&(target, workload, load, is_published), &mut taken)
         };
         for (target, load, is_published, file) in [

@@ -119,7 +119,7 @@ fn on<'a>(run: &'a Run, systems: &[&str], is_wanted: impl Fn(&CellPlan) -> bool)
     let mut cases = Case::all(run, NAME);
     cases.retain(|case| {
         let is_of = |kind| systems.contains(&kind);
-        case.plan.load == "idle" && is_wanted(case.plan) && system(case).is_some_and(is_of)
+        case.plan.load.is_idle() && is_wanted(case.plan) && system(case).is_some_and(is_of)
     });
     cases.sort_by_key(|case| {
         let heads = case.records().filter_map(|record| record.sets.first());

@@ -7,7 +7,7 @@ use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::MANY;
-use tare_pages::kit::series::{self, PerCase, under};
+use tare_pages::kit::series::{self, PerCase};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
@@ -121,7 +121,7 @@ impl<'a> Panel<'a> {
         }
         panels.sort_by_cached_key(|panel| {
             let plan = panel.plan();
-            let load = (plan.load != "idle", plan.load.clone());
+            let load = (!plan.load.is_idle(), plan.load.to_string());
             (
                 rank(&plan.work.id),
                 plan.labels.get("timing").map(str::to_owned),
@@ -217,7 +217,7 @@ pub(super) fn title(plan: &CellPlan) -> String {
     if let Some(size) = plan.labels.number("size") {
         title.push_str(&format!(" {size}"));
     }
-    title.push_str(&under(&plan.load));
+    title.push_str(&plan.load.under());
     if plan.labels.get("timing") == Some("published") && !only_reads_clock(&plan.work.id) {
         title.push_str(", published timing");
     }

@@ -22,14 +22,13 @@ use tare_figures::interval::Interval;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::words::{self, NONE};
 use tare_pages::html::parts::Table;
-use tare_results::model::{Cell, Labels, Program, Record};
+use tare_results::model::{Cell, Labels, Program, Record, Schedule};
 use tare_results::target::{Group, Kernel, TargetSpec};
 use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
 
 use super::super::only_reads_clock;
 use super::NAME;
 use super::panels::{rank, title};
-use tare_pages::kit::series::under;
 
 /// How the time that is lost divides, or why that can't be told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -44,7 +43,8 @@ pub struct Attribution {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct Split {
     /// The load as it is written on the command line.
-    load: String,
+    #[schemars(with = "String")]
+    load: Schedule,
     /// The workload with its size: one that only reads the clock where both targets have it.
     workload: String,
     /// The target with an operating system: `process`.
@@ -142,8 +142,8 @@ fn is_reference(target: &TargetSpec) -> bool {
 
 /// Returns whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
 /// the reference.
-fn is_divided(target: &TargetSpec, load: &str) -> bool {
-    is_process(target) || target.kernel() == Kernel::Guest && load == "idle"
+fn is_divided(target: &TargetSpec, load: &Schedule) -> bool {
+    is_process(target) || target.kernel() == Kernel::Guest && load.is_idle()
 }
 
 impl Attribution {
@@ -164,15 +164,17 @@ impl Attribution {
         let mut cases = Case::all(run, NAME);
         cases
             .sort_by_cached_key(|case| (rank(&case.plan.work.id), case.plan.labels.number("size")));
-        let mut divided: Vec<(&str, &TargetSpec)> = planned()
+        let mut divided: Vec<(&Schedule, &TargetSpec)> = planned()
             .filter(|cell| {
                 let mut others = planned().filter(|other| other.load == cell.load);
                 is_divided(&cell.target, &cell.load)
                     && others.any(|other| is_reference(&other.target))
             })
-            .map(|cell| (cell.load.as_str(), &cell.target))
+            .map(|cell| (&cell.load, &cell.target))
             .collect();
-        divided.sort_by_key(|(load, target)| (*load != "idle", *load, target.group, &target.text));
+        divided.sort_by_key(|(load, target)| {
+            (!load.is_idle(), load.as_str(), target.group, &target.text)
+        });
         divided.dedup();
         for (load, target) in divided {
             match split(target, load, &cases) {
@@ -195,17 +197,17 @@ fn accelerator(cell: &Cell) -> Option<&str> {
 }
 
 /// Divides what a target lost under a load.
-fn split(target: &TargetSpec, load: &str, cases: &[Case<'_>]) -> Result<Split, Refused> {
+fn split(target: &TargetSpec, load: &Schedule, cases: &[Case<'_>]) -> Result<Split, Refused> {
     let refused = |id, text: &str| Refused {
         id,
-        load: Some(load.to_owned()),
-        text: format!("{}: {text}", begin(load)),
+        load: Some(load.to_string()),
+        text: format!("Split{}: {text}", load.under()),
     };
     let not_measured = || {
         let text = "no block has figures of both process and unikernel,irq=off, so what the operating system adds is not told.";
         refused("not-measured", text)
     };
-    let of_load = || cases.iter().filter(|case| case.plan.load == load);
+    let of_load = || cases.iter().filter(|case| case.plan.load == *load);
     let mut pairs = of_load()
         .filter(|case| case.plan.target == *target)
         .filter_map(|measured| {
@@ -286,7 +288,7 @@ fn split(target: &TargetSpec, load: &str, cases: &[Case<'_>]) -> Result<Split, R
         .iter()
         .filter_map(|figure| part((measured, reference), &blocks, figure));
     Ok(Split {
-        load: load.to_owned(),
+        load: load.clone(),
         workload: title(measured.plan),
         target: target.text.clone(),
         group: target.group,
@@ -404,7 +406,7 @@ impl Split {
     fn sentence(&self, is_first: bool) -> Option<String> {
         const N: Numbers = Numbers::PLAIN;
         let part = self.parts.first()?;
-        let begin = begin(&self.load);
+        let begin = format!("Split{}", self.load.under());
         let (target, reference) = (&self.target, &self.reference);
         let (all, below) = (N.percent(part.all), N.percent(part.below));
         let what = match part.labels.get("above") {
@@ -495,8 +497,4 @@ impl Part {
         let [all, below] = [self.all, self.below].map(figure);
         [name, all, below, added, interval]
     }
-}
-
-fn begin(load: &str) -> String {
-    format!("Split{}", under(load))
 }

@@ -9,7 +9,6 @@ use tare_pages::tables::{Column, Line, Tabled};
 use super::super::{of_kind, only_reads_clock};
 use super::NAME;
 use super::panels::{further, rank as rank_of};
-use tare_pages::kit::series::under;
 
 /// Returns all tables.
 pub(super) fn all(_run: &Run) -> Vec<Tabled> {
@@ -148,7 +147,7 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     if let Some(size) = label("size") {
         title.push_str(&format!(" {size}"));
     }
-    title.push_str(&under(&line.of.load));
+    title.push_str(&line.of.load.under());
     if label("timing").is_some() && !label("workload").is_some_and(only_reads_clock) {
         title.push_str(", published timing");
     }
@@ -182,8 +181,8 @@ pub(super) fn rank(line: &Line<'_>) -> (usize, bool, String, u64) {
     let size = label("size").parse().unwrap_or_default();
     (
         rank_of(label("workload")),
-        load != "idle",
-        load.clone(),
+        !load.is_idle(),
+        load.to_string(),
         size,
     )
 }

@@ -78,7 +78,7 @@ const NO_TREND: f64 = 1.5;
 /// Returns the row of a primitive's cost on an idle target, preferably on one without an emulator.
 fn row<'a>(run: &'a Run, of: (&str, &[(&str, &str)])) -> Option<(&'a Row, f64)> {
     let rows = known(run, "cost", Figure::Min);
-    let own = rows.filter(|(row, _)| row.load == "idle" && is(row, of));
+    let own = rows.filter(|(row, _)| row.load.is_idle() && is(row, of));
     own.min_by_key(|(row, _)| row.emulated)
 }
 
@@ -197,7 +197,7 @@ fn in_cycles(run: &Run, row: &Row, ns: f64) -> String {
 fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
     let idle = |measure, figure, id| {
         let rows = known(run, measure, figure);
-        rows.filter(move |(row, _)| row.load == "idle" && id_of(&row.labels) == id)
+        rows.filter(move |(row, _)| row.load.is_idle() && id_of(&row.labels) == id)
     };
     if name.starts_with("bandwidth-") {
         let rows = idle("bandwidth", Figure::Max, name);

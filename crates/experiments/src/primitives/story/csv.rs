@@ -26,7 +26,7 @@ const fn fields<'a>() -> [Field<Line<'a>>; 9] {
         ("measured", |it| Some(it.row.estimate()?.to_string())),
         ("trials", |it| Some(it.trials())),
         ("target", |it| Some(it.row.target.clone())),
-        ("load", |it| Some(it.row.load.clone())),
+        ("load", |it| Some(it.row.load.to_string())),
         ("emulated", |it| Some(it.row.emulated.to_string())),
         ("ratio", |it| it.other("ratio")),
     ]

@@ -28,7 +28,7 @@ fn target(run: &Run) -> Option<&str> {
 /// Returns the least latencies of all runs: what a neighbour takes of a cache in one of them is not taken for its end.
 pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     let rows = known(run, "latency", Figure::Min);
-    let own = rows.filter(|(row, _)| row.target == target && row.load == "idle");
+    let own = rows.filter(|(row, _)| row.target == target && row.load.is_idle());
     let least = own.filter_map(|(row, _)| Some((&row.labels, row.over.as_ref().ok()?.lowest)));
     Points(least.collect())
 }

@@ -67,7 +67,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
 /// Draws the curve and the map of latencies; `None` without any.
 pub(super) fn memory(run: &Run) -> Option<Markup> {
     let mut targets: Vec<&str> = Vec::new();
-    for (row, _) in known(run, "latency", Figure::Min).filter(|(row, _)| row.load == "idle") {
+    for (row, _) in known(run, "latency", Figure::Min).filter(|(row, _)| row.load.is_idle()) {
         if !targets.contains(&row.target.as_str()) {
             targets.push(&row.target);
         }
@@ -81,7 +81,7 @@ pub(super) fn memory(run: &Run) -> Option<Markup> {
 /// Returns the latencies of a target by working set, on one size of pages.
 fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
     let rows = run.rows.of(NAME, "latency").filter(|row| {
-        let is_own = row.target == target && row.load == "idle" && row.has("pages", pages);
+        let is_own = row.target == target && row.load.is_idle() && row.has("pages", pages);
         is_own && id_of(&row.labels) == "latency"
     });
     let points = rows.filter_map(|row| {
@@ -140,7 +140,7 @@ fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
 fn map(run: &Run, target: &str) -> Option<Markup> {
     let rows = run.rows.of(NAME, "latency");
     let own = rows.filter(|row| {
-        row.target == target && row.load == "idle" && id_of(&row.labels) == "latency-stride"
+        row.target == target && row.load.is_idle() && id_of(&row.labels) == "latency-stride"
     });
     let tiles = own.filter_map(|row| {
         let [size, stride] = ["size", "stride"].map(|key| row.labels.number(key));

@@ -6,7 +6,7 @@ use tare_figures::rows::{Figure, Row};
 use tare_measured::primitives::linux::{all, find};
 use tare_pages::html::parts::Table;
 use tare_pages::tables::{Column, Line, Tabled};
-use tare_results::model::Labels;
+use tare_results::model::{Labels, Schedule};
 
 use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
 use super::measures::id_of;
@@ -69,7 +69,7 @@ pub(super) fn tables() -> Vec<Tabled> {
 
 /// Puts the lines of a table in the order of the catalogue, target by target.
 pub(super) fn arrange(lines: &mut [Line<'_>]) {
-    let mut places: Vec<(String, String)> = Vec::new();
+    let mut places: Vec<(String, Schedule)> = Vec::new();
     for line in lines.iter() {
         let place = (line.of.target.clone(), line.of.load.clone());
         if !places.contains(&place) {
@@ -77,8 +77,9 @@ pub(super) fn arrange(lines: &mut [Line<'_>]) {
         }
     }
     lines.sort_by_cached_key(|line| {
-        let is_own =
-            |(target, load): &(String, String)| *target == line.of.target && *load == line.of.load;
+        let is_own = |(target, load): &(String, Schedule)| {
+            *target == line.of.target && *load == line.of.load
+        };
         (places.iter().position(is_own), place(&line.labels))
     });
 }
@@ -94,7 +95,7 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let several = |of: fn(&Row) -> &str| run.rows.0.iter().any(|row| of(row) != of(line.of));
     let mut heading = Vec::new();
     heading.extend(several(|row| &row.target).then(|| line.target()));
-    heading.extend(several(|row| &row.load).then(|| format!("under {}", line.of.load)));
+    heading.extend(several(|row| row.load.as_str()).then(|| format!("under {}", line.of.load)));
     heading.extend(primitive.map(|primitive| primitive.area.name().to_owned()));
     let heading = (!heading.is_empty()).then(|| heading.join(" · "));
     (heading, named(&line.labels))

@@ -5,7 +5,6 @@ use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::sure;
-use tare_pages::kit::series::under;
 use tare_results::target::Kernel;
 
 use super::measures::{MEASURES, id_of};
@@ -57,7 +56,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
             written(*value, row.unit)
         ));
     }
-    let (target, under) = (first.marked_target(), under(&first.load));
+    let (target, under) = (first.marked_target(), first.load.under());
     let details = [
         expectations(run),
         machine::sentence(run),
@@ -121,7 +120,7 @@ fn calls(own: &[(&Row, f64)]) -> Option<String> {
 /// Compares a system call with the call that takes its place on a unikernel.
 fn barrier(rows: &[(&Row, f64)]) -> Option<String> {
     let calls = || {
-        let idle = rows.iter().filter(|(row, _)| row.load == "idle");
+        let idle = rows.iter().filter(|(row, _)| row.load.is_idle());
         idle.filter(|(row, _)| id_of(&row.labels) == "getpid")
     };
     let is_bare = |row: &Row| row.group.capabilities().kernel == Kernel::None;

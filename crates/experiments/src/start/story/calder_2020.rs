@@ -86,7 +86,7 @@ const HEAVIER: f64 = 64.0;
 /// Returns the kind of the study that a case is of, if it is of one.
 pub(super) fn kind(case: &Case<'_>) -> Option<&'static str> {
     let plan = case.plan;
-    if plan.beside_engine || plan.load != "idle" {
+    if plan.beside_engine || !plan.load.is_idle() {
         return None;
     }
     match plan.target.capabilities().study_kind {

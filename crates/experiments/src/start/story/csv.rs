@@ -24,7 +24,7 @@ const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
         }),
         ("throughput_per_s", |of| number(of, "rate", Figure::Rate)),
         ("target", |of| Some(of.plan().target.text.clone())),
-        ("load", |of| Some(of.plan().load.clone())),
+        ("load", |of| Some(of.plan().load.to_string())),
         ("work", |of| Some(work(of.plan()).to_owned())),
         ("beside_engine", |of| {
             Some(of.plan().beside_engine.to_string())

@@ -17,12 +17,12 @@ struct Line<'a>(OfCell<'a>, Phase<'a>);
 const fn fields<'a>() -> [Field<Line<'a>>; 26] {
     [
         ("target", |of| Some(of.0.plan().target.text.clone())),
-        ("load", |of| Some(of.0.plan().load.clone())),
+        ("load", |of| Some(of.0.plan().load.to_string())),
         ("traced", |of| Some(of.0.plan().is_traced().to_string())),
         ("emulated", |of| Some(of.0.case.is_emulated().to_string())),
         ("run", |of| Some(of.0.plan().block.to_string())),
         ("phase", |of| Some(of.1.number.to_string())),
-        ("phase_load", |of| Some(of.1.load.to_owned())),
+        ("phase_load", |of| Some(of.1.load.to_string())),
         ("max_us", |of| of.us("latency", Figure::Max)),
         ("mean_us", |of| of.us("latency", Figure::Mean)),
         ("sd_us", |of| of.us("latency", Figure::Sd)),

@@ -8,6 +8,7 @@
 //! it gave the guest the machine's time the answer is inconclusive. Where it counted instructions (`clock=instructions`)
 //! the latencies are a property of the kernel's code, and claims are answered by them, and say so.
 
+use tare_results::model::Schedule;
 use tare_results::target::Clock;
 
 use tare_figures::Run;
@@ -60,14 +61,17 @@ const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
 }
 
 /// Returns the phase of the study that a load is; `before` are those that came before.
-fn of_study(load: &str, before: &[(&str, Phase<'_>)]) -> Option<&'static str> {
+fn of_study(load: &Schedule, before: &[(&str, Phase<'_>)]) -> Option<&'static str> {
+    if load.is_idle() {
+        let is_second = before.iter().any(|(name, _)| *name == "IDLE");
+        return Some(if is_second { "IDLE2" } else { "IDLE" });
+    }
+    let load = load.as_str();
     let bare = match load.split_once(':') {
         Some((cpus, load)) if cpus.starts_with("cpus=") => load,
         _ => load,
     };
     Some(match bare {
-        "idle" if before.iter().any(|(name, _)| *name == "IDLE") => "IDLE2",
-        "idle" => "IDLE",
         "ping" => "PING",
         "dd+hackbench" => "DD",
         "du" => "DU",

@@ -60,11 +60,11 @@ impl View for Wakeup {
 
 /// What rows can't hold of a run's wake-ups.
 #[derive(Debug, Default)]
-struct Woken(PerCase<Kept>);
+struct Woken(PerCase<Stored>);
 
 /// What is kept of the cells of a case.
 #[derive(Debug, Default)]
-struct Kept {
+struct Stored {
     pictures: Pictures,
     worst: Vec<Worst>,
 }

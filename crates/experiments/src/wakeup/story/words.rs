@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tare_results::model::{Cell, CellPlan, Labels};
+use tare_results::model::{Cell, CellPlan, Labels, Schedule};
 use tare_results::target::Clock;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row};
-use tare_pages::kit::series::{further, under};
+use tare_pages::kit::series::further;
 
 use super::NAME;
 
@@ -21,16 +21,15 @@ pub(super) struct Phase<'a> {
     /// Its number, from 0.
     pub number: usize,
     /// Its load.
-    pub load: &'a str,
+    pub load: &'a Schedule,
     plan: &'a CellPlan,
 }
 
 impl<'a> Phase<'a> {
     /// Returns the phases of a plan.
     pub fn all(plan: &'a CellPlan) -> impl Iterator<Item = Self> {
-        let phases = plan.phases.iter().map(String::as_str);
-        let one = plan.phases.is_empty().then_some(plan.load.as_str());
-        let loads = phases.chain(one).enumerate();
+        let one = plan.phases.is_empty().then_some(&plan.load);
+        let loads = plan.phases.iter().chain(one).enumerate();
         loads.map(move |(number, load)| Self { number, load, plan })
     }
 
@@ -52,16 +51,16 @@ impl<'a> Phase<'a> {
     pub fn name(self) -> String {
         let before = self.plan.phases.iter().take(self.number);
         match before.filter(|load| *load == self.load).count() {
-            0 => self.load.to_owned(),
+            0 => self.load.to_string(),
             before => format!("{} ({})", self.load, before + 1),
         }
     }
 
     /// Names the load as the end of a sentence: ` under dd`; nothing for `idle` alone.
     pub fn under(self) -> String {
-        match (self.load, self.plan.phases.len()) {
-            ("idle", 2..) => " when idle".to_owned(),
-            (load, _) => under(load),
+        match self.load.is_idle() && self.plan.phases.len() > 1 {
+            true => " when idle".to_owned(),
+            false => self.load.under(),
         }
     }
 }
@@ -74,7 +73,7 @@ pub(super) fn cases(run: &Run) -> Vec<Case<'_>> {
     cases.sort_by_cached_key(|case| {
         let plan = case.plan;
         let place = rank(case).unwrap_or(ORDER.len());
-        let load = (plan.load != "idle", plan.load.clone());
+        let load = (!plan.load.is_idle(), plan.load.to_string());
         let target = (plan.target.group, place, plan.target.text.clone());
         (plan.is_traced(), load, target)
     });
@@ -130,7 +129,7 @@ pub(super) fn name(case: &Case<'_>) -> String {
 /// Names a case with its load, unless loads ran one after the other.
 pub(super) fn name_under(case: &Case<'_>) -> String {
     match case.plan.phases.len() {
-        0 | 1 => format!("{}{}", name(case), under(&case.plan.load)),
+        0 | 1 => format!("{}{}", name(case), case.plan.load.under()),
         _ => name(case),
     }
 }

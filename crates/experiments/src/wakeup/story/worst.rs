@@ -159,7 +159,7 @@ fn phase_of(data: &CellData<'_>, set: &SetHead, at_ns: u64) -> (u32, String) {
     let load = Phase::all(plan).nth(phase as usize);
     (
         phase,
-        load.map_or_else(String::new, |phase| phase.load.to_owned()),
+        load.map_or_else(String::new, |phase| phase.load.to_string()),
     )
 }
 

@@ -17,8 +17,8 @@ use tare_pages::{Report, RunData};
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
-    Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples,
-    StudyPlan, Value,
+    Labels, Outcome, Plan, Preparation, Program, Record, SCHEMA, Samples, Schedule, SetHead,
+    SetSamples, StudyPlan, Value,
 };
 use tare_results::target::{self, Group, TargetSpec};
 use tare_results::work::Work;
@@ -416,7 +416,7 @@ impl Run {
             ..CellPlan::new("noise", spec(target), &name, work)
         };
         if !self.load.is_empty() {
-            plan.load = self.load.to_owned();
+            plan.load = Schedule::parse(self.load).unwrap();
         }
         self.plans.push(plan.clone());
         plan

@@ -3,8 +3,8 @@
 //! Instances arrive one interval apart, and take what the test says. All times are those of a clock that begins at one second.
 
 use tare_results::model::{
-    Arrivals, Arrived, Cell, CellPlan, Failure, Fate, Instance, Labels, Record, Rung, Samples,
-    Value,
+    Arrivals, Arrived, Cell, CellPlan, Failure, Instance, InstanceOutcome, Labels, Record, Rung,
+    Samples, Value,
 };
 use tare_results::work::Work;
 
@@ -57,7 +57,7 @@ pub fn done(planned_ns: u64, lag_ns: u64, takes_ns: u64) -> Instance {
         main_ns: started_ns + takes_ns / 2,
         ready_ns: started_ns + takes_ns,
         exited_ns: started_ns + takes_ns + MS,
-        fate: Fate::Done.number(),
+        fate: InstanceOutcome::Done.number(),
         user_ns: 300_000,
         system_ns: 200_000,
         own_ns: 100_000,
@@ -67,13 +67,13 @@ pub fn done(planned_ns: u64, lag_ns: u64, takes_ns: u64) -> Instance {
 }
 
 /// Makes an instance that did not.
-pub fn lost(planned_ns: u64, fate: Fate) -> Instance {
+pub fn lost(planned_ns: u64, fate: InstanceOutcome) -> Instance {
     let started_ns = match fate {
-        Fate::Refused => 0,
+        InstanceOutcome::Refused => 0,
         _ => planned_ns,
     };
     let exited_ns = match fate {
-        Fate::Failed => planned_ns + MS,
+        InstanceOutcome::Failed => planned_ns + MS,
         _ => 0,
     };
     Instance {
@@ -103,7 +103,7 @@ impl Run {
         let instances: Vec<Instance> = instances.collect();
         let failed = instances
             .iter()
-            .filter(|one| one.fate() == Fate::Failed)
+            .filter(|one| one.fate() == InstanceOutcome::Failed)
             .count() as u64;
         let failure = Failure {
             reason: "exit status 7".to_owned(),

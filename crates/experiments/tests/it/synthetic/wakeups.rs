@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tare_results::model::{
-    Bin, Cell, CellPlan, Event, Fact, Labels, Load, LoadPhase, LoadPlace, Record, SetHead,
+    self, Bin, Cell, CellPlan, Event, Fact, Labels, Load, LoadPhase, LoadPlace, Record, SetHead,
     SetSamples, Trace, Unit, Value,
 };
 use tare_results::work::{Rights, Work};
@@ -117,7 +117,7 @@ impl Run {
         let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
-            load: loads[0].to_owned(),
+            load: model::Schedule::parse(loads[0]).unwrap(),
             labels: match schedule.traced {
                 true => Labels::of([("traced", "yes")]),
                 false => Labels::default(),
@@ -129,8 +129,10 @@ impl Run {
             plan.labels = plan.labels.with(key, value);
         }
         if loads.len() > 1 {
-            plan.load = format!("{seconds}s:{}", loads.join(";"));
-            plan.phases = loads.iter().map(|load| (*load).to_owned()).collect();
+            let phase_ns = schedule.activations * schedule.interval_ns;
+            let text = format!("{phase_ns}ns:{}", loads.join(";"));
+            plan.load = model::Schedule::parse(&text).unwrap();
+            plan.phases = plan.load.phases();
             plan.phase_seconds = Some(seconds);
         }
         self.plans.push(plan.clone());

@@ -13,7 +13,6 @@ use tare_pages::html::{Detail, Section};
 
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series};
-use tare_pages::kit::series::under;
 
 /// Renders the picture that goes with the verdict.
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
@@ -48,7 +47,7 @@ pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
                 (panel.title(), content)
             }
             sizes => {
-                let name = format!("{} by size{}", plan.work.id, under(&plan.load));
+                let name = format!("{} by size{}", plan.work.id, plan.load.under());
                 (name, by_size(sizes, place == 0, detail, bytes))
             }
         };

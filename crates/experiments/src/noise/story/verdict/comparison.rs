@@ -5,13 +5,12 @@ use tare_stats::{OverRuns, STUDENT_RUNS};
 use super::super::panels::Panel;
 use super::N;
 use super::many::ranked;
-use tare_pages::kit::series::under;
 
 /// Compares the targets of a workload by the share of time lost, at each of its sizes.
 ///
 /// Emulated targets are not compared: their figures say nothing of a machine's speed.
 pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
-    let mut compared: Vec<(&Panel<'_>, [String; 2], [f64; 2], Sure)> = Vec::new();
+    let mut compared: Vec<(&Panel<'_>, [String; 2], [f64; 2], Overlap)> = Vec::new();
     for panel in sizes {
         let ranked = ranked(panel);
         let [(least, low), .., (most, high)] = ranked.as_slice() else {
@@ -23,13 +22,13 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
                 panel,
                 targets,
                 [low.estimate, high.estimate],
-                Sure::of(low, high),
+                Overlap::of(low, high),
             ));
         }
     }
     let (panel, [least, most], ends, sure) = compared.first()?;
     let plan = panel.plan();
-    let under = under(&plan.load);
+    let under = plan.load.under();
     if compared.len() == 1 {
         let what = match panel.only_reads_clock() {
             true => format!("time is lost{under}"),
@@ -52,7 +51,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
     }
     let apart = compared
         .iter()
-        .filter(|(.., sure)| *sure == Sure::Apart)
+        .filter(|(.., sure)| *sure == Overlap::Apart)
         .count();
     let (all, workload) = (compared.len(), &plan.work.id);
     Some(format!(
@@ -63,13 +62,13 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
 
 /// What the intervals of two shares tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sure {
+pub(super) enum Overlap {
     Apart,
     Overlapping,
     Unknown,
 }
 
-impl Sure {
+impl Overlap {
     /// Compares the intervals of two shares. One that is the same in all of enough runs is its own.
     pub(super) fn of(a: &OverRuns, b: &OverRuns) -> Self {
         let ends = |share: &OverRuns| match share.interval {

@@ -10,8 +10,7 @@ use tare_stats::OverRuns;
 use super::super::ABOVE_WORDS;
 use super::super::panels::{Member, Panel};
 use super::N;
-use super::comparison::Sure;
-use tare_pages::kit::series::under;
+use super::comparison::Overlap;
 
 /// Says between which ends the shares of many targets lie, or those of several sizes.
 pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
@@ -21,7 +20,7 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
         match (plan.labels.number("size"), sizes.last()) {
             (Some(from), Some(last)) if sizes.len() > 1 => {
                 let to = last.plan().labels.number("size").unwrap_or(from);
-                let under = under(&plan.load);
+                let under = plan.load.under();
                 let range = format!(
                     "{}, {count} from {} to {}{under},",
                     plan.work.id,
@@ -37,7 +36,7 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
         };
     let (subject, of_what, longest) = match panel.only_reads_clock() {
         true => (
-            format!("CPU {cpu} lost{}", under(&plan.load)),
+            format!("CPU {cpu} lost{}", plan.load.under()),
             " of its time".to_owned(),
             "interruption",
         ),
@@ -74,7 +73,7 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
     if let ([panel], [(_, low), .., (_, high)]) = (sizes, ranked.as_slice()) {
         let (targets, sure) = (
             panel.native().count(),
-            Sure::of(low, high).text("the two ends'"),
+            Overlap::of(low, high).text("the two ends'"),
         );
         text.push_str(&format!(", of {targets} targets; {sure}"));
     }

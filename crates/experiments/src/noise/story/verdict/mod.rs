@@ -24,7 +24,6 @@ use super::panels::{Member, Panel, of_verdict, series};
 use super::split::Attribution;
 use comparison::comparison;
 use many::{about_range, by_group, told};
-use tare_pages::kit::series::under;
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -69,7 +68,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
 
 /// Says how often the measured thread lost its CPU to another task where a load ran.
 fn switched(panels: &[Panel<'_>]) -> Option<String> {
-    let loaded = panels.iter().filter(|panel| panel.plan().load != "idle");
+    let loaded = panels.iter().filter(|panel| !panel.plan().load.is_idle());
     let members = loaded.flat_map(|panel| panel.members.iter().map(move |of| (panel, of)));
     let mut rates: Vec<(f64, String)> = members
         .filter_map(|(panel, member)| {
@@ -107,7 +106,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
             let each: Vec<String> = each
                 .map(|(place, member)| about_gap_in_short(member, place == 0, &mut explained))
                 .collect();
-            let under = under(&panel.plan().load);
+            let under = panel.plan().load.under();
             format!("CPU {} lost {}{under}.", run.plan.cpu, words::list(&each))
         }
         members => {
@@ -123,7 +122,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
 
 fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let cpu = run.plan.cpu;
-    let place = format!("{}{}", place_of(member), under(&member.case.plan.load));
+    let place = format!("{}{}", place_of(member), member.case.plan.load.under());
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let Some((row, longest)) = member.longest() else {
         let least = member.known("threshold", Figure::Max, &[]);

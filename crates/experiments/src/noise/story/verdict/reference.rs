@@ -52,7 +52,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     }
     let panel = panels
         .iter()
-        .find(|panel| panel.only_reads_clock() && panel.plan().load == "idle")?;
+        .find(|panel| panel.only_reads_clock() && panel.plan().load.is_idle())?;
     let mut members = panel.native();
     let member = members.find(|member| member.group().capabilities().is_direct)?;
     let (_, share) = member.share()?;
