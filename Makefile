@@ -45,7 +45,7 @@ help:
 	@echo 'make uninstall   remove that again'
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises; as root, for its networks'
-	@echo 'make acceptance  the checks that take longer: bench, a hog, every load and target, cyclictest, landolfi-2018'
+	@echo 'make acceptance  the checks that take longer: bench, a hog, every target, cyclictest, landolfi-2018'
 	@echo 'make attack      damage run folders, kill, stop, move and fill at random for ten minutes'
 	@echo 'make fuzz        feed the name server with queries, guided by coverage, for ten minutes; it takes g++'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'

@@ -140,9 +140,21 @@ fn the_plan_chooses_the_cpu() {
 fn what_the_machine_can_not_do_is_a_failure_record() {
     for (rest, cpu, what) in [
         ("repetitions=1", "qemu64", "no RDTSCP"),
-        ("repetitions=1 cpus=2 cpu=1", "max", "did not all start"),
-        ("repetitions=1 cpus=2", "max", "did not all start"),
-        ("repetitions=1 cpu=1", "max", "did not all start"),
+        (
+            "repetitions=1 cpus=2 cpu=1",
+            "max",
+            "not all requested CPUs started",
+        ),
+        (
+            "repetitions=1 cpus=2",
+            "max",
+            "not all requested CPUs started",
+        ),
+        (
+            "repetitions=1 cpu=1",
+            "max",
+            "not all requested CPUs started",
+        ),
         ("repetitions=100000000", "max", "less free memory"),
     ] {
         let guest = Guest {

@@ -211,7 +211,7 @@ fn what_needs_a_kernel_is_told_or_refused() {
         ("threads=2 cpus=2 cpu=1", "two threads on one CPU"),
         ("threads=2 cpus=2 cpu=1,2", "cpu must be from 0 to 1"),
         ("phases=0", "phases must be"),
-        ("cpu=1", "did not all start"),
+        ("cpu=1", "not all requested CPUs started"),
     ] {
         let guest = Guest {
             cpus: 2,

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, Interrupt};
 use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
 use tare_results::CellState;
+use tare_results::model::Load;
 use tare_results::work::Work;
 use tare_targets::instance::OutputEvent;
 use tare_targets::{Job, spec};
 
-use crate::loads::{LOADS, show};
 use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
 use crate::{Result, median, on_one_cpu, run as tare};
@@ -29,6 +29,18 @@ const STARTS: usize = 14;
 const MOST_RATIO: f64 = 1.15;
 /// The time limit for a guest.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Loads that run anywhere.
+pub const LOADS: [&str; 8] = [
+    "dd",
+    "hackbench",
+    "dd+hackbench",
+    "du",
+    "tar",
+    "nc",
+    "ping",
+    "stress-ng:--cpu 1 --hdd 1 --hdd-bytes 16M",
+];
 
 const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-rt-6.1"];
 
@@ -161,4 +173,15 @@ fn inside(load: &str, name: &str, scratch: &Path, verdicts: &mut Verdicts) -> Re
     };
     let did = cell.load.ok_or("the cell has no load")?;
     show(&format!("{load} in a guest"), &did, verdicts)
+}
+
+/// Prints the work of a load, which must not be zero.
+fn show(what: &str, did: &Load, verdicts: &mut Verdicts) -> Result<()> {
+    for achieved in &did.achieved {
+        let rate = achieved.rate().ok_or("no time passed")?;
+        println!("       {what}: {rate}");
+    }
+    let first = did.achieved.first().map_or(0, |achieved| achieved.amount);
+    verdicts.at_least(&format!("{what}: amount"), first as f64, 1.0);
+    Ok(())
 }

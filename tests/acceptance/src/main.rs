@@ -19,7 +19,6 @@
 //!   deterministic lane;
 //! * [`latency`]: wake-ups compared with Debian's cyclictest, the cost of recording them, and their
 //!   disk usage per day;
-//! * [`loads`]: each load works on this machine, and leaves nothing behind, also after `kill -9`;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
 //! * [`pace`]: the duration of commands that promise one;
 //! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
@@ -37,7 +36,6 @@ mod hog;
 mod landolfi;
 mod latency;
 mod left;
-mod loads;
 mod offline;
 mod pace;
 mod places;
@@ -65,7 +63,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 14] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("offline", offline::run),
@@ -73,7 +71,6 @@ const CHECKS: [(&str, Check); 15] = [
     ("boot", boot::run),
     ("containers", containers::run),
     ("start", start::run),
-    ("loads", loads::run),
     ("guests", guests::run),
     ("places", places::run),
     ("primitives", primitives::run),

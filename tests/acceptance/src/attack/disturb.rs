@@ -14,13 +14,14 @@ use tare_results::{CellState, RunFolder};
 use super::watched::{Watched, send, threads};
 use super::{Ground, Wrong, names};
 use crate::Result;
+use crate::guests::LOADS;
 use crate::left::Picture;
 
 /// Runs of a few cells of a quarter of a second, as measured in the ground.
 const RUNS: [&str; 3] = [
     "noise --workload gap,prime --repetitions 10000000 --runs 2 --output run",
     "wakeup --duration 300ms --runs 3 --output run",
-    "wakeup --duration 300ms --runs 1 --load idle --load dd --output run",
+    "wakeup --duration 300ms --runs 1 --load idle --output run",
 ];
 
 /// The total time limit for a run, on a busy machine and with all disturbances.
@@ -29,8 +30,14 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The number of moves of a thread after which its cell must have noticed.
 const MOVES: usize = 50;
 
-fn some_run(rng: &mut Rng) -> &'static str {
-    RUNS[rng.usize(..RUNS.len())]
+/// Returns the command of a run; under a load if its words name one.
+fn some_run(ground: &Ground, rng: &mut Rng) -> Result<Command> {
+    let words = RUNS[rng.usize(..RUNS.len())];
+    let mut command = ground.tare(words)?;
+    if words.contains("--load") {
+        command.args(["--load", LOADS[rng.usize(..LOADS.len())]]);
+    }
+    Ok(command)
 }
 
 fn some_ms(rng: &mut Rng, most: u64) -> Duration {
@@ -76,7 +83,7 @@ fn unsound(ground: &Ground, place: &Path) -> Result<Wrong> {
 /// Ends `tare` by SIGKILL at a random moment.
 pub fn kill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let moment = some_ms(rng, 1_500);
-    let mut command = ground.tare(some_run(rng))?;
+    let mut command = some_run(ground, rng)?;
     let before = Picture::take(&ground.bench.join("tmp"))?;
     let run = Watched::start(command.current_dir(place), place)?;
     let pid = run.pid();
@@ -89,7 +96,7 @@ pub fn kill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
 
 /// Interrupts `tare` once or twice.
 pub fn interrupt(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
-    let mut command = ground.tare(some_run(rng))?;
+    let mut command = some_run(ground, rng)?;
     disturbed(ground, place, &mut command, &[0, 4], |run| {
         // Before its plan is written it has begun nothing, and may die of the signal.
         while run.runs()? && !place.join("run/plan.json").exists() {
@@ -109,7 +116,7 @@ pub fn interrupt(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> 
 
 /// Repeatedly stops `tare` or the measuring process for some time.
 pub fn stop(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
-    let mut command = ground.tare(some_run(rng))?;
+    let mut command = some_run(ground, rng)?;
     disturbed(ground, place, &mut command, &[0], |run| {
         for _ in 0..rng.u32(1..5) {
             thread::sleep(some_ms(rng, 400));
@@ -171,7 +178,7 @@ pub fn migrate(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
 /// Runs on a disk that is too small, mounted in the run's own namespace.
 pub fn fill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
     let kib = 4 << rng.u32(..10);
-    let tare = ground.tare(some_run(rng))?;
+    let tare = some_run(ground, rng)?;
     let script = format!(
         "mount -t tmpfs -o size={kib}k tare-attack {0} && cd {0} && exec \"$@\"",
         place.display()
@@ -188,7 +195,7 @@ pub fn fill(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
 
 /// Runs with a limit on the size of files.
 pub fn limit_file_size(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
-    let tare = ground.tare(some_run(rng))?;
+    let tare = some_run(ground, rng)?;
     let bytes: u64 = 1 << rng.u32(14..20);
     let mut command = Command::new("prlimit");
     command.arg(format!("--fsize={bytes}")).arg("--");

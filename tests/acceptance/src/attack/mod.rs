@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
+use crate::guests::LOADS;
 use crate::left::Picture;
 use crate::verdict::Verdicts;
 use crate::{Result, output, tare};
@@ -61,13 +62,14 @@ impl Ground {
                 "noise --workload gap,prime --repetitions 2000000 --runs 2",
             ),
             ("wakeup", "wakeup --duration 300ms --runs 2"),
-            (
-                "loaded",
-                "wakeup --duration 300ms --runs 1 --load idle --load dd",
-            ),
+            ("loaded", "wakeup --duration 300ms --runs 1 --load idle"),
         ] {
             let run = bench.join("runs").join(name);
-            output(ground.tare(words)?.arg("--output").arg(&run))?;
+            let mut command = ground.tare(words)?;
+            if name == "loaded" {
+                command.args(LOADS.map(|load| ["--load", load]).as_flattened());
+            }
+            output(command.arg("--output").arg(&run))?;
             ground.names.extend(names(&run)?);
             ground.runs.push(run);
         }
