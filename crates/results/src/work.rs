@@ -81,6 +81,14 @@ impl Work {
         threads.filter_map(|thread| self.cpu_of(thread)).collect()
     }
 
+    /// Returns the CPUs that it uses: those it measures, and those of the watching thread. None if it
+    /// may run anywhere.
+    #[must_use]
+    pub fn used_cpus(&self) -> Option<Cpus> {
+        let main = self.main.unwrap_or_default();
+        Some(self.cpus?.iter().chain(main.iter()).collect())
+    }
+
     /// Returns the same for a place with other CPUs, of which no other than those are known.
     #[must_use]
     pub fn on(&self, cpus: Option<Cpus>) -> Self {

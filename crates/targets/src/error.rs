@@ -77,8 +77,8 @@ impl TargetError {
         Self::Usage(format!("the target '{target}' can't have {what}: {why}"))
     }
 
-    /// Makes an error of something that is missing.
-    pub(crate) fn unusable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// Makes the error of a target that lacks something, with what to do about it.
+    pub fn unusable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Unusable {
             why: why.into(),
             remedy: remedy.into(),

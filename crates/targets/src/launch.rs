@@ -308,7 +308,11 @@ pub(crate) fn command(words: &[String]) -> Result<(PathBuf, Vec<String>), Target
 }
 
 /// Makes a program of a path and words.
-pub(crate) fn exec<'a>(
+///
+/// # Errors
+///
+/// Returns an error if a word has a NUL.
+pub fn exec<'a>(
     path: &Path,
     words: impl IntoIterator<Item = &'a (impl AsRef<std::ffi::OsStr> + ?Sized + 'a)>,
 ) -> io::Result<Exec> {

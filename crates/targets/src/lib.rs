@@ -27,7 +27,7 @@ pub mod instance;
 pub mod launch;
 pub mod linux;
 pub mod measured;
-mod memory;
+pub mod memory;
 pub mod options;
 pub mod output;
 pub mod process;
@@ -157,7 +157,8 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the words of the agent's plan.
-    pub(crate) fn words(&self) -> Vec<String> {
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
         let words = self.work.to_string();
         words.split_whitespace().map(str::to_owned).collect()
     }
@@ -179,8 +180,8 @@ pub enum Availability {
 }
 
 impl Availability {
-    /// Returns the availability that a search found.
-    pub(crate) fn of<T>(found: Result<T, TargetError>) -> Self {
+    /// Returns whether what a target needs was found.
+    pub fn of<T>(found: Result<T, TargetError>) -> Self {
         match found {
             Ok(_) => Self::Usable,
             Err(TargetError::Ssh { why, remedy, .. }) => Self::Unusable { why, remedy },
@@ -233,8 +234,12 @@ impl Program {
         }
     }
 
-    /// Describes a program that this machine's CPU executes under this machine's kernel.
-    pub(crate) fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
+    /// Describes the agent executed by this machine's CPU under this machine's kernel.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if its file can't be read.
+    pub fn native(agent: &MeasuredFile) -> Result<Self, TargetError> {
         Ok(Self {
             sha256: agent.sha256()?,
             ..Self::default()

@@ -52,17 +52,6 @@ fn prime_counts_the_same_as_on_linux_on_every_machine() {
 }
 
 #[test]
-fn the_tutorials_workload_divides() {
-    let words = "workload=divide divisions=10 repetitions=1000 bins=10 window=10";
-    let Some(ended) = Guest::new(env!("CARGO_BIN_EXE_divide"), words).boot() else {
-        return;
-    };
-    assert_eq!(ended.status, DONE, "{}", ended.text);
-    assert_eq!(told(&ended).value("result", ""), Some(1_000_000_001.0));
-    assert_eq!(read(&ended).0.set.n, 1_000);
-}
-
-#[test]
 fn copy_runs_with_both_timings() {
     for timing in ["fenced", "published"] {
         let words = format!("workload=copy size=1000 repetitions=1000 timing={timing}");

@@ -1,6 +1,8 @@
-//! The experiment of docs/adding-an-experiment.md, in a program that has it beside those of tare.
+//! The experiment of docs/adding-an-experiment.md, in a program with a table of its own.
 #![forbid(unsafe_code)]
 
+#[path = "../../../../measured/experiments/examples/clocks/plan.rs"]
+mod plan;
 mod run;
 mod show;
 
@@ -9,8 +11,6 @@ use std::process::ExitCode;
 use tare_experiments::noise::Noise;
 use tare_experiments::wakeup::Wakeup;
 use tare_experiments::{Table, install};
-
-const NAME: &str = "clocks";
 
 /// The experiment, by the name under which it stands in the table.
 #[derive(Clone, Copy, Debug)]

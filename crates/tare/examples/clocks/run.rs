@@ -8,14 +8,17 @@ use tare_results::model::{CellPlan, Labels};
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
-use super::{Clocks, NAME};
-
-const CLOCKS: &[&str] = &["tsc", "monotonic", "reference"];
+use super::Clocks;
+use super::plan::{Clock, NAME, Plan};
 
 const CLOCK: Parameter = Parameter {
     name: "clock",
     value: "CLOCK",
-    takes: Takes::Word(CLOCKS),
+    takes: Takes::Word(&[
+        Clock::Tsc.name(),
+        Clock::Monotonic.name(),
+        Clock::Reference.name(),
+    ]),
     many: true,
     default: "all",
     meaning: "Clock to read: tsc, monotonic or reference (CLOCK_MONOTONIC_RAW)",
@@ -56,26 +59,39 @@ impl Experiment for Clocks {
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
         let named = values.texts(CLOCK.name);
-        let clocks = if named.is_empty() { CLOCKS } else { &named };
-        let reads = READS.number(values);
+        let is_wanted = |clock: &Clock| named.is_empty() || named.contains(&clock.name());
         let mut cells = Vec::new();
         for target in &conditions.targets {
             for load in &conditions.loads {
-                for clock in clocks {
-                    let work = Work {
-                        cpus: Some(Cpus::one(conditions.cpu)),
-                        buffer_bytes: reads * 8,
-                        ..Work::new(NAME, &format!("clock={clock} reads={reads}"))
+                for clock in Clock::ALL.into_iter().filter(is_wanted) {
+                    let plan = Plan {
+                        clock,
+                        reads: READS.number(values),
+                        cpu: Some(conditions.cpu),
                     };
                     let cell = CellPlan {
-                        labels: Labels::default().with("clock", clock),
-                        ..CellPlan::new(NAME, target.clone(), clock, work)
+                        labels: Labels::default().with("clock", clock.name()),
+                        ..CellPlan::new(NAME, target.clone(), clock.name(), work(&plan))
                     };
-                    let seconds = OVERHEAD_SECONDS + reads as f64 * 100e-9;
+                    let seconds = OVERHEAD_SECONDS + plan.reads as f64 * 100e-9;
                     cells.push(conditions.under(load, cell, seconds));
                 }
             }
         }
         Ok(cells)
+    }
+
+    fn work(&self, words: &str) -> Option<Work> {
+        Some(work(&Plan::parse(words.split_whitespace()).ok()?))
+    }
+}
+
+fn work(plan: &Plan) -> Work {
+    // The words without `cpu=`, which targets choose.
+    let words = Plan { cpu: None, ..*plan }.to_string();
+    Work {
+        cpus: plan.cpu.map(Cpus::one),
+        buffer_bytes: plan.buffer_bytes(),
+        ..Work::new(NAME, &words)
     }
 }

@@ -3,14 +3,14 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::claims::{Answered, Claim, Published, answer, nothing_to_compare};
-use tare_figures::rows::{Better, Figure, Measure, written};
+use tare_figures::rows::{Better, Figure, Measure, Row, written};
 use tare_pages::html::Section;
-use tare_pages::html::parts::{Figure as Picture, N, legend_of};
+use tare_pages::html::overview::overview;
 use tare_pages::plain::Plain;
-use tare_pages::svg::{Axis, Path, Plot, Scale, Side};
 use tare_pages::{Story, View};
 
-use super::{Clocks, NAME};
+use super::Clocks;
+use super::plan::NAME;
 
 const MEASURES: &[Measure] = &[
     Measure {
@@ -45,49 +45,20 @@ impl View for Clocks {
     }
 
     fn begin(&self) -> Box<dyn Story> {
-        Box::new(Plain::new(NAME, MEASURES).with_picture(bars))
+        Box::new(Plain::new(NAME, MEASURES).with_picture(slowest))
     }
 }
 
-/// Draws a bar for each clock, as long as its median.
-fn bars(run: &Run) -> Option<Section> {
-    const HEIGHT: f64 = 28.0;
-    let cases = Case::all(run, NAME);
-    let bars = cases.iter().filter_map(|case| {
-        let median = case.over("read", Figure::MEDIAN, &[])?;
-        Some((case.plan.label(), median.estimate))
-    });
-    let bars: Vec<(String, f64)> = bars.collect();
-    let longest = bars.iter().map(|bar| bar.1).reduce(f64::max)?;
-    let what = "cost of a read, median";
-    let mut plot = Plot::rows(bars.len() as f64 * HEIGHT, 200.0, what);
-    let (_, top) = plot.upwards();
-    let across = Scale::linear((0.0, longest * 1.2), plot.across());
-    for (place, (name, median)) in bars.iter().enumerate() {
-        let y = top + (place as f64 + 0.5) * HEIGHT;
-        let mut bar = Path::default();
-        bar.move_to(across.at(0.0), y);
-        bar.line_to(across.at(*median), y);
-        plot.path("line s0", &bar);
-        plot.text("row", (10.0, y + 4.0), name);
-        plot.text(
-            "figure",
-            (across.at(*median) + 8.0, y + 4.0),
-            &written(*median, "ns"),
-        );
-    }
-    let ticks = across.ticks(6);
-    plot.axis(Axis::new(Side::Bottom, across, what, ticks, |ns| {
-        N.ns_tick(ns)
-    }));
-    let picture = Picture {
-        title: "What a read costs".to_owned(),
-        read: "Each bar is the median over the runs.".to_owned(),
-        legend: legend_of([]),
-        plot: &plot,
-        table: None,
-    };
-    Some(Section::new(NAME, "Clocks side by side", picture.render()))
+/// Shows the slowest reads by target and clock.
+fn slowest(run: &Run) -> Option<Section> {
+    let rows = run.rows.of(NAME, "read");
+    let rows: Vec<&Row> = rows.filter(|row| row.figure == Figure::Max).collect();
+    let picture = overview(
+        &rows,
+        "The slowest read".to_owned(),
+        "greatest cost of a read",
+    )?;
+    Some(Section::new(NAME, "Slowest reads", picture))
 }
 
 /// A claim, and the study that makes it.
@@ -108,18 +79,14 @@ const STUDY: Published = Published {
 fn monotonic_costs_more(run: &Run) -> Answered {
     let cases = Case::all(run, NAME);
     let median = |clock| {
-        let mut own = cases
-            .iter()
-            .filter(|case| case.plan.labels.get("clock") == Some(clock));
+        let mut own = cases.iter().filter(|case| {
+            case.plan.target.kernel().is_host() && case.plan.labels.get("clock") == Some(clock)
+        });
         own.find_map(|case| Some(case.over("read", Figure::MEDIAN, &[])?.estimate))
     };
     let (Some(tsc), Some(monotonic)) = (median("tsc"), median("monotonic")) else {
-        return Err("the run has not both clocks".into());
+        return Err("the run does not have both clocks".into());
     };
-    let why = format!(
-        "tsc {}, monotonic {}",
-        written(tsc, "ns"),
-        written(monotonic, "ns")
-    );
-    answer(monotonic > tsc, why)
+    let [low, high] = [tsc, monotonic].map(|ns| written(ns, "ns"));
+    answer(monotonic > tsc, format!("tsc {low}, monotonic {high}"))
 }

@@ -166,7 +166,7 @@ impl Settings {
         Resources {
             memory_bytes: memory.mib << 20,
             cpus: match self.cpus {
-                Cpus::Measured => used(work),
+                Cpus::Measured => work.used_cpus(),
                 Cpus::All => None,
             },
             real_time: realtime::for_rights(&work.rights),
@@ -196,13 +196,6 @@ impl Display for Resources {
         }
         write!(f, ", {} MiB of memory, no network", self.memory_bytes >> 20)
     }
-}
-
-/// Returns the used CPUs: those that are measured, and the one that watches if it is named.
-fn used(work: &Work) -> Option<CpuSet> {
-    let main = work.main.unwrap_or_default();
-    let cpus = work.cpus?;
-    Some(cpus.iter().chain(main.iter()).collect())
 }
 
 /// The capabilities that measuring needs: memory that can't be paged out, and a scheduling
