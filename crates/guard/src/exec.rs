@@ -127,7 +127,7 @@ impl Exec {
     }
 
     /// Returns it as a command, for [`Guard::spawn`](crate::Guard::spawn): one that is started alone
-    /// has a line of its own in the journal.
+    /// has its own line in the journal.
     #[must_use]
     pub fn command(self) -> Command {
         let os = |text: &CString| OsStr::from_bytes(text.as_bytes()).to_owned();

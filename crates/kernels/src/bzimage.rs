@@ -48,7 +48,7 @@ pub(crate) fn release(path: &Path) -> Result<String, KernelError> {
             path.display()
         ))
     };
-    // Asked first: opening a pipe would wait for its writer.
+    // Read before the file is opened: opening a pipe would wait for its writer.
     let status = std::fs::metadata(path).doing("read", path)?;
     if status.is_dir() {
         return Err(not("it is a folder".to_owned()));

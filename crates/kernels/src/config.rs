@@ -55,7 +55,7 @@ pub(crate) fn preemption(config: &str) -> String {
         return "PREEMPT_RT".to_owned();
     }
     // With PREEMPT_DYNAMIC the built kernel is a fully preemptible one, and CONFIG_PREEMPT_BUILD is
-    // set beside what it begins with.
+    // set in addition to the model that it boots with.
     let models = [
         ("PREEMPT_LAZY", "lazy"),
         ("PREEMPT", "full"),

@@ -73,8 +73,8 @@ impl Engines {
         Ok(())
     }
 
-    /// Makes a cell with many instances a failed one if the engine that it needs no longer runs after it: what became of them
-    /// tells of that engine's end, not of a rate that is not kept up.
+    /// Makes a cell with many instances a failed one if the engine that it needs no longer runs after it: its instances then
+    /// show the end of the engine, not a saturated target.
     pub(crate) fn judge(&mut self, mut cell: Cell) -> Cell {
         let Outcome::Done {
             record,
@@ -87,7 +87,7 @@ impl Engines {
             return cell;
         };
         let lives = match &mut self.running {
-            // What the kernel can't tell is no end.
+            // If the kernel can't answer, the engine counts as running.
             Some((_, running)) => running.runs().unwrap_or(true),
             None => runs(engine),
         };
@@ -119,6 +119,6 @@ impl Engines {
     }
 }
 
-/// Why a cell that is to run beside an engine can't.
+/// The reason why a cell that is to run next to an engine can't.
 const BESIDE: &str =
-    "no engine runs beside it: start Docker's, or let it be started with --start-engine";
+    "no engine runs on this machine: start Docker's, or let it be started with --start-engine";

@@ -31,7 +31,7 @@ pub enum ExperimentError {
         experiment: &'static str,
         /// Name of the parameter.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         given_ns: u64,
         /// Least value allowed.
         least_ns: u64,
@@ -57,7 +57,7 @@ pub enum ExperimentError {
     /// There would be nothing to run.
     #[error("nothing to run: {what}")]
     Nothing {
-        /// What is empty or 0.
+        /// The list or number that is empty or 0.
         what: &'static str,
     },
     /// A kernel setting is given two values.

@@ -1,8 +1,8 @@
 //! How long a cell will take, roughly.
 //!
 //! The model is coarse on purpose: it must be right within a factor of about three on any x86-64
-//! machine of the last ten years, to tell whether a study takes a minute or a night. During a run
-//! the time left is told from what the cells really took.
+//! machine of the last ten years, to show whether a study takes a minute or a night. During a run
+//! the time left is estimated from the time that cells really took.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub fn estimated(seconds: f64, is_busy: bool) -> String {
     format!("{how} {}", human(duration))
 }
 
-/// Writes the same for all cells of a run: `5 cells, about 8 s in all`.
+/// Returns the estimate for all cells of a run in words: `5 cells, about 8 s in all`.
 #[must_use]
 pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
     let cells = counted(cells, "cell", "cells");

@@ -81,7 +81,7 @@ pub fn execute(
         let cell = engines.judge(cell);
         let samples = samples.filter(|_| cell.outcome.record().is_some());
         let (cell, samples) = write(folder, cell, samples)?;
-        // One that stood still meanwhile tells nothing of the next.
+        // A start during which the run was suspended says nothing about the next one.
         if interrupt.continued() == continued
             && let Some(seconds) = samples.as_ref().and_then(start_of)
         {
@@ -149,7 +149,7 @@ pub(crate) struct Targets {
 pub(crate) struct Prepared {
     pub(crate) target: Box<dyn Target>,
     pub(crate) program: Program,
-    /// What it reported, by what it was asked.
+    /// Its reports, by the work for which it made them.
     pub(crate) reported: RefCell<HashMap<Work, Reported>>,
     /// The block in which it reported nothing, what it was asked, and why: other cells of the block are
     /// not kept waiting for as long again.

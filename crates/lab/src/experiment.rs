@@ -1,6 +1,6 @@
 //! What all experiments have in common.
 //!
-//! What an experiment takes, within which bounds and with which defaults, is said by itself, as data
+//! An experiment describes its parameters, with their bounds and defaults, as data
 //! ([`crate::parameter`]). So the command line, study files, their explanations and the documentation are made of
 //! one table.
 
@@ -22,13 +22,13 @@ pub trait Experiment: Debug + Sync {
     /// Returns the name of its command, and by which a study calls it.
     fn name(&self) -> &'static str;
 
-    /// Says in a few words what it tells: "how often …".
+    /// Says in a few words what it shows: "how often …".
     fn summary(&self) -> &'static str;
 
-    /// Says in a sentence or two what is measured unless said otherwise.
+    /// Says in a sentence or two what is measured by default.
     fn without_arguments(&self) -> &'static str;
 
-    /// Lists what can be said of it, beyond what holds for every experiment.
+    /// Lists its parameters, beyond those of every experiment.
     fn parameters(&self) -> &'static [Parameter];
 
     /// Lists what can be chosen of it, for `--list`; None if there is nothing to choose.
@@ -47,7 +47,7 @@ pub trait Experiment: Debug + Sync {
         &[]
     }
 
-    /// Returns how often each combination runs unless said otherwise: as often as the intervals need that the
+    /// Returns how often each combination runs by default: as often as needed for the intervals that the
     /// report shows.
     fn default_runs(&self, _values: &Values) -> u32 {
         DEFAULT_RUNS
@@ -96,8 +96,8 @@ pub trait Experiment: Debug + Sync {
         None
     }
 
-    /// Names the parameter that makes the loads run one after the other in one cell, each for so long, so that
-    /// one may come again; without it each load has cells of its own.
+    /// Names the parameter that makes the loads run one after the other in one cell, each for the given time, so that
+    /// a load may be repeated. Without it each load has its own cells.
     fn phase_parameter(&self) -> Option<&'static str> {
         None
     }
@@ -108,7 +108,7 @@ pub trait Experiment: Debug + Sync {
     }
 }
 
-/// The number of runs unless said otherwise: quantiles and medians have an interval from six on.
+/// The default number of runs: quantiles and medians have an interval from six on.
 pub const DEFAULT_RUNS: u32 = 6;
 
 /// The conditions under which an experiment runs: what holds for every one of them.
@@ -124,7 +124,7 @@ pub struct Conditions {
     pub cpus: Option<Cpus>,
     /// Time after which a cell counts as hung; by the estimate if None.
     pub cell_limit: Option<Duration>,
-    /// Whether somebody watches, to whom the current result can be told.
+    /// Whether somebody watches, who is shown the current result.
     pub is_watched: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Ladders: cells that run upwards within their block, until the target no longer keeps up.
 //!
-//! What stands behind a rung that is saturated is left out, and said so. A rung that failed says nothing of the next one,
+//! The rungs behind a saturated one are skipped, with a notice. A rung that failed says nothing about the next one,
 //! which runs. Both hold as well for rungs that were run before the run was resumed.
 
 use std::collections::HashMap;

@@ -8,13 +8,13 @@
 //! process: it draws new physical pages, has its own calibration, and is what `--resume` repeats.
 //!
 //! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
-//! * [`parameter`]: what an experiment can be told, as data;
+//! * [`parameter`]: the parameters of an experiment, as data;
 //! * [`plan`]: from combinations to a plan;
 //! * [`check`](mod@check): why a plan can't run on this machine;
 //! * [`order`]: blocks, and the random order within each;
 //! * [`estimate`]: how long a cell will take;
 //! * [`units`]: how durations and settings are written;
-//! * [`other_work`]: what else runs on the measured CPUs meanwhile;
+//! * [`other_work`]: other work that runs on the measured CPUs at the same time;
 //! * `ladder`: cells that run upwards until a target no longer keeps up;
 //! * `many`: many instances in one cell, started at absolute times;
 //! * [`settings`]: kernel settings that are changed for the time of a run;

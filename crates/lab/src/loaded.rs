@@ -1,6 +1,6 @@
-//! The load of one cell: none, beside the measured code, or inside its target.
+//! The load of one cell: none, next to the measured code, or inside its target.
 //!
-//! Where it runs is the target's word. Beside, it is going before the target is launched and is stopped after the
+//! The target decides where it runs. A load next to the target runs before the target is launched and is stopped after the
 //! target's end, so that all of the cell is disturbed; inside, the target starts and stops it, and its records come
 //! among the others.
 //!
@@ -38,7 +38,7 @@ pub(crate) struct Beside {
 }
 
 impl Loaded {
-    /// Starts the load of a cell, if it has one and it runs beside.
+    /// Starts the load of a cell, if it has one that runs next to the target.
     pub(crate) fn start(
         plan: &CellPlan,
         guard: &Guard,
@@ -83,7 +83,7 @@ impl Loaded {
                 true => origin_ns,
                 false => read_ns.saturating_add(LEAD_NS),
             };
-            // A driver that has gone is told of when it is stopped.
+            // A driver that has gone is reported when it is stopped.
             let _ = beside.running.begin(origin_ns);
         }
     }

@@ -1,14 +1,14 @@
 //! Blocks, and the random order within each.
 //!
 //! A machine drifts: it warms up, another guest wakes, the page cache fills. If all runs of one
-//! combination came first and then all of the next, the drift would be taken for a difference
-//! between them. So every block holds each combination once, in a random order of its own,
-//! from a recorded seed. What runs less often than the rest is spread evenly over the
+//! combination came first and then all of the next, the drift would look like a difference
+//! between them. So every block holds each combination once, in its own random order,
+//! from a recorded seed. Items that run less often than the rest are spread evenly over the
 //! blocks, for the same reason.
 //!
 //! A daemon that some targets need disturbs all others, so their cells stand together, at the end of
 //! every odd block and at the beginning of every even one: two blocks share one start of the
-//! daemon, and no other cell runs beside it.
+//! daemon, and no other cell runs at the same time.
 
 /// Returns which items run in each block and in which order, as indices: item `n` runs `runs[n]`
 /// times, at most once in a block. There are as many blocks as the item with the most runs needs.
@@ -36,9 +36,9 @@ fn block_of(run: u32, runs: u32, blocks: u32) -> usize {
     middle as usize
 }
 
-/// Moves what needs a daemon to one end of each block: to the end of the first one, to the
-/// beginning of the second one, and so on. The order within each part is kept. `daemon` tells which
-/// one the item of an index needs.
+/// Moves items that need a daemon to one end of each block: to the end of the first one, to the
+/// beginning of the second one, and so on. The order within each part is kept. `daemon` returns the
+/// one that the item of an index needs.
 pub fn group_by_daemon<D: Ord>(blocks: &mut [Vec<usize>], daemon: impl Fn(usize) -> Option<D>) {
     for (number, block) in blocks.iter_mut().enumerate() {
         // None comes before all others.

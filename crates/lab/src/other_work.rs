@@ -1,10 +1,10 @@
 //! What else runs on the measured CPUs of this machine while a cell is measured.
 //!
 //! From the start of the measurement to its end, all tasks are looked at once a second, from another CPU than those: work
-//! that begins in the middle of a cell is named as well. It is the loop that waits for the instance that looks; no thread
-//! of its own runs. If tare has no other CPU, it looks at both ends only.
+//! that begins in the middle of a cell is named as well. The loop that waits for the instance does this; there is no thread
+//! for it. If tare has no other CPU, it looks at both ends only.
 //!
-//! A cell that does not get as far as to measure is watched from its first second on: what took its CPU is told with the
+//! A cell that never begins to measure is watched from its first second on: the work that took its CPU is reported with the
 //! reason of its failure.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const MOST: usize = 20;
 /// The share of the time from which on a process may be the reason of a failure.
 const BLAMED: f64 = 0.1;
 
-/// Watches what runs beside an instance.
+/// Watches the other work on an instance's CPUs.
 #[derive(Debug)]
 pub struct OtherWorkWatch<'a> {
     guard: &'a Guard,
@@ -39,7 +39,7 @@ pub struct OtherWorkWatch<'a> {
     watch: Option<TaskWatch>,
     /// When it is to look.
     next: Option<Instant>,
-    /// What was seen until the end of the measurement.
+    /// The work seen until the end of the measurement.
     seen: Option<OtherWork>,
     /// Other runs that measured there.
     runs: Vec<String>,
@@ -79,7 +79,7 @@ impl<'a> OtherWorkWatch<'a> {
         })
     }
 
-    /// Takes note that the measurement begins. What was seen before is forgotten.
+    /// Records that the measurement begins, and forgets all that was seen before.
     pub fn begins(&mut self) {
         (self.stage, self.next) = (Stage::Begun, Some(Instant::now()));
         self.watch = None;

@@ -20,7 +20,7 @@ use crate::parameter::Values;
 /// a run of more is better split.
 pub const MOST_CELLS: u64 = 100_000;
 
-/// What a plan says of the whole run, whatever is measured.
+/// The part of a plan that describes the whole run, whatever is measured.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Seed of the order within blocks.
@@ -41,13 +41,13 @@ pub struct Frame {
     pub starts: Starts,
 }
 
-/// What is known of the time that targets need to start.
+/// The known times that targets need to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Starts {
-    /// What they need as a rule, on any machine.
+    /// Their usual need, on any machine.
     #[default]
     Guessed,
-    /// What they needed when they last ran on this machine.
+    /// Their need when they last ran on this machine.
     Remembered,
 }
 
@@ -83,7 +83,7 @@ pub fn of_one(
     assemble(&cells, frame)
 }
 
-/// Returns one cell for each combination of an experiment, with what its target needs to start in its estimate. So does
+/// Returns one cell for each combination of an experiment, whose estimate includes the start of its target. So does
 /// the limit have that, unless it is given.
 ///
 /// # Errors
@@ -369,7 +369,7 @@ mod tests {
             assert_eq!([1, 2, 3].map(|size| of_size(&more, size)), [2, 2, 2]);
             plan.cells.extend(more);
         }
-        // What is there for another purpose than to be repeated runs as often as its experiment says.
+        // Cells that are not meant to be repeated run as often as their experiment says.
         let more = more_runs(&plan, |cell| match cell.labels.number("size") {
             Some(3) => 1,
             _ => 2,

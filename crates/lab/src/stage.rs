@@ -86,10 +86,10 @@ pub enum Unfinished {
     Failed(String),
 }
 
-/// How long after it was told the first sample is due.
+/// The time from the message that names the first sample's time to that time.
 const LEAD: Duration = Duration::from_nanos(LEAD_NS);
 
-/// What is done before a cell is measured, and after.
+/// The tasks before a cell is measured, and after.
 const PREPARING: &str = "preparing its target and its load";
 const ENDING: &str = "ending its load";
 
@@ -110,7 +110,7 @@ pub struct Stage<'a> {
     samples: Option<Samples>,
 }
 
-/// What a target reported of its program and itself.
+/// A target's report about its program and itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     program: model::Program,
@@ -433,10 +433,10 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What came of an instance that was watched to its end.
+/// The result of an instance that was watched to its end.
 struct Watched {
     received: Received,
-    /// What its target remarks.
+    /// The remarks of its target.
     notices: Vec<String>,
     times: Instance,
     stolen: Option<Value>,
@@ -470,7 +470,7 @@ impl<'a> Limit<'a> {
         self.interrupt.bound(Some(self.limit));
     }
 
-    /// Begins to measure, under a limit of its own.
+    /// Begins to measure, under a separate limit.
     fn measures(&self) {
         self.interrupt.prepare(false);
         self.interrupt.bound(None);

@@ -7,7 +7,7 @@ use tare_results::model::{CellPlan, Labels, Value};
 /// The kernel's unit of accounted time, 1/100 s, in ns.
 const UNIT_NS: f64 = 1e7;
 
-/// What was stolen before the cell began.
+/// The time stolen before the cell began.
 #[derive(Debug)]
 pub(crate) struct Stolen {
     cpus: Vec<u32>,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stolen_from_the_measured_cpu_is_told() {
+    fn time_stolen_from_the_measured_cpu_is_reported() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("proc")).unwrap();
         let told = |cpu1: u64, cpu2: u64| {

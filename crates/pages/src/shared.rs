@@ -74,7 +74,7 @@ fn by_place(loads: &[LoadFigure]) -> Vec<&LoadFigure> {
 /// Names where a load ran, as seen from the measured code.
 fn place_of(load: &LoadFigure) -> String {
     let place = match load.place {
-        LoadPlace::Beside => "beside it",
+        LoadPlace::Beside => "next to it",
         LoadPlace::Inside => "inside",
     };
     format!("{}, loads {place}", load.target)

@@ -66,7 +66,7 @@ pub trait Story: Debug {
     ///
     /// # Errors
     ///
-    /// What is wrong with the cell. Then it has no rows either.
+    /// The problem with the cell. Then it has no rows either.
     fn take(&mut self, _run: &Plan, _data: &CellData<'_>) -> Result<(), String> {
         Ok(())
     }

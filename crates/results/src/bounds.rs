@@ -75,7 +75,7 @@ fn check_record(record: &Record) -> Result<(), String> {
     check_rest(record)
 }
 
-/// Checks what a record says beside programs and sets.
+/// Checks the parts of a record other than programs and sets.
 pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
     for value in &record.values {
         if !value.value.is_finite() {

@@ -1,6 +1,6 @@
 //! Derived tables as Parquet: columns of texts, numbers and times, each of which may be missing.
 //!
-//! The samples of cells have a stricter form of their own; this is for tables that are read, not read back.
+//! The samples of cells have a stricter form. This one is for tables that others read and tare does not read back.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! One open folder, through which everything in it is reached.
 //!
 //! Whoever may write into a folder can put a link where a file was a moment ago. So a path is resolved once, when its folder
-//! is opened; from then on each name is looked up in that folder, and never through a link. What is written is created
-//! exclusively, and what is read must be an ordinary file, no longer than files of its kind ever are.
+//! is opened; from then on each name is looked up in that folder, and never through a link. A file is created
+//! exclusively, and must be an ordinary file, no longer than files of its kind ever are, to be read.
 //!
 //! Writing leaves either the old state or the new one, also after a power cut. A rename is atomic, but the kernel may write it
 //! to the disk before the content of the file. So content is flushed first, then the name, then the folder that holds it.
@@ -59,7 +59,7 @@ impl Folder {
             opened => Self::of(opened?, parent.to_owned())?,
         };
         match rustix::fs::mkdirat(&holds.fd, name, Mode::from_raw_mode(0o777)) {
-            // Another process made it meanwhile.
+            // Another process has just made it.
             Err(Errno::EXIST) => Ok((Self::open(path)?, false)),
             made => {
                 made?;
@@ -185,7 +185,7 @@ impl Folder {
     ///
     /// The content goes to a scratch file first. Writers of the same file take turns by a lock on that; one that was killed
     /// leaves it, the next one removes it. Where others may write, they could hold that lock or put something there: so it
-    /// has a name of its own each time, and nothing that is there is touched.
+    /// has another name each time, and no existing file is touched.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut scratch = scratch(name);
         loop {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_file_is_replaced_whole_by_many_writers_at_once() {
         let (place, folder) = folder();
-        // What a killed writer left behind is longer than what comes.
+        // The rest that a killed writer left behind is longer than the new content.
         fs::write(place.path().join(".x.partial"), [b'?'; 100_000]).unwrap();
         std::thread::scope(|scope| {
             for letter in b'a'..b'e' {

@@ -27,7 +27,7 @@ pub enum ResultsError {
     /// The plan that a run was to be created with contradicts itself.
     #[error("the run cannot be created from this plan: {problem}; report it as a defect of tare")]
     Plan {
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 
@@ -64,7 +64,7 @@ pub enum ResultsError {
     Damaged {
         /// The file, or the folder that lacks a file.
         path: PathBuf,
-        /// What is wrong, as precisely as it can be told.
+        /// The problem, as precisely as it is known.
         reason: String,
         /// What to do.
         remedy: String,
@@ -106,7 +106,7 @@ pub enum ResultsError {
         id: u32,
     },
 
-    /// What was to be written contradicts itself, so it must not become a result.
+    /// The data to be written contradict themselves, so they must not become a result.
     #[error(
         "the record of cell {id} contradicts itself and was not kept: {problem}; measure it \
          again, and report it as a defect of tare if it happens again"
@@ -185,7 +185,7 @@ pub enum ResultsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried, as in "cannot be *written*".
+        /// The attempted action, as in "cannot be *written*".
         action: &'static str,
         /// How to go on afterwards.
         remedy: String,

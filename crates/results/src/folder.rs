@@ -2,7 +2,7 @@
 //!
 //! A cell is there as a whole or not at all, so whatever ends a run, the cells before it are kept
 //! and only the others are to be measured again. Nothing raw is ever replaced: an attempt that
-//! failed stays beside the cell, and a cell that was damaged later or was cut short is set aside, not deleted.
+//! failed stays next to the cell, and a cell that was damaged later or was cut short is set aside, not deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub enum CellState {
     Damaged {
         /// The file that is damaged.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
 }
@@ -264,7 +264,7 @@ impl RunFolder {
 
     /// Writes a cell, with its samples if it is done, so that it is there as a whole or not at all.
     ///
-    /// A failed one is kept beside those that failed before. One that was damaged or cut short is set aside.
+    /// A failed one is kept next to those that failed before. One that was damaged or cut short is set aside.
     ///
     /// # Errors
     ///
@@ -381,7 +381,7 @@ impl RunFolder {
     }
 }
 
-/// Says how far a cell has come that has no folder of its own: its newest attempt failed, or there was none.
+/// Returns the state of a cell without a folder: its newest attempt failed, or there was none.
 fn not_done(cells: &Folder, plan: &CellPlan) -> Result<CellState, Damage> {
     let names = cells.names().map_err(|error| Damage {
         path: cells.path().to_owned(),

@@ -21,7 +21,7 @@ use crate::model::{Frequency, FrequencySource};
 /// The difference up to which two sources agree, in parts per million.
 ///
 /// The crystals from which the sources' clocks come are specified to ±100 ppm at worst, so two that
-/// are both in order differ by 200 at most. What is to be found is larger: a nominal frequency
+/// are both in order differ by 200 at most. The errors to be found are larger: a nominal frequency
 /// taken for the real one (350 ppm in known tools), a calibration against a slow timer (500 ppm), a
 /// crystal taken for another one (4 % between 24 and 25 MHz).
 pub const AGREEMENT_PPM: f64 = 200.0;
@@ -42,7 +42,7 @@ pub struct TscFrequency {
     /// Where it comes from.
     pub source: FrequencySource,
     /// How far it may be off, in parts per million: the uncertainty of its reading, and its
-    /// distance from the source that confirms it if that is more. None if nothing tells it: the
+    /// distance from the source that confirms it if that is more. None if it is unknown: the
     /// precision with which an unconfirmed figure was read says nothing about its error.
     pub uncertainty_ppm: Option<f64>,
     /// The independent source that agrees within [`AGREEMENT_PPM`], the closest of several.
@@ -105,11 +105,11 @@ pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
 /// Where a figure really comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
-    /// What the kernel assumes; it may have measured it at boot or taken it from CPUID.
+    /// The kernel assumes it; it may have measured it at boot or taken it from CPUID.
     Kernel,
-    /// What the hypervisor told.
+    /// The hypervisor reports it.
     Hypervisor,
-    /// What the processor tells.
+    /// The processor reports it.
     Processor,
     /// A clock elsewhere, by NTP or PTP.
     Network,
@@ -182,9 +182,9 @@ impl Verdict {
 fn is_independent(a: Basis, b: Basis, is_same: bool) -> bool {
     use Basis::{Hypervisor, Kernel, Measured, Network, Processor};
     match (a, b) {
-        // What is measured against the same machine's clocks by different means, or elsewhere.
+        // They were measured against the same machine's clocks by different means, or elsewhere.
         (Measured | Network, _) | (_, Measured | Network) => true,
-        // Told or assumed: one may have been taken from the other, and is then equal.
+        // Reported or assumed: one may have been taken from the other, and is then equal.
         (Kernel, Hypervisor | Processor) | (Hypervisor | Processor, Kernel) => !is_same,
         // A hypervisor may pass the processor's figure on.
         (Hypervisor, Processor) | (Processor, Hypervisor) => !is_same,
@@ -283,7 +283,7 @@ mod tests {
 
     const HZ: f64 = 2.5e9;
 
-    /// Makes a claim that is off by so many ppm.
+    /// Makes a claim with this error.
     fn claim(source: FrequencySource, off_ppm: f64, uncertainty_ppm: Option<f64>) -> Frequency {
         Frequency {
             source,
@@ -413,7 +413,7 @@ mod tests {
             assert!(text.starts_with("CPUID leaf 0x15 gives 2500.875 MHz, 350 ppm from"));
         };
         contradicts(&found);
-        // Also beside one that agrees.
+        // Also next to one that agrees.
         let claims = [
             kernel("tsc"),
             claim(CpuidCrystal, 350.0, None),

@@ -23,7 +23,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a run folder, or says who has it.
+    /// Takes the lock of a run folder, or reports its owner.
     ///
     /// On a file system without locks there is none, and the run goes on: cells are renamed into
     /// place, so two writers would waste time, but could not mix their results.

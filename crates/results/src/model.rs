@@ -69,7 +69,7 @@ pub struct Plan {
 pub struct StudyPlan {
     /// Its name.
     pub name: String,
-    /// The published study whose tables and claims the report is to show beside the figures.
+    /// The published study whose tables and claims the report is to show next to the figures.
     pub reproduces: Option<String>,
     /// Whether its shorter variant ran.
     pub quick: bool,
@@ -122,12 +122,12 @@ pub struct CellPlan {
     /// How long each phase is, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_seconds: Option<f64>,
-    /// What is measured, in words: `prime 22`.
+    /// The measured work, in words: `prime 22`.
     pub name: String,
-    /// What distinguishes it from others of its experiment beside target and load.
+    /// The labels, besides target and load, that distinguish it from others of its experiment.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What the measured code is asked to do.
+    /// The work of the measured code.
     pub work: Work,
     /// How its instances are started, if there are many; null if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ pub struct CellPlan {
     /// Its place on a ladder of cells, if it is on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung: Option<Rung>,
-    /// Whether Docker's engine runs beside although the target does without it.
+    /// Whether Docker's engine runs at the same time although the target does without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_engine: bool,
     /// What its figures were expected to be when the plan was made.
@@ -188,7 +188,7 @@ impl CellPlan {
         self.arrivals.is_none()
     }
 
-    /// Returns the engine that must run while it is measured: its target's, or the one beside which
+    /// Returns the engine that must run while it is measured: its target's, or the one next to which
     /// it is measured.
     #[must_use]
     pub fn engine(&self) -> Option<Engine> {
@@ -196,7 +196,7 @@ impl CellPlan {
         needed.or(self.beside_engine.then_some(Engine::Docker))
     }
 
-    /// Names the combination: target, workload and load, as far as they tell it from others.
+    /// Names the combination: target, workload and load, as far as they distinguish it from others.
     #[must_use]
     pub fn label(&self) -> String {
         let mut label = format!("{} {}", self.target, self.name);
@@ -218,7 +218,7 @@ impl CellPlan {
     }
 }
 
-/// What a figure was expected to be before it was measured.
+/// The expected value of a figure, stated before it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// The measure.
@@ -237,7 +237,7 @@ pub struct Expected {
 pub struct Cell {
     /// Version of the schema, [`SCHEMA`].
     pub schema: u32,
-    /// What was asked.
+    /// Its plan.
     pub plan: CellPlan,
     /// When the invocation of tare began that measured it, UTC: what it measured shares its minutes.
     #[schemars(with = "String")]
@@ -245,14 +245,14 @@ pub struct Cell {
     /// When the cell was started, UTC.
     #[schemars(with = "String")]
     pub started_at: Timestamp,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What the agent or this tool remarked.
+    /// Remarks of the agent and of this tool.
     pub notices: Vec<String>,
-    /// What the load did, where one ran.
+    /// The load, where one ran.
     #[serde(default)]
     pub load: Option<Load>,
-    /// Daemons that ran on this machine meanwhile and may disturb: `dockerd`, `containerd`.
+    /// Daemons that ran on this machine at the same time and may disturb: `dockerd`, `containerd`.
     #[serde(default)]
     pub daemons: Vec<String>,
     /// What else ran on the measured CPUs of this machine; null if it was not watched.
@@ -337,7 +337,7 @@ pub struct LoadPhase {
     pub due_ns: u64,
     /// When its tools were started; when it was skipped, if more than half of the phase had passed by then.
     pub started_ns: u64,
-    /// When they were told to end.
+    /// When they were asked to end.
     pub stopping_ns: u64,
     /// When the last one had ended or was left running.
     pub stopped_ns: u64,
@@ -352,7 +352,7 @@ pub struct LoadPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadPlace {
-    /// On the machine that the target runs on, beside it.
+    /// On the target's machine, next to it.
     Beside,
     /// Inside the target, under the same kernel as the measured code.
     Inside,
@@ -361,7 +361,7 @@ pub enum LoadPlace {
 /// Says how much of one thing a load did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Achieved {
-    /// What is counted, in the plural: `bytes written`, `messages`, `packets`, `files`.
+    /// The things counted, in the plural: `bytes written`, `messages`, `packets`, `files`.
     pub what: String,
     /// How many.
     pub amount: u64,
@@ -369,13 +369,13 @@ pub struct Achieved {
     pub ns: u64,
 }
 
-/// What came of a cell.
+/// The outcome of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran to its end, and every record arrived.
     Done {
-        /// What was measured; the samples are in the Parquet files beside.
+        /// The measurements; their samples are in the Parquet files next to it.
         record: Box<Record>,
         /// Why it ended before its plan was done; absent if it did not. Its samples are those until then, and a resumed
         /// run measures it again.

@@ -1,7 +1,7 @@
 //! When the phases of a load really were.
 //!
-//! A load begins late where the one before took long to end. The measuring code knows nothing of that; what it measured before
-//! the load of a phase began is told apart afterwards ([`Received::into_record`](crate::receive::Received::into_record)).
+//! A load begins late where the one before took long to end. The measuring code does not know that; the samples from before
+//! the load of a phase began are separated afterwards ([`Received::into_record`](crate::receive::Received::into_record)).
 
 use tare_wire::phases::{SLOTS, slots_apart};
 
@@ -24,7 +24,7 @@ impl LoadPhase {
         self.started_ns.saturating_sub(self.due_ns)
     }
 
-    /// Says whether its load began so late that what was measured before is told apart.
+    /// Returns whether its load began so late that the samples from before are separated.
     #[must_use]
     pub fn is_late(&self, phase_ns: u64) -> bool {
         slots_apart(self.late_ns(), phase_ns) > 0

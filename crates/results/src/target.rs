@@ -67,9 +67,9 @@ pub enum Group {
     /// Under this machine's kernel, in namespaces and control groups: `docker`, `podman`, `runc`,
     /// `crun`.
     Container,
-    /// Under a Linux of its own whose only program is the agent: `linux`.
+    /// In a Linux guest whose only program is the agent: `linux`.
     LinuxGuest,
-    /// Under a Linux of its own with a whole distribution: `linux,root=debian`.
+    /// In a Linux guest with a whole distribution: `linux,root=debian`.
     DebianGuest,
     /// Without a kernel: `unikernel`.
     Unikernel,

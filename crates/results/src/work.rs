@@ -1,6 +1,6 @@
-//! What a cell asks measured code to do, as far as those need to know who run it: plain data, whatever is measured.
+//! The work that a cell asks of measured code, as far as those who run it need to know: plain data, whatever is measured.
 //!
-//! The experiment makes it once, of its own plan. Targets read which CPUs, how much memory and which rights it needs;
+//! The experiment makes it once, from its plan. Targets read which CPUs, how much memory and which rights it needs;
 //! what its words mean is known only to the experiment and to the measured function.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use tare_wire::scheduling::Policy;
 pub struct Work {
     /// Id of the measured function: `prime`.
     pub id: String,
-    /// The words that it reads beside its id and its CPUs: `limit=22 repetitions=1000000`.
+    /// The words that it reads besides its id and its CPUs: `limit=22 repetitions=1000000`.
     pub words: String,
     /// How many threads measure.
     pub threads: u32,
@@ -27,12 +27,12 @@ pub struct Work {
     pub main: Option<Cpus>,
     /// Size of the buffers that it takes.
     pub buffer_bytes: u64,
-    /// What it must be allowed to do.
+    /// The rights that it needs.
     pub rights: Rights,
     /// Whether it can be asked to end before it is done, from its first sample on, and then reports what it has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_early: bool,
-    /// Value above which a sample is told at once, in the unit of its set; null if none is.
+    /// Value above which a sample is reported at once, in the unit of its set; null for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
 }

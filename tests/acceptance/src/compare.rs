@@ -1,6 +1,6 @@
 //! `tare compare`: its rate of false alarms on a busy machine, and of true findings.
 //!
-//! A load of our own uses the measured CPU for some seconds, pauses for some, and starts again,
+//! A synthetic load uses the measured CPU for some seconds, pauses for some, and starts again,
 //! while invocations are measured in alternation. Forty times six are compared with the six between
 //! them: every reported difference is a false alarm. The first of each six against the first of the
 //! other is one invocation against another, which must be reported as two runs and fail no gate.
@@ -92,8 +92,8 @@ fn alarms(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result<()> {
         of_systems += usize::from(!is_told);
     }
     println!(
-        "       {COMPARISONS} comparisons of {SIDE} against {SIDE} invocations in {} s; of single pairs, {runs_differ} were told \
-         to be runs that differ",
+        "       {COMPARISONS} comparisons of {SIDE} against {SIDE} invocations in {} s; of single pairs, {runs_differ} were reported \
+         as runs that differ",
         started.elapsed().as_secs()
     );
     let what = "comparisons of the machine with itself with any alarm, of 40";
@@ -156,7 +156,7 @@ fn found_for_real(scratch: &Path, cpu: usize, verdicts: &mut Verdicts) -> Result
         median(rows.filter_map(|row| Some(row.over.as_ref().ok()?.estimate)))
     };
     println!(
-        "       time lost by `gap`, median: {:.2} % alone, {:.2} % beside a thread that computes",
+        "       time lost by `gap`, median: {:.2} % alone, {:.2} % next to a thread that computes",
         100.0 * of(&base),
         100.0 * of(&new)
     );

@@ -157,7 +157,7 @@ fn ours(target: &str, host: &str, scratch: &Path, round: usize) -> Result<Vec<f6
     let done = samples
         .instances
         .iter()
-        .filter(|one| one.fate() == InstanceOutcome::Done);
+        .filter(|one| one.outcome() == InstanceOutcome::Done);
     Ok(done
         .map(|one| (one.exited_ns - one.started_ns) as f64 / 1e6)
         .collect())

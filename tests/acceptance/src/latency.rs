@@ -182,7 +182,7 @@ fn cost(cpu: usize, scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let Measurement { head, record, .. } = only(&long)?;
     let thread = Labels::of([("thread", "0")]);
     let recording_ns = record.value("recording time", &thread);
-    let recording_ns = recording_ns.ok_or("the thread did not tell what recording costs")?;
+    let recording_ns = recording_ns.ok_or("the thread did not report the cost of recording")?;
     let share = 100.0 * recording_ns / (1e3 * f64::from(INTERVAL_US));
     verdicts.at_most("recording one wake-up, % of a period of 100 µs", share, 2.0);
 

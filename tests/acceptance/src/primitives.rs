@@ -202,7 +202,7 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         .lines()
         .map(str::trim)
         .rfind(|line| line.starts_with('L') && line.contains("unified"));
-    let last = last.ok_or("no cache is told with what is effective of it")?;
+    let last = last.ok_or("no cache was reported with its effective size")?;
     println!("       {last}");
     let is_told = !last.contains("not told apart");
     verdicts.at_least(

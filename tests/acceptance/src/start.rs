@@ -49,7 +49,7 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         let is_in_time =
             |one: &Instance| one.started_ns > 0 && one.started_ns - one.planned_ns < IN_TIME_NS;
         in_time.push(share(&is_in_time));
-        done.push(share(&|one| one.fate() == InstanceOutcome::Done));
+        done.push(share(&|one| one.outcome() == InstanceOutcome::Done));
         for rate in [RATE, BESIDE_SHELL] {
             let ours = match rate {
                 RATE => achieved(&counted),
@@ -78,7 +78,7 @@ fn rate(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 fn achieved(counted: &[Instance]) -> f64 {
     let done = counted
         .iter()
-        .filter(|one| one.fate() == InstanceOutcome::Done);
+        .filter(|one| one.outcome() == InstanceOutcome::Done);
     let mut started: Vec<u64> = done.map(|one| one.started_ns).collect();
     started.sort_unstable();
     let [first, .., last] = started[..] else {
@@ -153,7 +153,7 @@ fn guests(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let all = instances(&tare(scratch, "half", &words, &[])?, 1);
     let lost = all
         .iter()
-        .filter(|one| one.fate() != InstanceOutcome::Done)
+        .filter(|one| one.outcome() != InstanceOutcome::Done)
         .count();
     println!(
         "       unikernels at half of that for 60 s: {} started",

@@ -22,7 +22,7 @@ pub struct Shown {
 /// Panics if there must be one, or no profile can be created.
 #[must_use]
 pub fn open(page: &Path, options: &[&str]) -> Option<Shown> {
-    let profile = tempfile::tempdir().expect("a profile of its own");
+    let profile = tempfile::tempdir().expect("a temporary profile");
     let output = Command::new("chromium")
         .args([
             "--headless",

@@ -375,7 +375,7 @@ proptest! {
         let is_above = |(_, ns): &(u64, &u64)| **ns >= 60_000;
         let expected: Vec<u64> = (0..).zip(&all).filter(is_above).map(|(cycle, _)| cycle).collect();
         prop_assert_eq!(latencies.first_above(60_000, usize::MAX), expected);
-        // Shorter ones were not listed, so nothing is said of them.
+        // Shorter ones were not listed, so nothing is known of them.
         prop_assert!(latencies.first_above(40_000, 10).is_empty());
     }
 

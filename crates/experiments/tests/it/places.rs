@@ -175,7 +175,7 @@ fn what_a_load_did_is_summed_by_block_and_its_deviations_are_listed() {
     let (terminal, page, _) = said(&analysis);
     assert!(
         terminal
-            .contains("process, loads beside it dd bytes written 250 MB/s 100 MB/s to 400 MB/s"),
+            .contains("process, loads next to it dd bytes written 250 MB/s 100 MB/s to 400 MB/s"),
         "{terminal}"
     );
     assert!(terminal.contains("CPU 1 lost") && terminal.contains("under dd"));

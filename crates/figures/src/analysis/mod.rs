@@ -48,7 +48,7 @@ pub trait Stories {
     ///
     /// # Errors
     ///
-    /// What is wrong with the cell. Then it has no rows either.
+    /// The problem with the cell. Then it has no rows either.
     fn take(&mut self, plan: &Plan, data: &CellData<'_>) -> Result<(), String>;
 
     /// Returns what each experiment reports, in the order of the report; the run is complete.

@@ -105,8 +105,8 @@ fn other_runs(watched: &[Watched<'_>]) -> Option<Notice> {
         Notice::warning(
             "cpu-shared",
             format!(
-                "Another run of tare measured on the same CPU{}: {}. They competed for the CPU, so neither tells what the \
-                 system costs. Measure them one after the other, or on CPUs of their own.",
+                "Another run of tare measured on the same CPU{}: {}. They competed for the CPU, so neither shows what the \
+                 system costs. Measure them one after the other, or on different CPUs.",
                 within(&cells),
                 words::list(&runs)
             ),

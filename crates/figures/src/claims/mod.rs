@@ -74,7 +74,7 @@ pub struct Finding {
     pub needs_kvm: bool,
 }
 
-/// What a claim finds in a run, or why it is inconclusive there; a [`Finding`] is made of both.
+/// A claim's finding in a run, or the reason why it is inconclusive there; a [`Finding`] is made of both.
 pub type Answered = Result<Finding, Inconclusive>;
 
 /// The reason why a claim is inconclusive.
@@ -224,8 +224,8 @@ impl Published {
             .collect()
     }
 
-    /// Returns the first experiment that its claims take and that is not among those `known`, with
-    /// what it measures.
+    /// Returns the first experiment that its claims use and that is not `known`, with
+    /// the measured quantity.
     #[must_use]
     pub fn lacks(&self, known: &[&str]) -> Option<(&'static str, &'static str)> {
         let mut claims = self.claims.iter();

@@ -157,7 +157,7 @@ impl ShiftGate {
             return Ok(judged(
                 false,
                 format!(
-                    "Gate '{}' not judged: one invocation against another tells of these two runs only. Give {} of each \
+                    "Gate '{}' not judged: one invocation on each side describes these two runs only. Give {} of each \
                      side, or --allow-single.",
                     self.text, comparison.needed
                 ),

@@ -107,13 +107,13 @@ impl ComparedRun {
     /// Says if a run of the same target and load lacks a figure: a mean delay where there was no delay. Those that have it
     /// are not a sample of all.
     fn all_have(&self, row: &Row) -> Result<(), String> {
-        let beside = self.rows.0.iter().filter(|other| {
+        let others = self.rows.0.iter().filter(|other| {
             other.experiment == row.experiment
                 && other.target == row.target
                 && other.load == row.load
                 && other.plan == row.plan
         });
-        let all = beside.map(|other| other.each.len()).max().unwrap_or(0);
+        let all = others.map(|other| other.each.len()).max().unwrap_or(0);
         match row.each.len() {
             has if has < all => Err(format!("{has} of {all} measurements have it")),
             _ => Ok(()),

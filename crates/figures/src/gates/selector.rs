@@ -21,7 +21,7 @@ impl Selector {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (head, labels) = match text.split_once('{') {
@@ -89,11 +89,11 @@ impl Selector {
     /// its samples add, which is not known before.
     pub(super) fn may_be_of(&self, cell: &CellPlan, plan: &Plan) -> bool {
         let is_planned = |key: &str| {
-            let mut beside = plan
+            let mut others = plan
                 .cells
                 .iter()
                 .filter(|other| other.experiment == cell.experiment);
-            beside.any(|other| other.labels.get(key).is_some())
+            others.any(|other| other.labels.get(key).is_some())
         };
         let has = |(key, value): &(String, String)| match key.as_str() {
             "target" => cell.target.text == *value,

@@ -92,7 +92,7 @@ impl<'a> CellData<'a> {
     ///
     /// # Errors
     ///
-    /// What is wrong with the samples.
+    /// The problem with the samples.
     pub fn sampled(&self, measure: &str) -> Samples {
         let sets = self.sets(measure).map(|(head, set)| {
             let sample = Sample::Counts(counts(set)?, self.ns(head));

@@ -122,7 +122,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// What is wrong with the cell's samples. None of its figures is taken then.
+    /// The problem with the cell's samples. None of its figures is taken then.
     pub fn take(
         &mut self,
         measures: &'static [Measure],
@@ -137,7 +137,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// What is wrong with the cell's samples.
+    /// The problem with the cell's samples.
     pub(crate) fn derive(
         &self,
         measures: &'static [Measure],

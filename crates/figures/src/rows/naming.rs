@@ -66,7 +66,7 @@ impl Row {
 ///
 /// # Errors
 ///
-/// What is wrong with the samples of the cell.
+/// The problem with the samples of the cell.
 pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String, String> {
     const SHOWN: usize = 3;
     for measure in measures {

@@ -106,7 +106,7 @@ enum What {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    // What the user can read and, to remove it, enter again.
+    // Modes with which the user can read it and, to remove it, enter it.
     let mode = |least: u32| (0_u32..0o1000).prop_map(move |mode| mode | least);
     prop_oneof![
         mode(0o700).prop_map(What::Dir),

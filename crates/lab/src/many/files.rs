@@ -13,7 +13,7 @@ const OTHERS: u64 = 256;
 pub(super) struct Files(Option<Rlimit>);
 
 impl Files {
-    /// Raises the limit to what so many instances need, as far as this process may.
+    /// Raises the limit to what this number of instances needs, as far as this process may.
     pub(super) fn for_instances(number: u32) -> Self {
         let before = getrlimit(Resource::Nofile);
         let needed = u64::from(number) * EACH + OTHERS;

@@ -31,13 +31,13 @@ pub(super) fn serve(shared: &Shared<'_>, namespace: Option<&MountNamespace>) {
         instance.started_ns = now_ns();
         match (&entered, &shared.launch.start) {
             (Err(error), _) => {
-                let why = format!("mounts of its own can't be had: {error}");
+                let why = format!("cannot enter its mount namespace: {error}");
                 instance.exited_ns = now_ns();
                 shared.ended(arrival.slot, instance, Err(why));
             }
             (Ok(()), Start::Program(program)) => {
                 let program = program(arrival.slot);
-                // What is prepared for each is not part of its start.
+                // The preparation of each program is not part of its start.
                 instance.started_ns = now_ns();
                 if let Err(error) =
                     program.and_then(|program| start(shared, arrival, instance, program))

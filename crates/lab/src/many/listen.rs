@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Returns the key by which epoll tells of it.
+    /// Returns the key with which epoll reports its events.
     pub(super) fn key(self, slot: u32) -> u64 {
         u64::from(slot) << 2 | self as u64
     }
@@ -144,7 +144,7 @@ fn on_event(shared: &Shared<'_>, slot: u32, source: Source) {
         Err(error) => Err(format!("its end can't be waited for: {error}")),
     };
     let at_ns = now_ns();
-    // What it wrote before is there by now.
+    // All that it wrote before its end has arrived by now.
     alive.read(shared, Source::Output);
     alive.read(shared, Source::Error);
     alive.leave(shared);
@@ -192,8 +192,8 @@ impl Alive {
         let _ = epoll::delete(&shared.epoll, source);
     }
 
-    /// Stops listening to it altogether. To close what is listened to does not suffice: what is started at the same time has
-    /// its own copy until it is executed, and waits for the CPU on which its news would be heard for ever.
+    /// Stops listening to it altogether. To close the pipes does not suffice: an instance that is started at the same time has
+    /// its own copies until it is executed, and waits for the CPU on which their events would be reported forever.
     pub(super) fn leave(&self, shared: &Shared<'_>) {
         for source in Source::ALL {
             self.unregister(shared, source.of(&self.started));

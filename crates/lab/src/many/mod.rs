@@ -1,6 +1,6 @@
 //! Many instances of a target in one cell, started at absolute times.
 //!
-//! | thread | what it does |
+//! | thread | task |
 //! |---|---|
 //! | the pacer | waits for the time of each arrival, the last 50 µs of it spinning, and hands it on or refuses it |
 //! | launchers | start instances, so that the pacer never waits for one |
@@ -40,7 +40,7 @@ const LAUNCHERS: u32 = 64;
 /// The most threads that call an engine, and so the most of its instances that may be alive.
 const MOST_CALLERS: u32 = 512;
 
-/// What came of a cell's arrivals.
+/// The result of a cell's arrivals.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// Each arrival, in the order of their times.
@@ -74,7 +74,7 @@ pub(crate) fn run(
         [] => None,
         mounts => {
             let made = MountNamespace::new(mounts);
-            let unmade = |error| format!("mounts of its own can't be made: {error}");
+            let unmade = |error| format!("cannot create a mount namespace: {error}");
             Some(made.map_err(unmade).map_err(Unfinished::Failed)?)
         }
     };

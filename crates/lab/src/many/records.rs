@@ -10,7 +10,7 @@ use tare_targets::output::InstanceOutput;
 
 use super::shared::Shared;
 
-/// What has come from one instance.
+/// The records received from one instance.
 #[derive(Debug, Default)]
 pub(super) struct InstanceRecords {
     output: InstanceOutput,
@@ -93,7 +93,7 @@ fn fill(instance: &mut Instance, told: &StartedUp, shared: &Shared<'_>) {
         instance.ready_ns.checked_sub(ns)
     };
     let own = |done: u64, entry: u64| (done.saturating_sub(entry) as f64 / hz * 1e9) as u64;
-    // What has no CPU time of its own has all from its entry on, if no other one may have had the CPU.
+    // An instance without its own CPU time had the CPU from its entry on, if no other one may have had it.
     if let (0, None, Some(done), Some(entry)) = (
         instance.own_ns,
         shared.arrivals.interval_ns,

@@ -23,7 +23,7 @@ const MOST_REASONS: usize = 20;
 /// The line of those failures.
 const OTHER_REASONS: &str = "other reasons";
 
-/// What the threads of a cell share.
+/// The state that the threads of a cell share.
 pub(super) struct Shared<'a> {
     pub(super) arrivals: &'a Arrivals,
     pub(super) launch: &'a Launch,
@@ -86,7 +86,7 @@ pub(super) struct Alive {
     pub(super) started: Started,
     pub(super) channels: Channels,
     pub(super) records: InstanceRecords,
-    /// The most memory that it had taken when it got ready, in bytes; 0 if it tells that itself.
+    /// The most memory that it had taken when it got ready, in bytes; 0 if it reports that itself.
     pub(super) peak_bytes: u64,
 }
 

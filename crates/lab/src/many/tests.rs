@@ -45,7 +45,7 @@ fn ran_until(
     super::run(arrivals, launch, None, limit, guard, interrupt, tick).unwrap()
 }
 
-/// What starts a shell script, with what it needs meanwhile.
+/// A launch that starts a shell script, with the guard of its files.
 struct Launched {
     // Before the guard, which would have to remove what it holds.
     launch: Launch,
@@ -79,7 +79,7 @@ fn launch(script: &str) -> Launched {
 
 fn counted(ran: &Ran, fate: InstanceOutcome) -> Vec<&Instance> {
     let counted = ran.instances.iter().filter(|one| one.counts == 1);
-    counted.filter(|one| one.fate() == fate).collect()
+    counted.filter(|one| one.outcome() == fate).collect()
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_takes_too_much_memory_together_is_refused() {
     assert!(
         ran.instances
             .iter()
-            .any(|one| one.fate() == InstanceOutcome::Done)
+            .any(|one| one.outcome() == InstanceOutcome::Done)
     );
 }
 
@@ -184,7 +184,7 @@ fn reasons_of_failures_are_told_once_with_their_number() {
     let failed = ran
         .instances
         .iter()
-        .filter(|one| one.fate() == InstanceOutcome::Failed);
+        .filter(|one| one.outcome() == InstanceOutcome::Failed);
     let [failure] = &ran.arrived.failures[..] else {
         panic!("{:?}", ran.arrived);
     };
@@ -285,9 +285,9 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
     let [first, second] = &ran.instances[..] else {
         panic!("{ran:?}");
     };
-    assert_eq!((first.counts, first.fate()), (0, InstanceOutcome::Done));
+    assert_eq!((first.counts, first.outcome()), (0, InstanceOutcome::Done));
     assert_eq!(
-        (second.counts, second.fate()),
+        (second.counts, second.outcome()),
         (1, InstanceOutcome::Unfinished)
     );
 }
@@ -308,7 +308,7 @@ fn an_instance_that_hangs_ends_at_the_limit() {
     );
     let ran = ran.unwrap();
     assert_eq!(ran.instances.len(), 1, "{ran:?}");
-    assert_eq!(ran.instances[0].fate(), InstanceOutcome::Unfinished);
+    assert_eq!(ran.instances[0].outcome(), InstanceOutcome::Unfinished);
     assert!(ran.notices[0].contains("timed out"), "{:?}", ran.notices);
 }
 
@@ -334,12 +334,12 @@ fn what_does_not_end_is_ended_and_counted() {
     let (refused, started): (Vec<Instance>, Vec<Instance>) = ran
         .instances
         .into_iter()
-        .partition(|one| one.fate() == InstanceOutcome::Refused);
+        .partition(|one| one.outcome() == InstanceOutcome::Refused);
     assert_eq!(started.len(), 4, "{refused:?}");
     assert!(
         started
             .iter()
-            .all(|one| one.fate() == InstanceOutcome::Unfinished && one.exited_ns > 0)
+            .all(|one| one.outcome() == InstanceOutcome::Unfinished && one.exited_ns > 0)
     );
 }
 
@@ -358,7 +358,7 @@ fn who_writes_without_pause_keeps_nobody_waiting() {
     assert!(
         ended
             .clone()
-            .all(|one| one.fate() == InstanceOutcome::Unfinished)
+            .all(|one| one.outcome() == InstanceOutcome::Unfinished)
     );
 }
 

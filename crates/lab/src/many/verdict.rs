@@ -25,7 +25,7 @@ const LOST: f64 = 0.01;
 /// The share of arrivals by which live instances may grow, and the number by which they always may.
 const GROWTH: (f64, u32) = (0.1, 3);
 
-/// What is known beside the instances.
+/// The facts about a cell other than its instances.
 pub(super) struct Loads<'a> {
     pub(super) arrivals: &'a Arrivals,
     /// Live instances at the beginning and at the end of the measured window.
@@ -89,7 +89,7 @@ fn lost(all: &[&Instance]) -> (usize, String) {
         (InstanceOutcome::Refused, "refused"),
         (InstanceOutcome::Unfinished, "not ended"),
     ];
-    let of = |fate: InstanceOutcome| all.iter().filter(|one| one.fate() == fate).count();
+    let of = |fate: InstanceOutcome| all.iter().filter(|one| one.outcome() == fate).count();
     let lost = fates.map(|(fate, what)| (of(fate), what));
     let told = lost.iter().filter(|(number, _)| *number > 0);
     let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();

@@ -20,7 +20,7 @@ const DRAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs
 /// How many times as long as the first one took they are given.
 const DRAIN_FACTOR: u32 = 5;
 
-/// What was seen.
+/// The observations made while instances ran.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     pub(super) cut_short: Option<Duration>,

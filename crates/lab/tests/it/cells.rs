@@ -372,7 +372,7 @@ fn rungs_after_a_saturated_one_are_left_out() {
     assert!(matches!(ran.done(1).outcome, Outcome::LeftOut { .. }));
     let events = ["began 1/2", "ready", "done true", "began 2/2", "left out"];
     assert_eq!(ran.events, events);
-    // What was skipped did not fail, and was not left by the user.
+    // A skipped cell did not fail, and was not interrupted by the user.
     assert_eq!(ran.tally, Tally::default());
 }
 

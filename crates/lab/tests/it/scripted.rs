@@ -41,12 +41,12 @@ pub enum Step {
     UntilAsked,
 }
 
-/// What an instance does, and the status with which it then ends.
+/// The actions of an instance, and the status with which it then ends.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub steps: Vec<Step>,
     pub status: i32,
-    /// What an engine says of its end.
+    /// An engine's description of its end.
     pub reason: Option<&'static str>,
 }
 

@@ -44,9 +44,9 @@ pub struct PublishedRow<'t> {
     row: &'t [String],
 }
 
-/// What a published row is compared with.
+/// The measured side of a published row.
 pub struct Compared<'a> {
-    /// What the row is the figure of.
+    /// The subject of the row's figure.
     pub what: String,
     /// The figures that are compared, as they are published.
     pub quantities: &'static [Quantity],

@@ -75,7 +75,7 @@ struct Slots {
     width: f64,
     /// How long the longest of the runs takes.
     longest: f64,
-    /// Whether the runs of some strips take so much longer than those of others that each has its own time.
+    /// Whether the strips' runs differ so much in length that each strip has its own time axis.
     differ: bool,
 }
 

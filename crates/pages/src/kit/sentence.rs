@@ -36,8 +36,8 @@ pub fn joined(
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
 }
 
-/// Says how sure the first figures are, each with its text: `Longest of a run on process: …`. A figure that several have in
-/// common is said once.
+/// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A figure that several have
+/// in common is stated once.
 #[must_use]
 pub fn certainty<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
     let figures = figures.into_iter().take(MANY);

@@ -60,8 +60,8 @@ pub struct Peak {
 }
 
 impl Track {
-    /// Reduces one run of a plan, which shares the width of the picture with the runs that repeat it. What is above
-    /// `limit` is listed as events, all else is drawn as a band; without a limit there are only events.
+    /// Reduces one run of a plan, which shares the width of the picture with the runs that repeat it. Values above
+    /// `limit` are listed as events, all else is drawn as a band; without a limit there are only events.
     #[must_use]
     pub fn of_events(
         run: &Plan,
@@ -183,7 +183,7 @@ fn peaks(set: &SetSamples, after: impl Fn(&Event) -> u64) -> Vec<Peak> {
 /// Brings events to columns and drops indistinguishable ones, coarser until few enough are left.
 fn marks(set: &SetSamples, column: impl Fn(&Event) -> usize) -> Vec<Mark> {
     // 1/2,048 of a duration is less than a pixel on any axis that starts near 0 or is logarithmic; 1/32 is about a pixel
-    // on an axis of twenty factors of two; only there are so many possible.
+    // on an axis of twenty factors of two. Only such an axis can have too many marks for a finer step.
     const FINEST: u32 = 11;
     const COARSEST: u32 = 5;
     let mark = |event: &Event| Mark {

@@ -25,7 +25,7 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
         @if !table.is_empty() {
             p.read {
                 "What each load really did while a target was measured: the median over the blocks, and the range. A load \
-                 inside runs under the same kernel as the measured code, one beside it on the machine that the target \
+                 inside runs under the same kernel as the measured code, one next to it on the machine that the target \
                  runs on."
             }
             (table.render())

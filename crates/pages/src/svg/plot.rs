@@ -316,11 +316,11 @@ impl Plot {
             own.is_within(inside) && !self.texts.iter().any(|text| own.meets(*text))
         });
         // Where no place is free, the one next to the point that stays inside.
-        let [beside, before, ..] = places;
-        let other = if beside.0 + width > inside.0[2] {
+        let [after, before, ..] = places;
+        let other = if after.0 + width > inside.0[2] {
             before
         } else {
-            beside
+            after
         };
         let at = fits.unwrap_or(other);
         self.texts.push(covered(at));

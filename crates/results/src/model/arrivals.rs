@@ -23,7 +23,7 @@ pub struct Arrivals {
     /// How much memory the instances may take together, in bytes; null for half of what is available when the cell begins.
     /// An arrival beyond is refused at its time, and counted.
     pub most_bytes: Option<u64>,
-    /// What the target is asked once before, to tell of its program and of itself; null if it runs no plans.
+    /// The request to the target, made once before, for a report about its program and itself; null if it runs no plans.
     pub report: Option<Box<Work>>,
     /// A command line that is started in place of the measured code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,8 +40,8 @@ impl Arrivals {
     }
 }
 
-/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and what stands behind one that is
-/// saturated is left out.
+/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and those behind a saturated one
+/// are skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
     /// Names the ladder.
@@ -50,7 +50,7 @@ pub struct Rung {
     pub step: u32,
 }
 
-/// What came of the arrivals of a cell; each is a row of `instances.parquet`.
+/// The result of a cell's arrivals; each arrival is a row of `instances.parquet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrived {
     /// When the measured window began, by CLOCK_MONOTONIC of this machine in ns: instances planned from then on count.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Arrived, Trace};
 pub use tare_wire::record::{Calibration, Exceeded, FrequencySource, Unit};
 
-/// What was measured in a cell.
+/// The measurements of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Who measured: once for each program, image or way of preparing it that differs.
@@ -22,10 +22,10 @@ pub struct Record {
     /// Values above the plan's limit, in the order in which they were seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exceeded: Vec<Exceeded>,
-    /// What the kernel did around the greatest samples, where it was traced.
+    /// The kernel's events around the greatest samples, where they were traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Trace>,
-    /// What came of the arrivals, where there were many instances.
+    /// The result of the arrivals, where there were many instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<Arrived>,
 }
@@ -37,14 +37,14 @@ pub struct Program {
     pub agent: Agent,
     /// How it was prepared.
     pub preparation: Preparation,
-    /// What the stamps and the loop cost.
+    /// The cost of the stamps and the loop.
     pub calibration: Calibration,
-    /// What each source claims of the TSC's frequency.
+    /// Each source's claim about the TSC's frequency.
     pub frequencies: Vec<Frequency>,
-    /// What was counted on the measured CPU meanwhile.
+    /// Events counted on the measured CPU during the measurement.
     #[serde(default)]
     pub counters: Vec<Counter>,
-    /// What the place looks like from inside.
+    /// Facts about the place, as seen from inside.
     #[serde(default)]
     pub facts: Vec<Fact>,
 }
@@ -60,7 +60,7 @@ pub struct Labels(BTreeMap<String, String>);
 /// the samples themselves are rows of the Parquet files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetHead {
-    /// What a sample is of: `duration`, `gap`, `latency`.
+    /// The measured quantity: `duration`, `gap`, `latency`.
     pub measure: String,
     /// What distinguishes the set from others of its measure.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -120,7 +120,7 @@ pub struct SetHead {
 /// One number that is not sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Value {
-    /// What it is: `missed`, `work`.
+    /// The quantity: `missed`, `work`.
     pub measure: String,
     /// What distinguishes it from others of its measure.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -162,13 +162,13 @@ impl SetHead {
 }
 
 impl Program {
-    /// Returns what was told of the place as a whole.
+    /// Returns a fact about the place as a whole.
     #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.fact_of(name, &Labels::default())
     }
 
-    /// Returns what was told of one part of the place: of a thread, for example.
+    /// Returns a fact about one part of the place: about a thread, for example.
     #[must_use]
     pub fn fact_of(&self, name: &str, labels: &Labels) -> Option<&str> {
         let mut facts = self.facts.iter();
@@ -254,19 +254,19 @@ impl fmt::Display for Labels {
 /// One thing about the place where the measured code ran, as it looks from inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
-    /// What is told: `preemption model`, for example.
+    /// Its name: `preemption model`, for example.
     pub name: String,
-    /// Of what it is told: `thread=1`. Empty for the place as a whole.
+    /// The part that it is about: `thread=1`. Empty for the place as a whole.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What was found.
+    /// Its value.
     pub value: String,
 }
 
-/// A count of something that happened on the measured CPU meanwhile.
+/// A count of events on the measured CPU during the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {
-    /// What is counted: `timer interrupts`, for example.
+    /// The kind of event: `timer interrupts`, for example.
     pub name: String,
     /// How often it happened.
     pub count: u64,
@@ -277,7 +277,7 @@ pub struct Counter {
 pub struct Agent {
     /// Its version.
     pub version: String,
-    /// What the measured code ran on: `linux` or `unikernel`.
+    /// The system that the measured code ran on: `linux` or `unikernel`.
     pub environment: String,
     /// SHA-256 of the program or image, in hexadecimal.
     pub sha256: String,
@@ -305,16 +305,16 @@ pub struct Preparation {
     pub latency_held: bool,
 }
 
-/// What one source claims of the TSC's frequency.
+/// One source's claim about the TSC's frequency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Frequency {
     /// Where the figure comes from.
     pub source: FrequencySource,
     /// The figure.
     pub hz: f64,
-    /// Uncertainty of the reading in parts per million, where it can be told.
+    /// Uncertainty of the reading in parts per million, where it is known.
     pub uncertainty_ppm: Option<f64>,
-    /// What is known beyond that: the kernel's clock source, for example.
+    /// Further details: the kernel's clock source, for example.
     pub detail: String,
 }
 

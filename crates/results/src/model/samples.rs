@@ -70,7 +70,7 @@ pub struct Bin {
 }
 
 /// One instance of a target, or an arrival that was refused: a row of `instances.parquet`. Times are CLOCK_MONOTONIC of
-/// this machine in ns. What is not known, or never came, is 0.
+/// this machine in ns. A value that is unknown, or never came, is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Place of its program in the record.
@@ -83,13 +83,13 @@ pub struct Instance {
     pub ready_ns: u64,
     /// When its end was seen, or the arrival was refused.
     pub exited_ns: u64,
-    /// What became of it: a number of [`InstanceOutcome`].
+    /// Its outcome: a number of [`InstanceOutcome`].
     pub fate: u32,
     /// Place of the reason in [`Arrived::failures`](super::Arrived::failures), of one that failed.
     pub failure: u32,
     /// Whether it counts: 1 if it was planned behind the warm-up.
     pub counts: u32,
-    /// Its status as `wait` tells it: the exit status times 256, or the signal.
+    /// Its status as `wait` reports it: the exit status times 256, or the signal.
     pub status: u32,
     /// When the machine of a guest was reset: its firmware begins.
     pub reset_ns: u64,
@@ -102,13 +102,13 @@ pub struct Instance {
     pub user_ns: u64,
     /// Likewise in the kernel.
     pub system_ns: u64,
-    /// CPU time of its own code, as that tells it.
+    /// CPU time of its own code, as it reports it.
     pub own_ns: u64,
     /// Greatest resident memory of a process that it took.
     pub peak_bytes: u64,
 }
 
-/// What became of an instance.
+/// How an instance ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceOutcome {
     /// It ended as it should.
@@ -124,7 +124,7 @@ pub enum InstanceOutcome {
 impl InstanceOutcome {
     const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Failed, Self::Unfinished];
 
-    /// Returns the number by which a row tells it.
+    /// Returns its number in a row.
     #[must_use]
     pub fn number(self) -> u32 {
         self as u32
@@ -141,7 +141,7 @@ impl Instance {
     /// Returns how late it was started, or refused, in ns; None if neither is known.
     #[must_use]
     pub fn lag_ns(&self) -> Option<u64> {
-        let taken_ns = match self.fate() {
+        let taken_ns = match self.outcome() {
             InstanceOutcome::Refused => self.exited_ns,
             InstanceOutcome::Done | InstanceOutcome::Failed | InstanceOutcome::Unfinished => {
                 self.started_ns
@@ -150,9 +150,9 @@ impl Instance {
         (taken_ns > 0).then(|| taken_ns.saturating_sub(self.planned_ns))
     }
 
-    /// Returns what became of it; [`InstanceOutcome::Failed`] where the number is none.
+    /// Returns its outcome; [`InstanceOutcome::Failed`] where the number is none.
     #[must_use]
-    pub fn fate(&self) -> InstanceOutcome {
+    pub fn outcome(&self) -> InstanceOutcome {
         InstanceOutcome::of(self.fate).unwrap_or(InstanceOutcome::Failed)
     }
 }

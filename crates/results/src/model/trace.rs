@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel did around one of the greatest samples of a set.
+/// The kernel's events around one of the greatest samples of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Place of the set in the record, from 0.
@@ -14,7 +14,7 @@ pub struct Trace {
     pub value: u64,
     /// Whether the events reach back to the sample's own time.
     pub complete: bool,
-    /// What the kernel's trace has, in order of time.
+    /// The events of the kernel's trace, in order of time.
     pub events: Vec<TraceEvent>,
 }
 

@@ -1,8 +1,8 @@
-//! Sets whose counts come divided in time, put together by what really happened meanwhile.
+//! Sets whose counts come divided in time, put together by the times at which the loads really ran.
 //!
 //! Measured code doesn't know when a load began. It counts in parts of time that are finer than the phases of a load;
 //! which of them belong to a phase, and which to the time in which the load before still had to end, is known
-//! when the load has told its times. Whatever else a set holds has times of its own.
+//! when the load has reported its times. All else in a set comes with its own times.
 
 use std::collections::BTreeMap;
 use std::mem::take;

@@ -47,7 +47,7 @@ pub struct Receiver {
     cut_short: bool,
 }
 
-/// What a line was, as far as the one who waits for it needs to know.
+/// The kind of a line, as far as its reader needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The instance is ready: the measured code starts.
@@ -57,7 +57,7 @@ pub enum Seen {
         /// CLOCK_MONOTONIC, or the time since the start where there is no kernel.
         origin_ns: u64,
     },
-    /// A set tells how far it is.
+    /// A set reports its progress.
     Live(record::Live),
     /// A value above the plan's limit was seen.
     Exceeded(Exceeded),
@@ -74,18 +74,18 @@ pub enum Seen {
 /// Everything that an instance reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// Who measured, how it was prepared, and what it told of its place.
+    /// The measuring program, its preparation, and its facts about its place.
     pub program: Program,
-    /// What the agent remarked.
+    /// Remarks of the agent.
     pub notices: Vec<String>,
     /// Whether it was asked to end before its plan was done, by whomever.
     pub cut_short: bool,
-    /// What was measured beside the sets.
+    /// The measurements other than sets.
     record: model::Record,
     sets: Sets,
 }
 
-/// What an instance reported that was only started.
+/// The report of an instance that was only started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartedUp {
     /// The TSC of its place when it was ready.
@@ -98,7 +98,7 @@ pub struct StartedUp {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Incomplete {
     /// No record came.
-    #[error("no record came{}", tail(.last_words))]
+    #[error("received no record{}", tail(.last_words))]
     Silent {
         /// The last lines that were no records.
         last_words: Vec<String>,
@@ -133,7 +133,7 @@ pub enum Incomplete {
     Damaged {
         /// Number that was due.
         number: u64,
-        /// What is wrong with it.
+        /// The problem with it.
         what: &'static str,
     },
     /// The measured code gave up.
@@ -286,7 +286,7 @@ impl Receiver {
             | Record::Events(_)
             | Record::Raw(_)
             | Record::Envelope(_) => self.sets.list(record)?,
-            // A load's, which has a stream of its own.
+            // A load's, which has its own stream.
             Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Leftovers(_) => {
                 let what = format!("a {} record among them", record.kind());
                 self.sequence.error(Incomplete::Contradiction { what });
@@ -318,6 +318,6 @@ fn labels(words: &str) -> Result<Labels, Malformed> {
 fn tail(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
-        lines => format!("; the last that was said: {}", lines.join(" / ")),
+        lines => format!("; last output: {}", lines.join(" / ")),
     }
 }

@@ -134,11 +134,11 @@ fn a_failure_is_passed_on_as_it_was_said() {
 
 #[test]
 fn silence_is_told_with_the_last_words() {
-    assert_eq!(receive(&[]).unwrap_err().to_string(), "no record came");
+    assert_eq!(receive(&[]).unwrap_err().to_string(), "received no record");
     let panic = b"Kernel panic - not syncing\x1b[0m\n".to_vec();
     assert_eq!(
         receive(&[panic]).unwrap_err().to_string(),
-        "no record came; the last that was said: Kernel panic - not syncing[0m"
+        "received no record; last output: Kernel panic - not syncing[0m"
     );
 }
 

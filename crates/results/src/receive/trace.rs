@@ -14,12 +14,12 @@ type RawEvent = (u64, i64, Kind, u64, u64);
 pub(super) struct Collector {
     traces: Vec<Trace>,
     events: Vec<RawEvent>,
-    /// For each trace the thread that measured, and how many events it was said to have.
+    /// For each trace the thread that measured, and the announced number of events.
     due: Vec<(u32, u32)>,
     names: Names,
 }
 
-/// What is named, its number, its name.
+/// The kind of named thing, its number, its name.
 #[derive(Debug, Default)]
 struct Names(Vec<(String, u64, String)>);
 
@@ -74,7 +74,7 @@ impl Collector {
             }
         }
         for trace in &mut traces {
-            // What was not recorded reaches back to no time.
+            // A trace without events reaches back to no time.
             let first = trace.events.first();
             trace.complete &= first.is_some_and(|first| first.at_ns <= 0);
         }
@@ -134,7 +134,7 @@ impl Names {
                     ours: ours(tid),
                 }
             }
-            // No events of their own.
+            // These are no events by themselves.
             Kind::FromUser | Kind::Frame => return Err(Malformed),
         })
     }

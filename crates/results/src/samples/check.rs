@@ -1,7 +1,7 @@
 //! Whether samples match the heads of their sets.
 //!
 //! Heads and samples come by different records, and often by different passes over what was measured.
-//! Where they must agree and do not, one of them is wrong, and nobody can tell which.
+//! Where they must agree and do not, one of them is wrong, and it is unknown which.
 
 use std::fmt;
 
@@ -202,7 +202,7 @@ fn check_list(head: &SetHead, due: u64, list: &[Event]) -> Result<(), String> {
     }
 }
 
-/// What is listed reaches the threshold, and was seen.
+/// Checks that listed samples reach the threshold, and that they were seen.
 fn check_threshold(head: &SetHead, set: &SetSamples) -> Result<(), String> {
     let (kept, seen, threshold) = (head.kept, head.seen, head.threshold);
     if kept > seen {

@@ -1,6 +1,6 @@
-//! How large the pages of a column are said to be.
+//! The sizes that the pages of a column declare.
 //!
-//! A page is decompressed into as much memory as its head says, and 2 GiB of zeros are 64 KiB in a file. What the metadata say of
+//! A page is decompressed into as much memory as its head says, and 2 GiB of zeros are 64 KiB in a file. The size in the metadata of
 //! the column does not bind the heads, so these are added up before anything is decompressed. They are structs in Thrift's
 //! compact protocol, each followed by its page.
 

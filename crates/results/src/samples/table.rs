@@ -112,8 +112,8 @@ pub(super) fn encode<R: Row>(
     Ok(content)
 }
 
-/// Decodes a table, which must be of this cell, of so many sets, of at most so many rows and of exactly these types; says
-/// what is wrong.
+/// Decodes a table, which must be of this cell, of this number of sets, of at most this number of rows and of exactly these
+/// types; returns the problem otherwise.
 ///
 /// Compressed, millions of rows may take a few bytes: what the file claims is compared with what its cell has before
 /// anything is decoded. Further columns are left unread: a later version may add some.
@@ -208,7 +208,7 @@ pub(super) fn decode<R: Row>(
     Ok(decoded)
 }
 
-/// Checks that a file can have so many rows: what is written can be read.
+/// Checks that a file can have this number of rows: a file that is written can be read.
 fn check_rows(rows: u64) -> Result<(), String> {
     match rows <= MOST_ROWS {
         true => Ok(()),
@@ -341,7 +341,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Checks that the pages of a column are no larger than so many values can be.
+/// Checks that the pages of a column are no larger than this number of values can be.
 fn check_pages(
     group: &dyn RowGroupReader,
     content: &Bytes,

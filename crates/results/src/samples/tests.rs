@@ -157,7 +157,7 @@ fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
     encode(7, &Work::new("prime", "repetitions=10"), samples).unwrap()
 }
 
-/// Makes heads of so many sets that may have any number of samples.
+/// Makes heads of this number of sets, each with any number of samples.
 fn heads(sets: usize) -> Vec<SetHead> {
     let head = SetHead {
         n: u64::MAX,

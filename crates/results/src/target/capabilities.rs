@@ -52,9 +52,9 @@ pub struct Capabilities {
 pub enum Kernel {
     /// This machine's.
     Host,
-    /// A Linux of its own on this machine.
+    /// A Linux guest's, on this machine.
     Guest,
-    /// None: it is an image of its own.
+    /// None: the image runs without one.
     None,
     /// Another machine's.
     Remote,

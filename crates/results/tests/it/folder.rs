@@ -687,7 +687,7 @@ fn no_link_leads_out_of_a_run_folder() {
     for name in files {
         let (_guard, path) = scratch();
         fill(&create(&path, 1), 1);
-        // What the link leads to is as it should be.
+        // The file behind the link is as it should be.
         fs::rename(path.join(name), path.join("elsewhere")).unwrap();
         symlink(path.join("elsewhere"), path.join(name)).unwrap();
         let said = match RunFolder::open(&path) {
@@ -770,7 +770,7 @@ fn what_is_no_ordinary_file_or_too_long_is_not_read() {
 #[test]
 fn the_folder_of_another_user_is_read_and_not_written() {
     if !rustix::process::geteuid().is_root() {
-        return skip("the folder of another user", "it takes root to make one");
+        return skip("the folder of another user", "making one requires root");
     }
     let (guard, path) = scratch();
     fill(&create(&path, 2), 1);

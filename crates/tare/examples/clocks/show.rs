@@ -1,4 +1,4 @@
-//! How the experiment is shown: what it measures, a picture of its own, and a claim.
+//! How the experiment is shown: its measure, a picture, and a claim.
 
 use tare_figures::Run;
 use tare_figures::cases::Case;

@@ -1,4 +1,4 @@
-//! `tare reproduce`: repeats a published study, and tells which of its claims are reproduced.
+//! `tare reproduce`: repeats a published study, and reports which of its claims are reproduced.
 
 use std::path::Path;
 

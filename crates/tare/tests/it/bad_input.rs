@@ -159,7 +159,7 @@ fn an_agent_that_is_no_program_is_a_failed_cell() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("no record came; the last that was said: hello"),
+        said.contains("received no record; last output: hello"),
         "{said}"
     );
 }
@@ -185,10 +185,10 @@ fn output_that_can_not_be_written_is_told_before_measuring() {
 #[test]
 fn a_full_disk_ends_the_run_with_what_was_measured_kept() {
     if !common::is_root() {
-        return common::skip("a full disk", "mounting one takes root");
+        return common::skip("a full disk", "mounting one requires root");
     }
     let bench = Bench::new();
-    // In a mount namespace of its own, so that nothing is left mounted. The disk holds the plan
+    // In a separate mount namespace, so that nothing is left mounted. The disk holds the plan
     // and some cells, but not all.
     let script = "mount -t tmpfs -o size=400k tmpfs disk && \
         \"$0\" noise --workload copy --threshold 1 --repetitions 60000 --runs 40 --output disk/run; \
@@ -297,7 +297,7 @@ fn a_report_that_can_not_be_written_is_shown_and_fails() {
 #[test]
 fn the_run_of_another_user_is_shown_and_its_report_written_elsewhere() {
     if !common::is_root() {
-        return common::skip("the run of another user", "it takes root to make one");
+        return common::skip("the run of another user", "making one requires root");
     }
     let bench = Bench::new();
     let run = imported(&bench);
@@ -321,7 +321,7 @@ fn the_run_of_another_user_is_shown_and_its_report_written_elsewhere() {
 #[test]
 fn what_sudo_writes_is_the_user_s() {
     if !common::is_root() {
-        return common::skip("sudo", "it takes root to act as sudo does");
+        return common::skip("sudo", "acting as sudo does requires root");
     }
     let bench = Bench::new();
     let run = imported(&bench);
@@ -353,7 +353,7 @@ fn what_sudo_writes_is_the_user_s() {
 #[test]
 fn what_sudo_imports_is_the_user_s_with_all_that_is_in_it() {
     if !common::is_root() {
-        return common::skip("sudo", "it takes root to act as sudo does");
+        return common::skip("sudo", "acting as sudo does requires root");
     }
     let bench = Bench::new();
     chown(bench.work(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -382,7 +382,7 @@ fn a_device_is_not_replaced_by_what_is_written() {
     let kind = FileType::CharacterDevice;
     let device = rustix::fs::makedev(1, 3);
     if mknodat(CWD, &null, kind, Mode::from_raw_mode(0o666), device).is_err() {
-        return common::skip("a device", "it takes root to make one");
+        return common::skip("a device", "making one requires root");
     }
     for (words, said) in [
         ("export run --format csv --output null", "is there already"),

@@ -4,7 +4,7 @@ use crate::common::{Bench, agents_of, files, processes_with, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A short measurement that any machine can do: a thread woken 200 times, in so many runs.
+/// A short measurement that any machine can do: a thread woken 200 times, in this number of runs.
 fn wakeup(bench: &Bench, folder: &str, runs: u32) {
     let words = "wakeup -i 1000 -l 200 --policy other -a 0";
     let ran = bench.run(&format!("{words} --runs {runs} --output {folder}"));

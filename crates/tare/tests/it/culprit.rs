@@ -87,7 +87,7 @@ fn a_thread_of_higher_priority_is_named() {
     for blame in &blames {
         assert_eq!(blame.parts.total_ns(), blame.latency_ns);
     }
-    // Others may be late for reasons of their own: a hypervisor, for example.
+    // Others may be late for other reasons: a hypervisor, for example.
     let shell = Culprit::HigherPriority {
         thread: format!("sh/{}", hog.0.id()),
     };

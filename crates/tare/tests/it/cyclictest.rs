@@ -247,7 +247,7 @@ fn options_are_read_as_getopt_reads_them() {
         // No end but that of the loops.
         &["-q", "-D", "0", "-l", "3"],
         &["-q", "-l", "3", "--policy=OTHER"],
-        // What is done anyway may be asked for.
+        // Options for the default behaviour are accepted.
         &["-q", "-l", "3", "-A", "0", "-c", "0", "--latency=0", "-n"],
     ] {
         let ran = Ran::of(bench.command("cyclictest").args(words).output().unwrap());

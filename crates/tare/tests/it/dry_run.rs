@@ -70,7 +70,7 @@ fn no_command_starts_anything_in_a_dry_run() {
         "linux,root=debian",
         "unikernel,accel=kvm",
     ] {
-        // Whatever is not here is told; nothing of what is here is tried.
+        // Missing tools are reported; the tools that are here are not tried.
         let ran = run(&format!("noise --target {target} --start-engine --dry-run"));
         assert!([Some(0), Some(5)].contains(&ran.code), "{ran:#?}");
     }

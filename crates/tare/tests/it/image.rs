@@ -18,7 +18,7 @@ fn an_image_says_what_it_says_and_its_status_counts() {
     let ran = bench.run("image run hello,machine=pc,mem=2M,irq=off one two");
     ran.expect(0, &[]);
     assert_eq!(ran.out, "hello from tare: irq=off cpus=1 one two\n");
-    // What a guest says reaches no terminal as a command.
+    // A guest's output reaches no terminal as a command.
     let ran = bench.run("image run hello \u{1b}[2Jx");
     ran.expect(0, &["\\u001b[2Jx"]);
     assert!(!ran.out.contains('\u{1b}'), "{ran:?}");

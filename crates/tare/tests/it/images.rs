@@ -69,8 +69,9 @@ fn saved_images_are_started_by_both_engines() {
     ran.expect(0, &["Ready", "boot alone"]);
     for cell in cells(&bench) {
         let all = instances(&bench, &cell);
-        let is_fine =
-            |one: &Instance| one.fate() == InstanceOutcome::Done && one.ready_ns > one.started_ns;
+        let is_fine = |one: &Instance| {
+            one.outcome() == InstanceOutcome::Done && one.ready_ns > one.started_ns
+        };
         assert!(!all.is_empty() && all.iter().all(is_fine), "{all:?}");
     }
     assert_nothing_is_left(&bench);

@@ -142,7 +142,7 @@ fn an_ordinary_user_fetches_lists_where_the_machine_has_none() {
     if !is_root() || !has_apt() {
         return skip(
             "a machine without lists",
-            "hiding them takes root, and fetching apt",
+            "hiding them requires root, and fetching apt",
         );
     }
     let bench = Bench::new();
@@ -186,11 +186,14 @@ fn an_ordinary_user_fetches_lists_where_the_machine_has_none() {
 #[test]
 fn a_full_disk_keeps_nothing() {
     if !is_root() || !has_apt() {
-        return skip("a full disk", "mounting one takes root, and fetching apt");
+        return skip(
+            "a full disk",
+            "mounting one requires root, and fetching apt",
+        );
     }
     let bench = Bench::new();
     fs::create_dir(bench.work().join("disk")).unwrap();
-    // In a mount namespace of its own, so that nothing is left mounted. The package is larger.
+    // In a separate mount namespace, so that nothing is left mounted. The package is larger.
     let script = "mount -t tmpfs -o size=20m tmpfs disk && \
         \"$0\" kernel fetch debian-cloud-6.1; code=$?; find disk -type f; exit $code";
     let mut unshare = Command::new("unshare");
@@ -215,7 +218,7 @@ fn a_full_disk_keeps_nothing() {
 #[test]
 fn a_debian_that_is_interrupted_or_killed_leaves_nothing_mounted() {
     if !is_root() {
-        return skip("debootstrap", "it takes root");
+        return skip("debootstrap", "it requires root");
     }
     for signal in [Signal::INT, Signal::KILL] {
         let bench = Bench::new();

@@ -50,7 +50,7 @@ fn targets(summary: &Value) -> BTreeSet<&str> {
     rows.map(|row| row["target"].as_str().unwrap()).collect()
 }
 
-/// Returns the preemption model of the kernel of each target that tells it.
+/// Returns the preemption model of the kernel of each target that reports it.
 fn models(summary: &Value, group: &str) -> BTreeMap<String, String> {
     let places = list(summary, "places").iter();
     let of_group = places.filter(|place| place["group"] == group);
@@ -99,7 +99,7 @@ fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
     if !can_measure(&bench) {
         return;
     }
-    // An emulator beside neighbours holds no interval of 100 µs: setting a timer in it may take as long.
+    // An emulator with neighbours holds no interval of 100 µs: setting a timer in it may take as long.
     let study = include_str!("../../../../studies/landolfi-2018.toml");
     let slower = study
         .replace("interval = \"100us\"", "interval = \"1ms\"")

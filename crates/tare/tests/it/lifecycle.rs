@@ -82,7 +82,7 @@ fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
     let set = if common::is_root() {
         "--set vm.stat_interval=93"
     } else {
-        common::skip("a setting left by kill -9", "changing one takes root");
+        common::skip("a setting left by kill -9", "changing one requires root");
         ""
     };
     let mark = format!("TARE_STATE_DIR={}", bench.state().display());

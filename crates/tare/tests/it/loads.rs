@@ -1,4 +1,4 @@
-//! `tare noise --load`: measuring beside background work.
+//! `tare noise --load`: measuring under background work.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -51,9 +51,9 @@ fn quiet_prints_the_verdict_and_a_complete_run_says_so() {
     let words = "noise --workload gap --repetitions 20000 --runs 1 --cpu 0 --output run";
     let ran = bench.run(&format!("{words} -q"));
     ran.expect(0, &["CPU 0 "]);
-    for beside in ["Interruptions", "report.html", "[1/1]", "into run"] {
-        let said = ran.out.contains(beside) || ran.err.contains(beside);
-        assert!(!said, "{beside}: {ran:?}");
+    for word in ["Interruptions", "report.html", "[1/1]", "into run"] {
+        let said = ran.out.contains(word) || ran.err.contains(word);
+        assert!(!said, "{word}: {ran:?}");
     }
     let again = bench.run("report run --quiet");
     again.expect(0, &[]);
@@ -106,9 +106,9 @@ fn the_report_is_made_again_from_the_run_alone() {
 #[test]
 fn a_setting_is_changed_for_the_run_and_put_back() {
     if !common::is_root() {
-        return common::skip("a kernel setting", "changing it takes root");
+        return common::skip("a kernel setting", "changing it requires root");
     }
-    // Another one than that of the test of `kill -9`, which runs meanwhile.
+    // Another setting than in the test of `kill -9`, which runs at the same time.
     let path = "/proc/sys/vm/dirty_expire_centisecs";
     let before = fs::read_to_string(path).unwrap();
     let bench = Bench::new();

@@ -19,7 +19,7 @@ fn two_cpus() -> Option<[usize; 2]> {
     let mut cpus = (0..CpuSet::MAX_CPU).rev().filter(|cpu| set.is_set(*cpu));
     let two = cpus.next().zip(cpus.next());
     if two.is_none() {
-        skip("a CPU beside the measured one", "there is but one CPU");
+        skip("a second CPU", "there is only one CPU");
     }
     two.map(|(here, there)| [here, there])
 }
@@ -288,7 +288,10 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
         return;
     };
     let Some(cpuset) = Cpuset::of(other) else {
-        return skip("a cpuset", "it takes root and control groups of version 1");
+        return skip(
+            "a cpuset",
+            "it requires root and control groups of version 1",
+        );
     };
     let bench = Bench::new();
     let words = "noise --workload gap --repetitions 80000000 --runs 1 --output run";

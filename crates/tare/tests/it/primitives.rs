@@ -72,13 +72,13 @@ fn every_published_row_is_filled_or_has_its_reason() {
         let here = one["here"].as_str().unwrap();
         let is_filled = !one["target"].is_null() && here.contains(", expected");
         let has_reason = here.starts_with("no figure: ") || here.starts_with("no such level");
-        // A level has no expectation of its own.
+        // A level by itself has no expectation.
         let is_level =
             one["what"].as_str().unwrap().starts_with("latency-") && !one["target"].is_null();
         assert!(is_filled || has_reason || is_level, "{one}");
     }
     let rows = rows(&bench);
-    // What a fault costs is divided by what the kernel counted, and a major one was one.
+    // The cost of faults is divided by the kernel's count, and a major one was one.
     let faults = [("primitive", "fault-anonymous"), ("of", "faults")];
     assert!(value(&rows, "number", &faults) > 1_000.0);
     let major = find(&rows, "number", &[("primitive", "fault-major")]);
@@ -117,7 +117,7 @@ fn every_published_row_is_filled_or_has_its_reason() {
 #[test]
 fn what_the_barrier_costs_is_a_row_of_each_target() {
     if !is_root() {
-        return skip("containers", "crun takes root");
+        return skip("containers", "crun requires root");
     }
     let bench = Bench::new();
     let ran = bench.run(
@@ -192,7 +192,7 @@ fn a_helper_that_is_killed_or_hangs_is_a_failed_row() {
 #[test]
 fn what_cannot_run_here_is_listed_with_its_reason_also_without_root() {
     let Some(user) = OtherUser::new() else {
-        return skip("another user", "becoming one takes root and setpriv");
+        return skip("another user", "becoming one requires root and setpriv");
     };
     let ran = user.run(
         "primitives --only tcp-round-trip --only icmp-round-trip --only remote-read-sequential --only file-create --runs 1 \
@@ -229,7 +229,7 @@ fn where_nobody_answers_what_was_measured_before_is_kept() {
 fn another_machine_is_reached_and_a_queue_that_is_full_is_no_connect() {
     let _alone = common::alone();
     if !is_root() {
-        return skip("network namespaces", "they take root");
+        return skip("network namespaces", "they require root");
     }
     let bench = Bench::new();
     let (here, there) = (

@@ -3,7 +3,7 @@
 use crate::common::{Bench, Ran};
 use crate::unikernel;
 
-/// Runs `tare` on a pseudo-terminal of so many columns. Returns all that was written to it.
+/// Runs `tare` on a pseudo-terminal of this width. Returns all that was written to it.
 fn shown(bench: &Bench, words: &str, columns: u32) -> String {
     let tare = env!("CARGO_BIN_EXE_tare");
     let words = format!("stty cols {columns}; exec {tare} {words}");

@@ -74,7 +74,7 @@ pub fn assert_nothing_is_left(bench: &Bench) {
 fn every_kind_of_target_is_started_beside_the_published_figures() {
     let _engine = common::engine();
     if !is_root() {
-        return skip("containers", "crun and a private engine take root");
+        return skip("containers", "crun and a private engine require root");
     }
     let bench = Bench::new();
     fs::write(bench.work().join("starts.toml"), STUDY).unwrap();
@@ -102,10 +102,10 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
         // One that ends as soon as it is ready may be gone before its memory is read.
         assert!(counted.clone().any(|one| one.peak_bytes > 0), "{name}");
         for one in counted {
-            assert_eq!(one.fate(), InstanceOutcome::Done, "{name}: {one:?}");
+            assert_eq!(one.outcome(), InstanceOutcome::Done, "{name}: {one:?}");
             let stamps = [one.planned_ns, one.started_ns, one.ready_ns, one.exited_ns];
             assert!(one.planned_ns > 0 && stamps.is_sorted(), "{name}: {one:?}");
-            // What a daemon spends for an instance is nobody's who was waited for.
+            // A daemon's CPU time for an instance belongs to no process that was waited for.
             let has_cpu_time = cell.plan.target != "docker";
             assert_eq!(
                 one.user_ns + one.system_ns > 0,
@@ -201,7 +201,7 @@ fn instances_do_the_work_that_is_asked_for() {
         bench.run(&format!("{words} {work}")).expect(0, &["Ready"]);
         let cells = cells(&bench);
         let all = instances(&bench, &cells[0]);
-        let is_done = |one: &Instance| one.fate() == InstanceOutcome::Done;
+        let is_done = |one: &Instance| one.outcome() == InstanceOutcome::Done;
         assert!(all.len() >= 10 && all.iter().all(is_done), "{all:?}");
     }
 }
@@ -243,7 +243,7 @@ fn an_image_that_vanishes_fails_those_that_come_later() {
     let cells = cells(&bench);
     let all = instances(&bench, &cells[0]);
     for fate in [InstanceOutcome::Done, InstanceOutcome::Failed] {
-        assert!(all.iter().any(|one| one.fate() == fate), "{all:?}");
+        assert!(all.iter().any(|one| one.outcome() == fate), "{all:?}");
     }
     assert_nothing_is_left(&bench);
 }
@@ -252,7 +252,7 @@ fn an_image_that_vanishes_fails_those_that_come_later() {
 fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
     let _engine = common::engine();
     if !is_root() {
-        return skip("a private engine", "it takes root");
+        return skip("a private engine", "it requires root");
     }
     let bench = Bench::new();
     let nowhere = format!("unix://{}/none", bench.work().display());
@@ -285,7 +285,7 @@ fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
     );
     let all = instances(&bench, cell(&cells(&bench), "docker", "1/2s"));
     assert!(
-        all.iter().any(|one| one.fate() == InstanceOutcome::Done),
+        all.iter().any(|one| one.outcome() == InstanceOutcome::Done),
         "{all:?}"
     );
     let mut resumed = bench.command("start --resume run");
@@ -300,11 +300,11 @@ fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
 #[test]
 fn a_target_without_room_costs_its_cells_and_no_others() {
     if !is_root() {
-        return skip("a full disk", "mounting one takes root");
+        return skip("a full disk", "mounting one requires root");
     }
     let bench = Bench::new();
     fs::create_dir(bench.work().join("full")).unwrap();
-    // In a mount namespace of its own, so that nothing is left mounted.
+    // In a separate mount namespace, so that nothing is left mounted.
     let script = "mount -t tmpfs -o size=200k tmpfs full && exec \"$0\" start --target crun --target process \
                   --interval alone,1/20s --warmup 0 --measure 0.5 --runs 1 --output run";
     let mut command = bench.command_of(

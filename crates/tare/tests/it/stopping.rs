@@ -114,7 +114,7 @@ fn the_first_interrupt_says_how_long_the_cell_takes_yet() {
     ran.expect(4, &["finishing this cell (", " left); again to stop"]);
 }
 
-/// Makes a folder with programs of these names that do nothing, for ever, and do not end when they are told to.
+/// Makes a folder with programs of these names that do nothing, forever, and ignore requests to end.
 fn hanging(bench: &Bench, names: &[&str]) -> PathBuf {
     let folder = bench.work().with_file_name("hanging");
     fs::create_dir(&folder).unwrap();
@@ -166,7 +166,7 @@ fn no_helper_that_hangs_outlasts_the_second_interrupt() {
         (&["dockerd", "containerd"], "docker --start-engine", true),
     ] {
         if takes_root && !is_root() {
-            skip(target, "it takes root");
+            skip(target, "it requires root");
             continue;
         }
         let _engine = target.starts_with("docker").then(common::engine);
@@ -193,7 +193,7 @@ fn no_helper_that_hangs_outlasts_the_second_interrupt() {
 #[test]
 fn the_limit_of_a_cell_holds_for_its_preparation() {
     if !is_root() {
-        return skip("podman", "it takes root");
+        return skip("podman", "it requires root");
     }
     let bench = Bench::new();
     let folder = hanging(&bench, &["podman"]);

@@ -52,7 +52,7 @@ fn an_image_of_one_s_own_is_measured_and_named_in_the_result() {
     assert_eq!(own.0.as_deref(), path.to_str());
     assert_ne!(agents[0].1, agents[1].1);
 
-    // What can't be measured is told before anything runs.
+    // An image that can't be measured is reported before anything runs.
     fs::copy(format!("{built}/hello"), bench.work().join("hello")).unwrap();
     fs::write(bench.work().join("text"), "no image").unwrap();
     for (image, why) in [

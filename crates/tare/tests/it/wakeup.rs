@@ -23,7 +23,7 @@ fn record(run: &Path, id: u32) -> Record {
     outcome.record().expect("it was measured").clone()
 }
 
-/// Returns what was told of the first thread.
+/// Returns a fact about the first thread.
 fn told<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
     record.programs[0].fact_of(name, &Labels::of([("thread", "0")]))
 }
@@ -79,7 +79,7 @@ fn a_dry_run_prints_the_plan_and_leaves_nothing() {
          --load dd --load idle",
     );
     ran.expect(0, &[]);
-    // Why that CPU, and whether it may take longer, is told by how busy it is just now.
+    // The reason for that CPU, and "at least", depend on how busy it is just now.
     let out = ran.out.replace("at least", "about");
     let out = out.replace(" (the measured CPU is busy)", "");
     let plan: Vec<&str> = out
@@ -195,7 +195,7 @@ fn a_late_wake_up_is_signalled() {
     let status = sleep.wait().unwrap();
     ran.expect(3, &["above the limit"]);
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
-    // It is gone: that is told, and the measurement is kept.
+    // It is gone: that is reported, and the measurement is kept.
     bench
         .run(&format!("{words} gone --on-threshold {to}"))
         .expect(3, &["could not be sent to process", "report.html"]);
@@ -248,7 +248,7 @@ fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
 #[test]
 fn without_the_right_to_real_time_it_is_told_what_to_do() {
     let Some(user) = OtherUser::new() else {
-        return skip("another user", "becoming one takes root and setpriv");
+        return skip("another user", "becoming one requires root and setpriv");
     };
     user.run("wakeup").expect(
         5,

@@ -171,7 +171,7 @@ impl Traces {
         }
     }
 
-    /// Fails if there is more than before. Others may have come and gone meanwhile.
+    /// Fails if there is more than before. Others may have come and gone in between.
     #[track_caller]
     fn assert_same(&self) {
         let after = Self::see();

@@ -24,7 +24,7 @@ struct Bench {
     folder: tempfile::TempDir,
 }
 
-/// What was seen of a guest.
+/// The observations of a guest.
 #[derive(Debug)]
 struct Seen {
     started_ns: u64,

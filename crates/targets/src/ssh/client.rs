@@ -1,7 +1,7 @@
 //! How OpenSSH's client is called.
 //!
 //! One client, the *master*, makes the connection and keeps it; those that start instances go
-//! *through* it, by its control socket, without a connection and an authentication of their own. The
+//! *through* it, by its control socket, without connecting and authenticating again. The
 //! socket lies in a scratch folder for this user only. It is named relative to that folder, where
 //! all clients run: the path of a socket can't be longer than about 100 bytes.
 //!
@@ -47,8 +47,8 @@ const DEFAULT: &[&str] = &[
     "ServerAliveCountMax=3",
 ];
 
-/// What holds for those that go through the master. Without it they would make a connection of their own
-/// if it has ended: this one fails at once.
+/// The options of clients that go through the master. Without them they would connect by themselves
+/// after it has ended: with them they fail at once.
 const THROUGH: &[&str] = &["ControlMaster=no", "ProxyCommand=false"];
 
 /// Prepares to connect and to run a command on the other machine.

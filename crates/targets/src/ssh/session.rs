@@ -1,6 +1,6 @@
 //! One connection to another machine, and what it keeps there.
 //!
-//! The connection runs one command of its own, the *monitor* (`monitor.sh`): it makes a folder for
+//! The connection itself runs one command, the *monitor* (`monitor.sh`): it makes a folder for
 //! this user only, whose name ends with our guard's id, and waits for the end of its standard input.
 //! Then it ends what runs in the folder and removes it. That end comes
 //!

@@ -304,7 +304,7 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
             "the guest reset itself instead of ending, usually after a fault that it could not \
              report; the last on its console: ??",
         ),
-        // Prints letters, then says that it is done: the records are missed by who wants them.
+        // Prints letters, then says that it is done: a receiver of records gets none.
         (
             "garbage",
             &b"\xba\xf8\x03\x00\x00\xb0\x3f\xee\xee\xee\xb0\x0a\xee\xba\xf4\x00\x00\x00\xb8\x10\x00\x00\
@@ -319,7 +319,7 @@ fn a_guest_that_resets_is_told_with_what_it_printed() {
             assert_eq!(seen.ended.how, Ending::Done);
             assert_eq!(
                 seen.received.unwrap_err().to_string(),
-                "no record came; the last that was said: ???"
+                "received no record; last output: ???"
             );
         } else {
             assert_eq!(seen.why(), why);

@@ -1,6 +1,6 @@
 //! The floor under every start: a guest that writes one byte to its serial line, and ends.
 //!
-//! It has no page tables, no stack and no library. What it takes from QEMU's start to that byte is
+//! It has no page tables, no stack and no library. The time from QEMU's start to that byte is
 //! QEMU's and the firmware's; whatever `hello` takes longer is ours. `tare-acceptance boot`
 //! measures the two in alternation.
 #![cfg_attr(not(test), no_std)]
@@ -21,7 +21,7 @@ core::arch::global_asm!(
     "mov dx, 0x3f8",
     "mov al, 10",
     "out dx, al",
-    // What an image writes to isa-debug-exit when it is done.
+    // The value that an image writes to isa-debug-exit when it is done.
     "mov eax, 16",
     "out 0xf4, eax",
     "2: hlt",

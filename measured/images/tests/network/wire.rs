@@ -187,7 +187,7 @@ impl End {
 
     /// Returns the guest's figures, by name.
     pub fn figures(&self) -> impl Fn(&str) -> u64 + use<> {
-        figures(self.ask(FIGURES, b"?").expect("figures are told"))
+        figures(self.ask(FIGURES, b"?").expect("no figures received"))
     }
 
     /// Opens a connection, as soon as there is room for it.

@@ -108,7 +108,7 @@ impl Site for Large {
     }
 }
 
-/// What a client received, and whether it was cut off.
+/// The bytes that a client received, and whether it was cut off.
 struct Seen {
     text: String,
     aborted: bool,

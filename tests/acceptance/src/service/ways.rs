@@ -37,7 +37,10 @@ const FEATURES: [(&str, Option<f64>); 7] = [
 
 /// Prints the size of each feature of the name server.
 pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
-    println!("       {:>7}  features of dns beside IPv4 and UDP", "bytes");
+    println!(
+        "       {:>7}  features of dns besides IPv4 and UDP",
+        "bytes"
+    );
     for (features, most) in FEATURES {
         let path = built(&format!("dns-{features}"))?;
         let bytes = path.metadata()?.len();

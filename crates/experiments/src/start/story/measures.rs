@@ -120,7 +120,7 @@ pub(super) fn counted<'a>(data: &CellData<'a>) -> impl Iterator<Item = &'a Insta
 
 /// Returns those among them that ended as they should.
 pub(super) fn done<'a>(data: &CellData<'a>) -> impl Iterator<Item = &'a Instance> + use<'a> {
-    counted(data).filter(|instance| instance.fate() == InstanceOutcome::Done)
+    counted(data).filter(|instance| instance.outcome() == InstanceOutcome::Done)
 }
 
 /// Returns the time between two moments; `None` if one of them is not known, or they are not in this order.
@@ -177,7 +177,7 @@ fn completed(data: &CellData<'_>) -> usize {
     };
     let window = window.from_ns..=window.until_ns;
     let all = data.samples.instances.iter();
-    all.filter(|one| one.fate() == InstanceOutcome::Done && window.contains(&one.exited_ns))
+    all.filter(|one| one.outcome() == InstanceOutcome::Done && window.contains(&one.exited_ns))
         .count()
 }
 
@@ -191,7 +191,7 @@ fn rate(data: &CellData<'_>, number: usize) -> Option<Sample> {
 /// Returns the share of the counted arrivals that had this fate.
 fn fates(data: &CellData<'_>, fate: InstanceOutcome) -> Samples {
     let all = counted(data).count();
-    let part = counted(data).filter(|one| one.fate() == fate).count();
+    let part = counted(data).filter(|one| one.outcome() == fate).count();
     one(share(part, all))
 }
 
@@ -201,7 +201,7 @@ fn share(part: usize, all: usize) -> Option<Sample> {
 
 /// Returns the share of arrivals that were started in time, of all but the refused ones.
 fn in_time(data: &CellData<'_>) -> Option<Sample> {
-    let due = || counted(data).filter(|one| one.fate() != InstanceOutcome::Refused);
+    let due = || counted(data).filter(|one| one.outcome() != InstanceOutcome::Refused);
     let is_in_time = |one: &&Instance| one.lag_ns().is_some_and(|lag| lag <= IN_TIME_NS);
     share(due().filter(is_in_time).count(), due().count())
 }

@@ -103,7 +103,7 @@ impl Run {
         let instances: Vec<Instance> = instances.collect();
         let failed = instances
             .iter()
-            .filter(|one| one.fate() == InstanceOutcome::Failed)
+            .filter(|one| one.outcome() == InstanceOutcome::Failed)
             .count() as u64;
         let failure = Failure {
             reason: "exit status 7".to_owned(),

@@ -14,7 +14,7 @@ use tare_results::{MachineRecord, RunFolder};
 use tare_testkit::records::{Lists, Room, instance};
 use tare_wire::record::{Frequency, Record, Set, Value};
 
-/// Makes a plan of so many cells.
+/// Makes a plan with this number of cells.
 pub fn plan(cells: u32) -> Plan {
     Plan {
         schema: SCHEMA,
@@ -53,7 +53,7 @@ pub fn machine() -> MachineRecord {
     MachineRecord::new(Machine::collect(&Source::at(nowhere.path())), Vec::new())
 }
 
-/// Creates a run of so many cells.
+/// Creates a run with this number of cells.
 pub fn create(path: &Path, cells: u32) -> RunFolder {
     RunFolder::create(path, &plan(cells), &machine()).unwrap()
 }

@@ -74,7 +74,7 @@ impl Bench {
     }
 }
 
-/// A folder of an ordinary user, who has `tare` and its agent in it.
+/// A folder of an ordinary user, with `tare` and its agent in it.
 pub struct OtherUser(TempDir);
 
 impl OtherUser {
@@ -116,7 +116,7 @@ impl OtherUser {
     }
 }
 
-/// What a command said, and its exit code.
+/// The output of a command, and its exit code.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
@@ -124,7 +124,7 @@ pub struct Ran {
 }
 
 impl fmt::Debug for Ran {
-    /// Tells it line by line, so that what failed can be read in a log that cuts long lines.
+    /// Writes it line by line, so that failures can be read in a log that cuts long lines.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, out, err } = self;
         write!(to, "exit code {code:?}\n{out}\n{err}")
@@ -143,7 +143,7 @@ impl Ran {
         ran
     }
 
-    /// Asserts the exit code and that each of `words` stands in what was said.
+    /// Asserts the exit code and that each of `words` is in the output.
     #[track_caller]
     pub fn expect(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{self:#?}");

@@ -95,7 +95,7 @@ pub enum ThreadsError {
     /// A thread does not end.
     #[error(
         "thread {thread} has not run for {seconds} s although it was due to end: {} is taken by something \
-         of higher priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). What it measured is \
+         of higher priority (`ps -eLo psr,cls,rtprio,pcpu,comm --sort=-pcpu` shows it). Its samples are \
          lost; end that, or measure with a higher priority",
         on(*cpu)
     )]
