@@ -90,7 +90,6 @@ const COINAGES: &[&str] = &[
     "Spent",
     "Twin",
     "Ways",
-    "Left",
 ];
 
 #[test]

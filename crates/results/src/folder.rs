@@ -311,7 +311,8 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// [`ResultsError::NotYours`], and of another one [`ResultsError::Taken`] and the errors of creating it.
+    /// Returns [`ResultsError::NotYours`]; of another folder also [`ResultsError::NotEmpty`] and the errors of
+    /// creating it.
     pub fn derived<'a>(&'a self, elsewhere: Option<&Path>) -> Result<Derived<'a>, ResultsError> {
         let run = shell_word(self.path());
         match elsewhere {

@@ -1,6 +1,6 @@
 //! From the text of a file to a study.
 //!
-//! Both variants are read from one document: the shorter one looks first into the [quick] tables.
+//! Both variants are read from one document: the shorter one looks first into the `[quick]` tables.
 //! A matrix that can't be is found here too, while it is still known where each word stands.
 
 use std::ops::Range;
@@ -211,7 +211,7 @@ impl Common {
     }
 }
 
-/// Reads one [[experiment]].
+/// Reads one `[[experiment]]`.
 fn part<'a>(
     reader: &mut Reader<'a>,
     common: &Common,

@@ -26,7 +26,7 @@ pub enum Variant {
     /// As it stands.
     #[default]
     Full,
-    /// With what its [quick] tables say instead.
+    /// With what its `[quick]` tables say instead.
     Quick,
 }
 

@@ -46,8 +46,8 @@ pub enum Point {
 }
 
 impl Point {
-    /// Returns the names of the decoded fields, in the order of the indices of
-    /// [`Tracepoint::field`].
+    /// Returns the names of the decoded fields, in the order of the places that
+    /// [`Tracepoint::number`] and [`Tracepoint::text`] take.
     const fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::VectorEntry { .. } | Self::VectorExit { .. } => &["vector"],
