@@ -91,7 +91,8 @@ measured: measuring
 linted-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
 
-linted-measured: measured
+# Tests build the services that they use.
+linted-measured: measuring
 	cd measured && $(LINTING) $(CARGO) test $(APART) --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test $(APART) --bench recording --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --no-run --quiet
