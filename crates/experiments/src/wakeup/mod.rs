@@ -26,21 +26,21 @@ use tare_lab::units::{exact, exact_word};
 
 /// The name of the experiment.
 pub const NAME: &str = measured::NAME;
-/// The interval unless said otherwise: the study's.
+/// The default interval: the study's.
 const DEFAULT_INTERVAL_NS: u64 = 100_000;
-/// How long a run measures unless said otherwise: long enough for a p99.9 at that interval.
+/// The default duration of a run: long enough for a p99.9 at that interval.
 const DEFAULT_DURATION_NS: u64 = 2_000_000_000;
-/// How long a run waits for a latency above a limit unless said otherwise.
+/// The default time that a run waits for a latency above a limit.
 const WAITING_NS: u64 = 60_000_000_000;
-/// How often the current result is told to somebody who watches.
+/// The interval between live figures.
 const LIVE_NS: u64 = 500_000_000;
-/// The priority unless said otherwise: above the kernel's threads for interrupts, which have 50, and below
+/// The default priority: above the kernel's threads for interrupts, which have 50, and below
 /// those that keep the system alive, which have 99.
 const DEFAULT_PRIORITY: u32 = 95;
-/// How much longer the interval of each further thread is unless said otherwise, where threads share a CPU: that of
+/// The default by which the interval of each further thread is longer, where threads share a CPU: that of
 /// cyclictest. On CPUs of their own all have the same.
 const DEFAULT_DISTANCE_NS: u64 = 500_000;
-/// How many of the worst wake-ups are traced unless said otherwise, if any are.
+/// The default number of the worst wake-ups that are traced, if any are.
 const DEFAULT_TRACE: u32 = 10;
 
 /// The experiment, as studies name it.

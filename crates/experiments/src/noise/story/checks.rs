@@ -22,7 +22,7 @@ const N: Numbers = Numbers::PLAIN;
 /// The number of steps of the timer from which on the shortest gap is long enough for its length to be taken as known:
 /// with ten, one step is 10 % of it.
 const STEPS_OF_GAP: f64 = 10.0;
-/// The share of the median duration from which on the timer's step is said to shape the distribution.
+/// The share of the median duration above which the timer's step is reported to shape the distribution.
 const STEP_OF_MEDIAN: f64 = 0.02;
 
 /// Returns the notices about all cases.

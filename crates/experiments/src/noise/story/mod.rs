@@ -36,7 +36,7 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(split::Attribution)
 }
 
-/// The label of the limit whose share of time in delays stands for a timed workload, and how it is said.
+/// The label of the limit whose share of time in delays stands for a timed workload, and its words.
 const ABOVE: (&str, &str) = ("above", "400cycles");
 const ABOVE_WORDS: &str = "delays above 400 cycles";
 

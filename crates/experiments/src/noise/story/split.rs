@@ -30,7 +30,7 @@ use super::super::only_reads_clock;
 use super::NAME;
 use super::panels::{rank, title};
 
-/// How the time that is lost divides, or why that can't be told.
+/// How the lost time divides, or why that is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Attribution {
     /// The splits, one for each load and target with an operating system.
@@ -334,7 +334,7 @@ fn part(
 }
 
 impl Attribution {
-    /// Says how the time lost divides, or why that can't be told. Guests are left to the table, unless they are all there is.
+    /// Says how the lost time divides, or why that is unknown. Guests are only in the table, unless there is nothing else.
     pub(super) fn sentences(&self) -> Vec<String> {
         let processes = self
             .splits
@@ -437,7 +437,7 @@ impl Split {
             }
             (Finding::Added | Finding::TooFewBlocks, _) => format!(
                 "{begin}: {target} loses {all} of its time{what} and {reference} {below}; that takes {STUDENT_RUNS} \
-                 blocks to tell what of it the operating system adds. Measure more with --runs."
+                 blocks to show what of it the operating system adds. Measure more with --runs."
             ),
             (Finding::NotDistinguishable, difference) => {
                 let blocks = self.blocks.len();

@@ -18,7 +18,7 @@ const PAGE: u64 = 4_096;
 /// Stands where no level of the curve goes with a cache.
 pub(super) const UNSEEN: &str = "not distinguishable";
 
-/// Returns the target whose memory hierarchy is told: the first that no emulator executes, on this machine.
+/// Returns the target whose memory hierarchy is shown: the first that no emulator executes, on this machine.
 fn target(run: &Run) -> Option<&str> {
     let mut rows = known(run, "latency", Figure::Min);
     let own = rows.find(|(row, _)| !row.emulated && !row.group.capabilities().kernel.is_remote());

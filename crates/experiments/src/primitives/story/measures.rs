@@ -226,7 +226,7 @@ fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
         .collect()
 }
 
-/// Returns the labels that an expectation is told of: of an array's largest size, if it names none, and of the nearest other side, which is
+/// Returns the labels that an expectation is for: of an array's largest size, if it names none, and of the nearest other side, which is
 /// measured first.
 fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels {
     let id = id_of(&expected.labels);

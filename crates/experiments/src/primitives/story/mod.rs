@@ -160,7 +160,7 @@ impl Story for Flags {
 
     fn limits(&self) -> Vec<String> {
         [
-            "Costs are those of warm caches and trained predictors. The first time costs more; faults and the curves of memory tell how much.",
+            "Costs are those of warm caches and trained predictors. The first time costs more; faults and the memory curves show how much.",
             "A time stamp has a step, which the calibration tells. Times of single ones below some steps are multiples of it; the intrinsic \
              cost is not.",
             "What a level of the memory hierarchy holds is what one core gets of it while others use it, too.",

@@ -136,9 +136,9 @@ impl Story for Started {
     fn limits(&self) -> Vec<String> {
         [
             "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is measured. The \
-             column of the whole machine's CPU time tells how much it is.",
+             column of the whole machine's CPU time shows how much it is.",
             "Every instance starts from a warm page cache. The first start after boot is not measured.",
-            "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is told \
+            "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is shown \
              only as the engine's share.",
         ]
         .map(str::to_owned)

@@ -147,6 +147,6 @@ fn because(load: &Load, phase: &LoadPhase) -> String {
             before.last_tool.as_deref().unwrap_or_default(),
             before.load
         ),
-        None => "the driver of the load was told, or woken up, that late".to_owned(),
+        None => "the driver of the load was started or woken that late".to_owned(),
     }
 }

@@ -157,7 +157,7 @@ impl Story for Woken {
                 h3 { "With the kernel's events recorded" }
                 p.read {
                     "A further run of each target under each load recorded what its kernel did. That costs time, so its \
-                     latencies are in no picture; it is there to tell what long ones are made of."
+                     latencies are in no picture; it is there to show what long ones are made of."
                 }
                 (worst::page(&traced))
             }
@@ -177,7 +177,7 @@ impl Story for Woken {
                  wake-up the next planned time is the first one that is still to come; activations before it were missed and have \
                  no wake-up. " b { "Response" } " latencies count them, too: a wake-up that is L late at an interval I missed \
                  activations that had waited L − I, L − 2·I, … by then. Nothing is estimated: both follow from the exact counts \
-                 of every latency in ns. Phases are told apart by the planned time."
+                 of every latency in ns. Phases are distinguished by the planned time."
             }
         }
     }
@@ -188,7 +188,7 @@ impl Story for Woken {
              frequency) is not in it.",
             "Clocks are those of the target: if a hypervisor stops a guest's clock together with the guest, nothing in the guest \
              sees that time.",
-            "Who is to blame is told only where the kernel's events were recorded. Interrupts that were off are not seen by \
+            "The culprit is shown only where the kernel's events were recorded. Interrupts that were off are not seen by \
              themselves, and what took a virtual CPU from below looks like a late interrupt.",
         ]
         .map(str::to_owned)

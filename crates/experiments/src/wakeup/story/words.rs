@@ -47,7 +47,7 @@ impl<'a> Phase<'a> {
         self.row(case, measure, figure)?.of_cell(cell.plan.id)
     }
 
-    /// Names it; several with one load are told apart by how often it came before.
+    /// Names it; several with one load are distinguished by how often it came before.
     pub fn name(self) -> String {
         let before = self.plan.phases.iter().take(self.number);
         match before.filter(|load| *load == self.load).count() {
@@ -88,7 +88,7 @@ pub(super) fn undisturbed<'a>(mut cases: Vec<Case<'a>>) -> Vec<Case<'a>> {
     cases
 }
 
-/// Returns the preemption model of the kernel, if that tells it.
+/// Returns the preemption model of the kernel, if it is known.
 pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
     case.fact("preemption model")
 }
@@ -141,7 +141,7 @@ pub(super) fn intervals(case: &Case<'_>) -> Vec<u64> {
     threads.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
-/// Returns what a thread of a case tells of itself.
+/// Returns a fact that a thread of a case reported.
 pub(super) fn fact_of<'a>(case: &Case<'a>, name: &str, thread: u64) -> Option<&'a str> {
     let labels = Labels::default().with("thread", thread);
     case.program()?.fact_of(name, &labels)

@@ -1,7 +1,7 @@
 //! The worst wake-ups: when each was, under which load, how late, what it missed, and who is to blame.
 //!
 //! Wake-ups at or above the threshold are listed with their activation, and the first ones are kept as they
-//! were. Where neither has a bin's maximum, the envelope still tells it, to the width of a bin.
+//! were. Where neither has a bin's maximum, the envelope still shows it, to the width of a bin.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ const UNTRACED: usize = 4;
 pub struct Worst {
     /// The target.
     pub target: String,
-    /// Whether the kernel's events were recorded meanwhile, which costs time.
+    /// Whether the kernel's events were recorded at that time, which has a cost.
     pub traced: bool,
     /// The cell in which it was.
     pub cell: u32,

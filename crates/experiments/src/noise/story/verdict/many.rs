@@ -115,7 +115,7 @@ pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
     (!each.is_empty()).then(|| format!("By group: {}.{emulated}", each.join("; ")))
 }
 
-/// Returns the members of a panel whose certainty is told: all of a few, of many the ends of the range.
+/// Returns the members of a panel whose certainty is shown: all of a few, of many the ends of the range.
 pub(super) fn told<'p, 'a>(panel: &'p Panel<'a>) -> Vec<&'p Member<'a>> {
     if panel.members.len() <= MANY {
         return panel.members.iter().collect();

@@ -152,7 +152,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     text
 }
 
-/// Says what one of several targets says. What is the same for all is said once.
+/// Says what one of several targets shows; words that are the same for all come once.
 fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool) -> String {
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let of = if is_first { " of its time" } else { "" };

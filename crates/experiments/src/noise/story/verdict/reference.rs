@@ -56,7 +56,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     let mut members = panel.native();
     let member = members.find(|member| member.group().capabilities().is_direct)?;
     let (_, share) = member.share()?;
-    // A moment tells nothing: the figures above are of seconds.
+    // A short run is inconclusive: the figures above are of seconds.
     let seconds = member.wall() / member.case.hz()?;
     if seconds < LEAST_SECONDS {
         return None;
