@@ -161,7 +161,7 @@ impl Interrupt {
         self.requests.kill_ns.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes note whether there is nothing yet that could be finished.
+    /// Records whether there is nothing yet that could be finished.
     pub fn prepare(&self, prepares: bool) {
         self.requests.prepares.store(prepares, Ordering::SeqCst);
     }

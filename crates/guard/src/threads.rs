@@ -3,8 +3,7 @@
 use std::io;
 use std::mem;
 
-/// Lets the calling thread come before all ordinary ones (SCHED_FIFO), but not what it starts: that
-/// is ordinary.
+/// Raises the calling thread to SCHED_FIFO, but not the threads and processes that it starts.
 ///
 /// # Errors
 ///

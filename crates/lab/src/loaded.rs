@@ -72,7 +72,7 @@ impl Loaded {
         }
     }
 
-    /// Takes note that the first wake-up is due at `origin_ns` of the place's clock, as was read at `read_ns` of this
+    /// Records that the first wake-up is due at `origin_ns` of the place's clock, as was read at `read_ns` of this
     /// machine's.
     ///
     /// Under this machine's kernel both are CLOCK_MONOTONIC. Of another clock only the lead is known

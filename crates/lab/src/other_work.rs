@@ -85,7 +85,7 @@ impl<'a> OtherWorkWatch<'a> {
         self.watch = None;
     }
 
-    /// Takes note that the measurement is over, if it had begun.
+    /// Records that the measurement is over, if it had begun.
     pub fn is_over(&mut self) {
         if matches!(self.stage, Stage::Begun | Stage::Measuring) {
             (self.stage, self.next) = (Stage::Over, Some(Instant::now()));

@@ -225,8 +225,11 @@ impl<'a> Stage<'a> {
         self.limit.measures();
         let hz = frequency::choose(&program.frequencies).map(|tsc| tsc.hz);
         let Limit { interrupt, limit } = self.limit;
-        let tick = &mut || self.observer.tick();
-        let ran = many::run(arrivals, &launch, hz, limit, self.guard, interrupt, tick);
+        let notify = &mut |finish: Option<Finish>| match finish {
+            Some(finish) => self.observer.on_event(Event::Finishing(finish)),
+            None => drop(self.observer.tick()),
+        };
+        let ran = many::run(arrivals, &launch, hz, limit, self.guard, interrupt, notify);
         self.limit.bound();
         drop(launch);
         let ended = self.end_load();
@@ -249,7 +252,7 @@ impl<'a> Stage<'a> {
         Ok(self.done(record, samples, ran.cut_short, ended))
     }
 
-    /// Takes note of the daemons that run, now that the engine of the cell should.
+    /// Records the daemons that run, now that the engine of the cell should.
     pub(crate) fn with_engine(
         &mut self,
         engine: Result<(), TargetError>,

@@ -188,7 +188,7 @@ mod tests {
             damaged[lost][last] ^= 1;
             assert!(receive(&damaged).is_err(), "line {lost}");
         }
-        assert!(receive(&[]).unwrap_err().contains("no record came"));
+        assert!(receive(&[]).unwrap_err().contains("received no record"));
         assert!(
             receive(&lines()[..3])
                 .unwrap_err()

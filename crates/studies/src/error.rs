@@ -25,7 +25,7 @@ pub enum StudyError {
     },
     /// The file is too large to have been written by hand.
     #[error(
-        "the study {} is larger than {most} bytes, which no study needs: is it another file?",
+        "the study {} is larger than {most} bytes, the limit for study files; is this the right file?",
         path.display()
     )]
     TooLarge {

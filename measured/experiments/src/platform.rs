@@ -176,7 +176,7 @@ pub struct MemoryError {
     pub reason: &'static str,
 }
 
-/// The records can't be written.
+/// The records cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the records could not be written: nobody reads them")]
+#[error("cannot write records: the reader has gone")]
 pub struct WriteError;

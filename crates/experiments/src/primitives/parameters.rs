@@ -49,7 +49,7 @@ pub(super) const LIMIT: Parameter = Parameter {
         most_ns: 3_600_000_000_000,
     },
     default: "25s",
-    meaning: "When a primitive is ended that hangs, so that the others go on: seconds, or with a unit",
+    meaning: "Time limit for one primitive, after which the others go on: seconds, or with a unit",
     ..BASE
 };
 
@@ -79,7 +79,7 @@ pub(super) const REMOTE: Parameter = Parameter {
     takes: PATH,
     value: "DIR",
     default: "none",
-    meaning: "Folder, on the target, of another machine's files, to read one from there",
+    meaning: "Directory of a remote file system on the target, to read a file from",
     ..BASE
 };
 
@@ -115,7 +115,7 @@ const CPU: Parameter = Parameter {
         fits: |text| cpus(text).is_some(),
     },
     default: "an isolated one, else the quietest other than CPU 0; with one of its socket that shares no core with it, and one of another socket",
-    meaning: "CPU to measure on, and others for the other side of what two take part in",
+    meaning: "CPU to measure on, and others for the peer process",
     ..BASE
 };
 

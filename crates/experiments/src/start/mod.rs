@@ -41,7 +41,7 @@ impl Experiment for Start {
     }
 
     fn summary(&self) -> &'static str {
-        "how long instances take to start, and which rate of starts each target keeps up"
+        "how long instances take to start, and which rate of starts each target sustains"
     }
 
     fn without_arguments(&self) -> &'static str {
@@ -87,9 +87,9 @@ fn announced(arrivals: &Arrivals) -> String {
     let most = arrivals.most_live;
     let (warmup, measure) = (exact(arrivals.warmup_ns), exact(arrivals.measure_ns));
     match arrivals.interval_ns {
-        None => format!("an instance at a time for {warmup}, then for {measure} that count"),
+        None => format!("one instance at a time: {warmup} of warm-up, then {measure} measured"),
         Some(_) => format!(
-            "an instance at each interval for {warmup}, then for {measure} that count; at most {most} alive at once"
+            "one instance per interval: {warmup} of warm-up, then {measure} measured; at most {most} alive at once"
         ),
     }
 }

@@ -42,7 +42,7 @@ const RATE: Parameter = Parameter {
     },
     many: true,
     default: "none",
-    meaning: "Starts per second, in place of interval: a whole number, or a ladder FIRST..LAST that doubles each step and \
+    meaning: "Starts per second, instead of --interval: a whole number, or a ladder FIRST..LAST that doubles each step and \
               stops at saturation",
     ..BASE
 };

@@ -213,11 +213,11 @@ fn what_is_going_to_happen_is_said() {
     let said = |cell: &CellPlan| Start.announces(cell).unwrap();
     assert_eq!(
         said(&cells[0]),
-        "an instance at a time for 1 s, then for 5 s that count"
+        "one instance at a time: 1 s of warm-up, then 5 s measured"
     );
     assert_eq!(
         said(&cells[1]),
-        "an instance at each interval for 1 s, then for 5 s that count; at most 256 alive at once"
+        "one instance per interval: 1 s of warm-up, then 5 s measured; at most 256 alive at once"
     );
 }
 

@@ -58,7 +58,7 @@ impl Experiment for Wakeup {
 
     fn without_arguments(&self) -> &'static str {
         "Without arguments, a thread under SCHED_FIFO is woken every 100 µs on the quietest CPU, six times for 2 s. \
-         Activations that a late wake-up missed are counted and have their latency, too."
+         Activations that a late wake-up missed are counted, with their latency."
     }
 
     fn parameters(&self) -> &'static [Parameter] {

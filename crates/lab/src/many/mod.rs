@@ -28,6 +28,7 @@ use std::time::Duration;
 use tare_guard::{Guard, Interrupt, MountNamespace};
 use tare_results::model::{Arrivals, Arrived, Instance, MOST_INSTANCES, Value};
 use tare_targets::Launch;
+use tare_targets::instance::Finish;
 use tare_targets::launch::Start;
 
 use self::files::Files;
@@ -52,6 +53,9 @@ pub(crate) struct Ran {
     pub(crate) cut_short: Option<Duration>,
 }
 
+/// Is called at short intervals, and with the effect of a request to finish.
+pub(crate) type Notify<'a> = &'a mut dyn FnMut(Option<Finish>);
+
 /// Starts instances as `arrivals` says, and waits for their end.
 ///
 /// `hz` is the frequency of the TSC, by which a guest's times become this machine's.
@@ -66,7 +70,7 @@ pub(crate) fn run(
     limit: Duration,
     guard: &Guard,
     interrupt: &Interrupt,
-    tick: &mut dyn FnMut() -> Option<Duration>,
+    notify: Notify<'_>,
 ) -> Result<Ran, Unfinished> {
     let children = guard.children(launch.name);
     let children = children.map_err(|error| Unfinished::Failed(error.to_string()))?;
@@ -98,7 +102,7 @@ pub(crate) fn run(
         if started.is_err() {
             shared.all_have_arrived();
         }
-        started.map(|()| watch::watch(shared, limit, interrupt, tick))
+        started.map(|()| watch::watch(shared, limit, interrupt, notify))
     });
     let watched = watched.map_err(Unfinished::Failed)?;
     Ok(shared.ran(watched.ok_or(Unfinished::Stopped)?))

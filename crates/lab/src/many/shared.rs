@@ -237,12 +237,12 @@ impl<'a> Shared<'a> {
         let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
     }
 
-    /// Takes note that all have arrived.
+    /// Records that all have arrived.
     pub(super) fn all_have_arrived(&self) {
         self.raise(&self.is_paced);
     }
 
-    /// Takes note of the end of an instance.
+    /// Records the end of an instance.
     pub(super) fn ended(&self, slot: u32, mut instance: Instance, how: Result<(), String>) {
         let is_over = self.is_over.load(Ordering::Relaxed);
         {

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use tare_guard::{Guard, Interrupt, OwnedChildren};
 use tare_results::model::{Arrivals, Instance, InstanceOutcome};
 use tare_results::work::Work;
+use tare_targets::instance::Finish;
 use tare_targets::measured::MeasuredFile;
 use tare_targets::process::Process;
 use tare_targets::{Job, Launch, Target};
 
-use super::Ran;
 use super::shared::Shared;
 use super::watch::Watched;
+use super::{Notify, Ran};
 
 const MS: u64 = 1_000_000;
 
@@ -31,18 +32,13 @@ fn arrivals(interval_ns: impl Into<Option<u64>>, measure_ms: u64) -> Arrivals {
 /// Starts shell scripts.
 fn ran(arrivals: &Arrivals, script: &str) -> Ran {
     let interrupt = Interrupt::detached().unwrap();
-    ran_until(arrivals, script, &interrupt, &mut || None)
+    ran_until(arrivals, script, &interrupt, &mut |_| {})
 }
 
-fn ran_until(
-    arrivals: &Arrivals,
-    script: &str,
-    interrupt: &Interrupt,
-    tick: &mut dyn FnMut() -> Option<Duration>,
-) -> Ran {
+fn ran_until(arrivals: &Arrivals, script: &str, interrupt: &Interrupt, notify: Notify<'_>) -> Ran {
     let Launched { launch, guard, .. } = &launch(script);
     let limit = Duration::from_secs(60);
-    super::run(arrivals, launch, None, limit, guard, interrupt, tick).unwrap()
+    super::run(arrivals, launch, None, limit, guard, interrupt, notify).unwrap()
 }
 
 /// A launch that starts a shell script, with the guard of its files.
@@ -273,14 +269,13 @@ fn an_instance_that_hangs_ends_with_the_request_to_end() {
         there.display()
     );
     let mut ticks_there = 0;
-    let mut tick = || {
+    let mut notify = |_| {
         ticks_there += u32::from(there.exists());
         if ticks_there > 100 {
             interrupt.request_finish();
         }
-        None
     };
-    let ran = ran_until(&endless, &script, &interrupt, &mut tick);
+    let ran = ran_until(&endless, &script, &interrupt, &mut notify);
     assert!(ran.cut_short.is_some());
     let [first, second] = &ran.instances[..] else {
         panic!("{ran:?}");
@@ -304,7 +299,7 @@ fn an_instance_that_hangs_ends_at_the_limit() {
         limit,
         &launched.guard,
         &interrupt,
-        &mut || None,
+        &mut |_| {},
     );
     let ran = ran.unwrap();
     assert_eq!(ran.instances.len(), 1, "{ran:?}");
@@ -368,17 +363,19 @@ fn a_request_to_end_keeps_what_there_is() {
     let state = tempfile::tempdir().unwrap();
     let there = state.path().join("there");
     let mut ticks_there = 0;
-    let mut tick = || {
+    let mut finished = Vec::new();
+    let mut notify = |finish| {
         ticks_there += u32::from(there.exists());
         if ticks_there == 100 {
             interrupt.request_finish();
         }
-        None
+        finished.extend(finish);
     };
     let long = arrivals(20 * MS, 600_000);
     let script = format!("echo hello; touch {}", there.display());
-    let ran = ran_until(&long, &script, &interrupt, &mut tick);
+    let ran = ran_until(&long, &script, &interrupt, &mut notify);
     assert!(ran.cut_short.is_some());
+    assert_eq!(finished, [Finish::Early]);
     assert!(!counted(&ran, InstanceOutcome::Done).is_empty());
     assert!(ran.arrived.until_ns - ran.arrived.from_ns < 60_000 * MS);
 }

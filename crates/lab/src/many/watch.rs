@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use tare_guard::Interrupt;
 use tare_results::model::{Labels, Value};
 use tare_targets::engine;
-use tare_targets::instance::now_ns;
+use tare_targets::instance::{Finish, now_ns};
 
+use super::Notify;
 use super::shared::Shared;
 
 /// How often it looks: rarely enough that a cell with few instances is left in peace.
@@ -52,7 +53,7 @@ pub(super) fn watch(
     shared: &Shared<'_>,
     limit: Duration,
     interrupt: &Interrupt,
-    tick: &mut dyn FnMut() -> Option<Duration>,
+    notify: Notify<'_>,
 ) -> Option<Watched> {
     let before = available_bytes();
     if shared.arrivals.most_bytes.is_none() {
@@ -65,7 +66,7 @@ pub(super) fn watch(
     loop {
         // A request is seen at once, news of instances are the listener's.
         let _ = interrupt.wait(&[], LOOK);
-        tick();
+        notify(None);
         watched.look(shared, before);
         if interrupt.kill_requested() {
             return None;
@@ -78,6 +79,7 @@ pub(super) fn watch(
             }
             let measured = now_ns().saturating_sub(from_ns);
             watched.cut_short = Some(Duration::from_nanos(measured));
+            notify(Some(Finish::Early));
         }
         if interrupt.left().is_some_and(|left| left.is_zero()) {
             shared.remark(format!(

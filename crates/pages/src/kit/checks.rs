@@ -1,6 +1,7 @@
 //! Checks that several experiments make of their cells, and the notices that come of them.
 
 use tare_results::model::{Cell, Record};
+use tare_results::target::Kernel;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
@@ -39,7 +40,8 @@ pub fn latency_not_held(run: &Run, experiment: &str) -> Vec<u32> {
     let is_asleep = |cell: &&Cell| {
         let program = cell.outcome.record().and_then(Record::program);
         program.is_some_and(|program| {
-            !program.preparation.latency_held && program.agent.environment != "unikernel"
+            let has_idle_states = cell.plan.target.group.capabilities().kernel != Kernel::None;
+            !program.preparation.latency_held && has_idle_states
         })
     };
     let cells = run.cells.iter();

@@ -11,17 +11,16 @@ pub const MOST_INSTANCES: u64 = 1 << 20;
 /// How the instances of a cell are started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
-    /// Time between two arrivals in ns, whatever became of those before (an open loop); null if each instance is started
-    /// when the one before has ended.
+    /// Interval between arrivals in ns (open loop); null if each instance is started when the one before has ended.
     pub interval_ns: Option<u64>,
-    /// How long instances are started before any counts, in ns.
+    /// Warm-up before the measurement, in ns; its instances are not counted.
     pub warmup_ns: u64,
-    /// How long instances are started that count, in ns.
+    /// Measurement time after the warm-up, in ns.
     pub measure_ns: u64,
-    /// How many instances may be alive at once. An arrival beyond is refused at its time, and counted.
+    /// Maximum number of live instances. Further arrivals are rejected and counted.
     pub most_live: u32,
-    /// How much memory the instances may take together, in bytes; null for half of what is available when the cell begins.
-    /// An arrival beyond is refused at its time, and counted.
+    /// Maximum memory of all instances together, in bytes; null for half of what is available when the cell begins.
+    /// Further arrivals are rejected and counted.
     pub most_bytes: Option<u64>,
     /// The request to the target, made once before, for a report about its program and itself; null if it runs no plans.
     pub report: Option<Box<Work>>,

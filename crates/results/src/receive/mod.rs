@@ -121,17 +121,17 @@ pub enum Incomplete {
         to: u64,
     },
     /// A record arrived twice or out of order.
-    #[error("record {got} came where {expected} was due")]
+    #[error("expected record {expected}, received {got}")]
     OutOfOrder {
-        /// Number that was due.
+        /// Number that was expected.
         expected: u64,
-        /// Number that came.
+        /// Number that was received.
         got: u64,
     },
     /// A record arrived damaged.
     #[error("record {number} arrived damaged ({what})")]
     Damaged {
-        /// Number that was due.
+        /// Number that was expected.
         number: u64,
         /// The problem with it.
         what: &'static str,

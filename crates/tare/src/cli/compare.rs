@@ -35,7 +35,7 @@ pub struct CompareArguments {
     /// 'latency.p99{load=dd} > +2us'. May be given several times
     #[arg(long, value_name = "GATE", help_heading = "Gate")]
     pub fail_if: Vec<ShiftGate>,
-    /// Let one invocation against another fail a gate, too
+    /// Apply gates even when each side has only one invocation
     #[arg(long, requires = "fail_if", help_heading = "Gate")]
     pub allow_single: bool,
 

@@ -110,7 +110,7 @@ pub struct RunOptions {
     /// Measure on a CPU that another run measures on. Both reports say so
     #[arg(long)]
     pub share_cpu: bool,
-    /// Print the plan and its estimated duration; start, ask and write nothing
+    /// Print the plan and its estimated duration, and run nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Options for the result.

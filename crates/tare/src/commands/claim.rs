@@ -43,7 +43,7 @@ pub fn findings(cpu: Option<u32>) -> Vec<Finding> {
                 left(&claim)
             ),
             severity: Severity::Warning,
-            why: "Two runs on one CPU compete for it, and each tells the other's time as what the system costs."
+            why: "Two runs on one CPU compete for it, and each reports the other's CPU time as noise."
                 .to_owned(),
             remedy: Some("wait until it has ended, or measure on another CPU".to_owned()),
         }

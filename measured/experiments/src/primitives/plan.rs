@@ -14,7 +14,7 @@ Words of primitives:
   workload=primitives area=AREA  measure those of an area
   only=PATTERN,PATTERN      only those with such an id (* and ? stand for any), or tag
   budget=TIME               how long each series is measured (default 20ms)
-  limit=TIME                when a primitive is ended that hangs (default 25s)
+  limit=TIME                time limit for one primitive (default 25s)
   dir=FOLDER                where files are written (default /var/tmp)
   remote=FOLDER             a folder of another machine that is mounted here
   largest=BYTES             the largest file that is written (default 134217728)
