@@ -228,7 +228,8 @@ fn a_load_that_dies_on_the_way_is_told_at_the_end() {
     let error = running.stop().unwrap_err().to_string();
     assert!(error.contains("ended by itself with status 3"), "{error}");
 
-    let load = Load::parse("dd").unwrap();
+    // Nothing that writes: the end of its tools would have to wait for the disk.
+    let load = Load::parse("command:sleep 1000").unwrap();
     let running = bench.start(&load, &guard).unwrap();
     kill(running.pid());
     let error = running.stop().unwrap_err().to_string();
