@@ -17,7 +17,7 @@ pub enum LoadError {
         text: String,
     },
     /// Its records are not whole.
-    #[error("the load's driver failed: {0}")]
+    #[error("the load's driver failed or was killed: {0}")]
     Incomplete(#[from] Incomplete),
     /// It ended before it did its full work.
     #[error("the load exited before it reached full load")]
