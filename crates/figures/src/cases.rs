@@ -8,7 +8,8 @@ use crate::places::Placement;
 use crate::rows::{Figure, Row};
 use crate::run::{Run, tsc};
 
-/// The cells of one target under one load (or loads one after the other) with one choice of parameters.
+/// The cells of one target under one load (or loads one after the other) with one choice of
+/// parameters.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
     /// The run.
@@ -22,7 +23,8 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the cases of an experiment that have figures: idle first, then by load, group, target and labels.
+    /// Returns the cases of an experiment that have figures: idle first, then by load, group,
+    /// target and labels.
     #[must_use]
     pub fn all(run: &'a Run, experiment: &str) -> Vec<Self> {
         let mut cases: Vec<Self> = Vec::new();

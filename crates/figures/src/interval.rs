@@ -1,4 +1,5 @@
-//! Durations, figures over runs and their intervals, in the shape in which `summary.json` holds them.
+//! Durations, figures over runs and their intervals, in the shape in which `summary.json` holds
+//! them.
 //!
 //! A figure that could not be determined is null and never 0. A duration stands in cycles, as it
 //! was measured, and in nanoseconds if the TSC's frequency is known.
@@ -38,7 +39,8 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
-    /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or rate.
+    /// Whole runs, by Student's t on the scale of the figure: it is that of their mean, share or
+    /// rate.
     Runs,
     /// Whole runs, by order statistics: it is the median's.
     RunsInOrder,
@@ -47,7 +49,8 @@ pub enum Over {
 /// A figure over the runs of a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
-    /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median of other figures.
+    /// The figure over all runs: the mean of means, a share or rate of all runs' time, the median
+    /// of other figures.
     pub figure: f64,
     /// Lowest of the runs.
     pub lowest: f64,

@@ -1,16 +1,19 @@
-//! From the facts of a run folder to figures and what they say: no HTML, no terminal, no experiment by name.
+//! From the facts of a run folder to figures and what they say: no HTML, no terminal, no experiment
+//! by name.
 //!
 //! The way of the data, one direction:
 //!
-//! - [`analysis`] takes the cells one after the other: their figures become [`rows`], of a [`Run`]. What only an
-//!   experiment knows to report it gets as data ([`analysis::Account`]).
+//! - [`analysis`] takes the cells one after the other: their figures become [`rows`], of a [`Run`].
+//!   What only an experiment knows to report it gets as data ([`analysis::Account`]).
 //! - [`cases`] are cells that repeat each other, with their rows.
-//! - [`verdict`], [`notices`] and [`claims`] say what the figures mean, and how far they may be believed.
-//! - [`gates`] judge the figures of a run, [`compare`](mod@compare) those of several invocations against each other.
+//! - [`verdict`], [`notices`] and [`claims`] say what the figures mean, and how far they may be
+//!   believed.
+//! - [`gates`] judge the figures of a run, [`compare`](mod@compare) those of several invocations
+//!   against each other.
 //! - [`json`] writes `summary.json`.
 //!
-//! Below them lie [`mod@format`], which knows how many digits a number deserves, [`words`], phrases that
-//! sentences share, and [`group`], lists in order of first appearance.
+//! Below them lie [`mod@format`], which knows how many digits a number deserves, [`words`], phrases
+//! that sentences share, and [`group`], lists in order of first appearance.
 //!
 //! Nothing here measures, and nothing is stored that could not be derived again.
 

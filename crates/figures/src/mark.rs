@@ -88,8 +88,8 @@ impl Spread {
 }
 
 impl Mark {
-    /// Makes the mark of a row's figure; `None` if it has none. `drawn` brings a figure to the unit of the axis, and `write`
-    /// writes it.
+    /// Makes the mark of a row's figure; `None` if it has none. `drawn` brings a figure to the unit
+    /// of the axis, and `write` writes it.
     #[must_use]
     pub fn of(
         row: &Row,

@@ -23,8 +23,8 @@ pub struct Verdict {
     pub cautions: Vec<String>,
 }
 
-/// Puts together what the stories say. The first that has something to say has the headline, unless the run was made to tell
-/// whether a study's claims hold: then their answers have it.
+/// Puts together what the stories say. The first that has something to say has the headline, unless
+/// the run was made to tell whether a study's claims hold: then their answers have it.
 pub(crate) fn of(
     run: &Run,
     told: impl IntoIterator<Item = Verdict>,
@@ -58,8 +58,9 @@ fn nothing(not_measured: &[NotMeasured]) -> Verdict {
     }
 }
 
-/// The findings of the doctor that can lengthen or interrupt measured code, most telling first. Others,
-/// such as missing privileges, say why something could not be done better, not what disturbed.
+/// The findings of the doctor that can lengthen or interrupt measured code, most telling first.
+/// Others, such as missing privileges, say why something could not be done better, not what
+/// disturbed.
 const DISTURBING: [&str; 15] = [
     "cpu",
     "load",

@@ -15,7 +15,8 @@ pub fn time(numbers: Numbers, time: Time, step: Option<Time>) -> String {
     }
 }
 
-/// Writes a duration in µs: three or four significant digits, no more than ns: `4.031`, `183.4`, `12,345`.
+/// Writes a duration in µs: three or four significant digits, no more than ns: `4.031`, `183.4`,
+/// `12,345`.
 #[must_use]
 pub fn microseconds(numbers: Numbers, ns: f64) -> String {
     let us = ns / 1e3;
@@ -43,7 +44,8 @@ pub fn cycles(numbers: Numbers, time: Time) -> String {
     numbers.with_unit(&cycles_figure(numbers, time.cycles), "cycles")
 }
 
-/// Writes a number of cycles: whole ones and large ones without a fraction, others with three digits.
+/// Writes a number of cycles: whole ones and large ones without a fraction, others with three
+/// digits.
 #[must_use]
 pub fn cycles_figure(numbers: Numbers, cycles: f64) -> String {
     if cycles.fract() == 0.0 {
@@ -82,7 +84,8 @@ pub fn percent_range(numbers: Numbers, low: f64, high: f64) -> String {
     numbers.with_unit(&range, "%")
 }
 
-/// Writes the ends of an interval of a difference of shares, which may be below 0: `−0.12 to 0.03 %`.
+/// Writes the ends of an interval of a difference of shares, which may be below 0:
+/// `−0.12 to 0.03 %`.
 #[must_use]
 pub fn signed_percent_range(numbers: Numbers, low: f64, high: f64) -> String {
     let percent = signed_range(numbers, low * 100.0, high * 100.0);

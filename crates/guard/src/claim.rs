@@ -7,8 +7,8 @@
 //! itself: of two runs that start at once, one gets it.
 //!
 //! Other users can write there what they like. So nobody else can open a file before it is locked,
-//! the user behind a claim is shown, only a limited part of other claims is read, and a folder that somebody
-//! keeps locked is waited for only to claim a CPU, and not long.
+//! the user behind a claim is shown, only a limited part of other claims is read, and a folder that
+//! somebody keeps locked is waited for only to claim a CPU, and not long.
 //!
 //! # What it can't see
 //!
@@ -49,8 +49,8 @@ const MOST_FOREIGN: usize = 20;
 /// How long another run may keep the folder locked, which takes it less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A run as it describes itself to others. Everything in it is outside data: any user can write such a
-/// file.
+/// A run as it describes itself to others. Everything in it is outside data: any user can write
+/// such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The user whose file it is; of what it says, the only thing that is sure.

@@ -120,14 +120,14 @@ impl Exec {
         self.stdin = Some(stdin);
     }
 
-    /// Gives it a standard output; else that is a pipe, which is [`Started::stdout`]. Only a program
-    /// that is started by its [`command`](Self::command) can have one.
+    /// Gives it a standard output; else that is a pipe, which is [`Started::stdout`]. Only a
+    /// program that is started by its [`command`](Self::command) can have one.
     pub fn stdout(&mut self, stdout: OwnedFd) {
         self.stdout = Some(stdout);
     }
 
-    /// Returns it as a command, for [`Guard::spawn`](crate::Guard::spawn): one that is started alone
-    /// has its own line in the journal.
+    /// Returns it as a command, for [`Guard::spawn`](crate::Guard::spawn): one that is started
+    /// alone has its own line in the journal.
     #[must_use]
     pub fn command(self) -> Command {
         let os = |text: &CString| OsStr::from_bytes(text.as_bytes()).to_owned();
@@ -279,7 +279,8 @@ extern "C" fn run(told: *mut c_void) -> c_int {
     // table of handlers and of descriptors, since neither CLONE_SIGHAND nor CLONE_FILES is asked
     // for.
     unsafe {
-        // A handler of the parent would run in the parent's memory. The C library keeps two signals and refuses those.
+        // A handler of the parent would run in the parent's memory. The C library keeps two signals
+        // and refuses those.
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }

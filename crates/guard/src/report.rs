@@ -143,8 +143,8 @@ impl SweepReport {
         self.cleaned == 0 && self.kept == 0 && self.undo.is_empty()
     }
 
-    /// Describes it to a person: a summary, one sentence per thing undone, one per problem; nothing if
-    /// there is nothing to tell.
+    /// Describes it to a person: a summary, one sentence per thing undone, one per problem; nothing
+    /// if there is nothing to tell.
     pub fn sentences(&self) -> Vec<String> {
         if self.is_quiet() {
             return Vec::new();

@@ -41,8 +41,8 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// works answers by then.
 const LAST_WAIT: Duration = Duration::from_millis(700);
 
-/// How long a wait may take in any case: killing a process that hangs takes a moment, and so does listing
-/// leftovers.
+/// How long a wait may take in any case: killing a process that hangs takes a moment, and so does
+/// listing leftovers.
 const LEAST_WAIT: Duration = Duration::from_millis(200);
 
 /// The requests to finish or to stop the run. Copies see the same ones.

@@ -1,8 +1,8 @@
 //! The folder in which journals lie.
 //!
 //! It must outlive a crash and be found by the next command of the same user, so it is not under
-//! `/run` or `/tmp`. The entries of a journal are acted upon, perhaps as root; so the folder is trusted
-//! only if nobody but this user can have written into it. Files in it are reached through a
+//! `/run` or `/tmp`. The entries of a journal are acted upon, perhaps as root; so the folder is
+//! trusted only if nobody but this user can have written into it. Files in it are reached through a
 //! descriptor of the folder, so that it cannot be swapped for another one after it was checked.
 
 use std::env;

@@ -80,7 +80,8 @@ fn tlb_pages(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Vec<u32> {
     let [highest_part, ..] = leaf(0x18, 0);
     for part in 0..=highest_part.min(64) {
         let [_, ebx, sets, edx] = leaf(0x18, part);
-        // Data, both, and for loads only; processors with a part for stores only have it in addition.
+        // Data, both, and for loads only; processors with a part for stores only have it in
+        // addition.
         let is_for_loads = [1, 3, 4].contains(&(edx & 31));
         let level = (edx >> 5 & 7) as usize;
         if is_for_loads && ebx & 1 == 1 && (1..=2).contains(&level) {

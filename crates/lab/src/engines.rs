@@ -1,7 +1,7 @@
 //! Engines that are started for the cells that need them, and stopped after.
 //!
-//! The plan has those cells together (see [`crate::order`]), so an engine is started before the first
-//! of them and stopped before the next cell that does without.
+//! The plan has those cells together (see [`crate::order`]), so an engine is started before the
+//! first of them and stopped before the next cell that does without.
 
 use tare_guard::Guard;
 use tare_results::model::{Cell, CellPlan, Outcome};
@@ -73,8 +73,8 @@ impl Engines {
         Ok(())
     }
 
-    /// Makes a cell with many instances a failed one if the engine that it needs no longer runs after it: its instances then
-    /// show the end of the engine, not a saturated target.
+    /// Makes a cell with many instances a failed one if the engine that it needs no longer runs
+    /// after it: its instances then show the end of the engine, not a saturated target.
     pub(crate) fn judge(&mut self, mut cell: Cell) -> Cell {
         let Outcome::Done {
             record,

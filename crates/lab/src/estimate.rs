@@ -17,15 +17,15 @@ const LOAD_FACTOR: f64 = 4.0;
 /// How much longer than its estimate a cell may take.
 pub(crate) const LIMIT_FACTOR: f64 = 10.0;
 
-/// Returns the estimated duration of a cell under a load, from that of the same cell without: the load has to be started
-/// and ended, and takes a share of the CPU that can't be known before.
+/// Returns the estimated duration of a cell under a load, from that of the same cell without: the
+/// load has to be started and ended, and takes a share of the CPU that can't be known before.
 #[must_use]
 pub fn under_load(estimate_seconds: f64) -> f64 {
     LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
 }
 
-/// Writes how long something takes by its estimate, from below if the measured CPU has other work: `about 8 s`,
-/// `at least 8 s`.
+/// Writes how long something takes by its estimate, from below if the measured CPU has other work:
+/// `about 8 s`, `at least 8 s`.
 #[must_use]
 pub fn estimated(seconds: f64, is_busy: bool) -> String {
     let how = if is_busy { "at least" } else { "about" };
@@ -52,8 +52,8 @@ pub fn limit_seconds(estimate_seconds: f64) -> f64 {
     30.0 + LIMIT_FACTOR * estimate_seconds
 }
 
-/// Returns the same for a cell under a load: among the 2,400 processes of hackbench an ordinary task gets a hundredth of its
-/// CPU for some time.
+/// Returns the same for a cell under a load: among the 2,400 processes of hackbench an ordinary
+/// task gets a hundredth of its CPU for some time.
 #[must_use]
 pub fn limit_seconds_under_load(estimate_seconds: f64) -> f64 {
     300.0 + 50.0 * estimate_seconds

@@ -2,8 +2,8 @@
 //!
 //! Cells run one after the other, in the plan's order, those that the folder already has left out.
 //! A cell that fails is recorded with its reason, and the next one runs; only a folder that can't
-//! be written ends the run. The first request to end (Ctrl-C) ends a cell that reports what it has, and lets any other
-//! one finish; the second one kills it.
+//! be written ends the run. The first request to end (Ctrl-C) ends a cell that reports what it has,
+//! and lets any other one finish; the second one kills it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -36,8 +36,8 @@ pub struct Tally {
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] if a target of the plan does not exist or the folder can't be written. Cells written
-/// so far are kept.
+/// Returns [`ExperimentError`] if a target of the plan does not exist or the folder can't be
+/// written. Cells written so far are kept.
 pub fn execute(
     folder: &RunFolder,
     drive: impl Fn(&mut Stage<'_>) -> Driven,
@@ -151,8 +151,8 @@ pub(crate) struct Prepared {
     pub(crate) program: Program,
     /// Its reports, by the work for which it made them.
     pub(crate) reported: RefCell<HashMap<Work, Reported>>,
-    /// The block in which it reported nothing, what it was asked, and why: other cells of the block are
-    /// not kept waiting for as long again.
+    /// The block in which it reported nothing, what it was asked, and why: other cells of the block
+    /// are not kept waiting for as long again.
     pub(crate) silent: RefCell<Option<(u32, Work, String)>>,
 }
 

@@ -1,8 +1,8 @@
 //! What all experiments have in common.
 //!
 //! An experiment describes its parameters, with their bounds and defaults, as data
-//! ([`crate::parameter`]). So the command line, study files, their explanations and the documentation are made of
-//! one table.
+//! ([`crate::parameter`]). So the command line, study files, their explanations and the
+//! documentation are made of one table.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -41,20 +41,20 @@ pub trait Experiment: Debug + Sync {
         false
     }
 
-    /// Returns the conditions that it can't be measured under, by their option and key, each with the
-    /// reason.
+    /// Returns the conditions that it can't be measured under, by their option and key, each with
+    /// the reason.
     fn refuses(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Returns how often each combination runs by default: as often as needed for the intervals that the
-    /// report shows.
+    /// Returns how often each combination runs by default: as often as needed for the intervals
+    /// that the report shows.
     fn default_runs(&self, _values: &Values) -> u32 {
         DEFAULT_RUNS
     }
 
-    /// Returns the CPUs of this machine that the values ask for, of those that may be used; None if one is to be
-    /// chosen.
+    /// Returns the CPUs of this machine that the values ask for, of those that may be used; None if
+    /// one is to be chosen.
     fn cpus(&self, _values: &Values, _allowed: &Cpus) -> Option<Cpus> {
         None
     }
@@ -80,8 +80,8 @@ pub trait Experiment: Debug + Sync {
         stage.one()
     }
 
-    /// Says how often a combination runs if `asked` runs are asked for: as often, unless it is there for
-    /// another purpose than to be repeated.
+    /// Says how often a combination runs if `asked` runs are asked for: as often, unless it is
+    /// there for another purpose than to be repeated.
     fn runs_of(&self, _cell: &CellPlan, asked: u32) -> u32 {
         asked
     }
@@ -91,13 +91,14 @@ pub trait Experiment: Debug + Sync {
         None
     }
 
-    /// Says in a sentence what is to be known of a cell before it runs: which samples it lists, for example.
+    /// Says in a sentence what is to be known of a cell before it runs: which samples it lists, for
+    /// example.
     fn announces(&self, _cell: &CellPlan) -> Option<String> {
         None
     }
 
-    /// Names the parameter that makes the loads run one after the other in one cell, each for the given time, so that
-    /// a load may be repeated. Without it each load has its own cells.
+    /// Names the parameter that makes the loads run one after the other in one cell, each for the
+    /// given time, so that a load may be repeated. Without it each load has its own cells.
     fn phase_parameter(&self) -> Option<&'static str> {
         None
     }
@@ -129,7 +130,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Returns a cell under a load, with estimate and limit. `quiet_seconds` is its duration without.
+    /// Returns a cell under a load, with estimate and limit. `quiet_seconds` is its duration
+    /// without.
     #[must_use]
     pub fn under(&self, load: &Schedule, cell: CellPlan, quiet_seconds: f64) -> CellPlan {
         let (estimate_seconds, default_limit) = match load.is_idle() {

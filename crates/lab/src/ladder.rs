@@ -1,7 +1,8 @@
 //! Ladders: cells that run upwards within their block, until the target no longer keeps up.
 //!
-//! The rungs behind a saturated one are skipped, with a notice. A rung that failed says nothing about the next one,
-//! which runs. Both hold as well for rungs that were run before the run was resumed.
+//! The rungs behind a saturated one are skipped, with a notice. A rung that failed says nothing
+//! about the next one, which runs. Both hold as well for rungs that were run before the run was
+//! resumed.
 
 use std::collections::HashMap;
 
@@ -61,7 +62,8 @@ impl Ladders {
     }
 }
 
-/// Puts the cells of each ladder of a block into the order of their steps, on the places that they have together.
+/// Puts the cells of each ladder of a block into the order of their steps, on the places that they
+/// have together.
 pub(crate) fn upwards(block: &mut [usize], rung: impl Fn(usize) -> Option<Rung>) {
     let mut ladders: HashMap<String, Vec<usize>> = HashMap::new();
     for (place, item) in block.iter().enumerate() {

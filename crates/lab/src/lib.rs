@@ -1,13 +1,15 @@
 //! The laboratory: from combinations to a filled run folder, whatever is measured.
 //!
-//! An experiment makes cells, one for each combination; they are put into a plan, a list of cells in
-//! running order; [`execute()`] runs whatever cells of a plan are missing from its run folder. Which
-//! experiments there are, and what their figures mean, is not known here.
+//! An experiment makes cells, one for each combination; they are put into a plan, a list of cells
+//! in running order; [`execute()`] runs whatever cells of a plan are missing from its run folder.
+//! Which experiments there are, and what their figures mean, is not known here.
 //!
-//! A cell is one launch of the agent, or of many instances. Each run of each combination gets its own
-//! process: it draws new physical pages, has its own calibration, and is what `--resume` repeats.
+//! A cell is one launch of the agent, or of many instances. Each run of each combination gets its
+//! own process: it draws new physical pages, has its own calibration, and is what `--resume`
+//! repeats.
 //!
-//! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of them;
+//! * [`experiment`]: what an experiment is: a name, parameters as data, and the cells it makes of
+//!   them;
 //! * [`parameter`]: the parameters of an experiment, as data;
 //! * [`plan`]: from combinations to a plan;
 //! * [`check`](mod@check): why a plan can't run on this machine;

@@ -1,11 +1,11 @@
 //! The load of one cell: none, next to the measured code, or inside its target.
 //!
-//! The target decides where it runs. A load next to the target runs before the target is launched and is stopped after the
-//! target's end, so that all of the cell is disturbed; inside, the target starts and stops it, and its records come
-//! among the others.
+//! The target decides where it runs. A load next to the target runs before the target is launched
+//! and is stopped after the target's end, so that all of the cell is disturbed; inside, the target
+//! starts and stops it, and its records come among the others.
 //!
-//! Loads in phases begin with the first wake-up, whose time the measured code tells ([`Loaded::begins`]). Inside it tells
-//! the load itself.
+//! Loads in phases begin with the first wake-up, whose time the measured code tells
+//! ([`Loaded::begins`]). Inside it tells the load itself.
 
 use tare_guard::{Guard, Interrupt};
 use tare_loads::{LoadError, LoadReceiver, Running};
@@ -72,11 +72,12 @@ impl Loaded {
         }
     }
 
-    /// Records that the first wake-up is due at `origin_ns` of the place's clock, as was read at `read_ns` of this
-    /// machine's.
+    /// Records that the first wake-up is due at `origin_ns` of the place's clock, as was read at
+    /// `read_ns` of this machine's.
     ///
-    /// Under this machine's kernel both are CLOCK_MONOTONIC. Of another clock only the lead is known
-    /// ([`LEAD_NS`]): the phases of the load begin late by as much as the record was under way.
+    /// Under this machine's kernel both are CLOCK_MONOTONIC. Of another clock only the lead is
+    /// known ([`LEAD_NS`]): the phases of the load begin late by as much as the record was under
+    /// way.
     pub(crate) fn begins(&mut self, origin_ns: u64, read_ns: u64) {
         if let Self::Beside(beside) = self {
             let origin_ns = match beside.shares_clock {

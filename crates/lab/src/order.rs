@@ -6,8 +6,8 @@
 //! from a recorded seed. Items that run less often than the rest are spread evenly over the
 //! blocks, for the same reason.
 //!
-//! A daemon that some targets need disturbs all others, so their cells stand together, at the end of
-//! every odd block and at the beginning of every even one: two blocks share one start of the
+//! A daemon that some targets need disturbs all others, so their cells stand together, at the end
+//! of every odd block and at the beginning of every even one: two blocks share one start of the
 //! daemon, and no other cell runs at the same time.
 
 /// Returns which items run in each block and in which order, as indices: item `n` runs `runs[n]`

@@ -1,11 +1,12 @@
 //! What else runs on the measured CPUs of this machine while a cell is measured.
 //!
-//! From the start of the measurement to its end, all tasks are looked at once a second, from another CPU than those: work
-//! that begins in the middle of a cell is named as well. The loop that waits for the instance does this; there is no thread
-//! for it. If tare has no other CPU, it looks at both ends only.
+//! From the start of the measurement to its end, all tasks are looked at once a second, from
+//! another CPU than those: work that begins in the middle of a cell is named as well. The loop that
+//! waits for the instance does this; there is no thread for it. If tare has no other CPU, it looks
+//! at both ends only.
 //!
-//! A cell that never begins to measure is watched from its first second on: the work that took its CPU is reported with the
-//! reason of its failure.
+//! A cell that never begins to measure is watched from its first second on: the work that took its
+//! CPU is reported with the reason of its failure.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use tare_wire::cpus::Cpus;
 
 /// How often is looked in between.
 const EVERY: Duration = Duration::from_secs(1);
-/// How many times the CPU time of a look is waited at least: with thousands of tasks it is work by itself.
+/// How many times the CPU time of a look is waited at least: with thousands of tasks it is work by
+/// itself.
 const REST: u32 = 50;
 /// How many processes are kept, and how many other runs.
 const MOST: usize = 20;
@@ -56,8 +58,9 @@ enum Stage {
 }
 
 impl<'a> OtherWorkWatch<'a> {
-    /// Prepares to look at measured CPUs. The instance's process, if it is known, and its descendants are none of the
-    /// others, nor is what carries the guard's mark. `None` if there are no such CPUs on this machine.
+    /// Prepares to look at measured CPUs. The instance's process, if it is known, and its
+    /// descendants are none of the others, nor is what carries the guard's mark. `None` if there
+    /// are no such CPUs on this machine.
     pub fn of(measured: Cpus, process: Option<u32>, guard: &'a Guard) -> Option<Self> {
         if measured.count() == 0 {
             return None;
@@ -155,7 +158,8 @@ impl<'a> OtherWorkWatch<'a> {
     }
 }
 
-/// Says what may have kept the measured code from its CPU: `sh (process 4711) used CPU 1 for 9.5 s of 9.6 s`.
+/// Says what may have kept the measured code from its CPU:
+/// `sh (process 4711) used CPU 1 for 9.5 s of 9.6 s`.
 #[must_use]
 pub fn blamed(other: &OtherWork) -> Option<String> {
     let watched = other.watched_ns as f64;

@@ -1,5 +1,5 @@
-//! The parameters of an experiment, as data: the command line's options, a study's keys, their help,
-//! their documentation and their checks are all made of the same table.
+//! The parameters of an experiment, as data: the command line's options, a study's keys, their
+//! help, their documentation and their checks are all made of the same table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -195,8 +195,8 @@ impl fmt::Display for Takes {
     }
 }
 
-/// The values that are given to an experiment, by parameter. Parameters without a value are not in it. A
-/// parameter of one value has a list of one.
+/// The values that are given to an experiment, by parameter. Parameters without a value are not in
+/// it. A parameter of one value has a list of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(BTreeMap<&'static str, Vec<Value>>);
 

@@ -83,8 +83,8 @@ pub fn of_one(
     assemble(&cells, frame)
 }
 
-/// Returns one cell for each combination of an experiment, whose estimate includes the start of its target. So does
-/// the limit have that, unless it is given.
+/// Returns one cell for each combination of an experiment, whose estimate includes the start of its
+/// target. So does the limit have that, unless it is given.
 ///
 /// # Errors
 ///
@@ -154,8 +154,8 @@ pub fn assemble(cells: &[Repeated], frame: Frame) -> Result<Plan, ExperimentErro
     })
 }
 
-/// Labels cells that differ in nothing but the words of their work by the words in which they differ: figures of
-/// cells with the same labels are taken for those of repetitions.
+/// Labels cells that differ in nothing but the words of their work by the words in which they
+/// differ: figures of cells with the same labels are taken for those of repetitions.
 fn distinguish(cells: &mut [Repeated]) {
     let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, Repeated { cell, .. }) in cells.iter().enumerate() {
@@ -190,8 +190,8 @@ fn distinguish(cells: &mut [Repeated]) {
     }
 }
 
-/// Makes the cells that add runs to each combination of a run, as many as `runs` says of its cell, in blocks that follow its
-/// own.
+/// Makes the cells that add runs to each combination of a run, as many as `runs` says of its cell,
+/// in blocks that follow its own.
 ///
 /// # Errors
 ///

@@ -16,7 +16,8 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// Returns [`ExperimentError::Guard`] for the first that can't be changed; all have their old values then.
+    /// Returns [`ExperimentError::Guard`] for the first that can't be changed; all have their old
+    /// values then.
     pub fn change(planned: &[SettingPlan], guard: &Guard) -> Result<Self, ExperimentError> {
         let mut changed = Self(Vec::new());
         for setting in planned {

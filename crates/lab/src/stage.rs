@@ -1,9 +1,10 @@
 //! The stage of one cell: where an experiment drives the instances of a target.
 //!
-//! An experiment decides how a cell is played ([`Experiment::drive`](crate::Experiment::drive)): by one
-//! instance that measures ([`Stage::one`]) or by many that arrive ([`Stage::arrivals`]). The stage
-//! starts the load, starts instances and watches them, and collects what the cell has besides its
-//! outcome: notices, load, other work, samples. So nothing of it depends on how the cell is played.
+//! An experiment decides how a cell is played ([`Experiment::drive`](crate::Experiment::drive)): by
+//! one instance that measures ([`Stage::one`]) or by many that arrive ([`Stage::arrivals`]). The
+//! stage starts the load, starts instances and watches them, and collects what the cell has besides
+//! its outcome: notices, load, other work, samples. So nothing of it depends on how the cell is
+//! played.
 //!
 //! The limit of a cell holds for each of its three parts: it is prepared, measured, ended.
 
@@ -324,8 +325,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Asks a target once what it is, seen from inside; what it reported before in this invocation is
-    /// not asked again.
+    /// Asks a target once what it is, seen from inside; what it reported before in this invocation
+    /// is not asked again.
     fn report(&mut self, arrivals: &Arrivals) -> Result<Reported, Unfinished> {
         let target = self.target;
         let Some(work) = arrivals.report.as_deref() else {
@@ -371,8 +372,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Starts an instance by itself, and watches it to its end. If it measures, so is what else runs
-    /// on its CPUs.
+    /// Starts an instance by itself, and watches it to its end. If it measures, so is what else
+    /// runs on its CPUs.
     fn watch(&mut self, job: &Job<'_>, measures: bool) -> Result<Watched, Unfinished> {
         let (plan, target, guard) = (self.plan, self.target, self.guard);
         if plan.target.kernel().is_guest() {

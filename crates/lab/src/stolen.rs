@@ -1,4 +1,5 @@
-//! The time that a hypervisor takes from the measured CPUs of this machine while a cell is measured, as the kernel accounts it.
+//! The time that a hypervisor takes from the measured CPUs of this machine while a cell is
+//! measured, as the kernel accounts it.
 
 use tare_host::Source;
 use tare_host::sample::Stat;
@@ -16,7 +17,8 @@ pub(crate) struct Stolen {
 }
 
 impl Stolen {
-    /// Begins to count for the CPUs of a cell; `None` if it is not measured on known CPUs of this machine.
+    /// Begins to count for the CPUs of a cell; `None` if it is not measured on known CPUs of this
+    /// machine.
     pub fn begin(plan: &CellPlan, source: Source) -> Option<Self> {
         let cpus: Vec<u32> = plan.work.measured_cpus().iter().collect();
         let before = read(&source)?;

@@ -107,9 +107,9 @@ impl Running {
         self.child.pid()
     }
 
-    /// Ends the load and returns what it did. Processes that the kernel does not let be killed, as the driver
-    /// told, is left to the guard, which tries again when it is closed and keeps its journal for
-    /// `tare clean` if that fails.
+    /// Ends the load and returns what it did. Processes that the kernel does not let be killed, as
+    /// the driver told, is left to the guard, which tries again when it is closed and keeps its
+    /// journal for `tare clean` if that fails.
     ///
     /// # Errors
     ///

@@ -38,7 +38,8 @@ impl Plain {
         Self { picture, ..self }
     }
 
-    /// Returns the rows of the figure that stands for the experiment: the first of its first measure.
+    /// Returns the rows of the figure that stands for the experiment: the first of its first
+    /// measure.
     fn main<'a>(&self, run: &'a Run) -> Vec<&'a Row> {
         let Some(measure) = self.measures.first() else {
             return Vec::new();

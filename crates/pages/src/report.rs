@@ -100,7 +100,8 @@ pub fn analyse(run: &RunFolder, catalogue: &Catalogue) -> Result<Report, ReportE
 ///
 /// # Errors
 ///
-/// Those of `read`, and [`ReportError::Experiment`] if the plan has an experiment that is not in the catalogue.
+/// Those of `read`, and [`ReportError::Experiment`] if the plan has an experiment that is not in
+/// the catalogue.
 pub fn analyse_with(
     plan: Plan,
     machine: Option<MachineRecord>,

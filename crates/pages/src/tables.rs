@@ -23,7 +23,8 @@ pub struct Tabled {
 }
 
 impl Tabled {
-    /// Makes the table of what programs counted on the measured CPU ([`INTERRUPTS`](tare_figures::rows::INTERRUPTS)).
+    /// Makes the table of what programs counted on the measured CPU
+    /// ([`INTERRUPTS`](tare_figures::rows::INTERRUPTS)).
     #[must_use]
     pub fn interrupts(read: &str) -> Self {
         Self {
@@ -38,7 +39,8 @@ impl Tabled {
 }
 
 impl Tabled {
-    /// Makes the table of what the kernel did with the measured thread ([`CONTEXT_SWITCHES`](tare_figures::rows::CONTEXT_SWITCHES)).
+    /// Makes the table of what the kernel did with the measured thread
+    /// ([`CONTEXT_SWITCHES`](tare_figures::rows::CONTEXT_SWITCHES)).
     #[must_use]
     pub fn context_switches() -> Self {
         Self {
@@ -200,8 +202,8 @@ impl Column {
         self
     }
 
-    /// Leaves it out on a terminal that has no room for all columns; those with the highest number go first. Which lines there
-    /// are does not depend on that.
+    /// Leaves it out on a terminal that has no room for all columns; those with the highest number
+    /// go first. Which lines there are does not depend on that.
     #[must_use]
     pub const fn spared(mut self, rank: u8) -> Self {
         self.spared = rank;

@@ -87,7 +87,8 @@ pub trait Story: Debug {
         (heading, name)
     }
 
-    /// Puts the lines of one of its tables in order; those that don't belong into it are taken away.
+    /// Puts the lines of one of its tables in order; those that don't belong into it are taken
+    /// away.
     fn arrange(&self, _run: &Run, _tabled: &Tabled, _lines: &mut Vec<Line<'_>>) {}
 
     /// Returns its part of `stories` in `summary.json`: what programs may read besides rows.

@@ -21,8 +21,8 @@ pub struct Written {
     pub csv: Vec<PathBuf>,
 }
 
-/// Writes `report.html`, `summary.json`, `figures.parquet` and the CSV files, replacing older ones: into the folder of the
-/// run, or into another one, which must be new or empty.
+/// Writes `report.html`, `summary.json`, `figures.parquet` and the CSV files, replacing older ones:
+/// into the folder of the run, or into another one, which must be new or empty.
 ///
 /// # Errors
 ///

@@ -183,7 +183,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files.filter(is_code).collect()
 }
 
-/// Returns the modules that code names as `crate::module`, or in `crate::{…}`; comments don't count.
+/// Returns the modules that code names as `crate::module`, or in `crate::{…}`; comments don't
+/// count.
 fn imports(code: &str, of: &str) -> BTreeSet<String> {
     let code = code
         .lines()

@@ -1,4 +1,5 @@
-//! What figures may be: one table, for what an instance reports, for what is written, and for what a file says.
+//! What figures may be: one table, for what an instance reports, for what is written, and for what
+//! a file says.
 //!
 //! Whoever reads a figure may calculate with it, so what no measurement can have is refused before.
 

@@ -77,7 +77,8 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Reads the record of the cell that `plan` describes from the folder of a name; `None` if there is no such folder.
+    /// Reads the record of the cell that `plan` describes from the folder of a name; `None` if
+    /// there is no such folder.
     pub(crate) fn read(
         cells: &Folder,
         name: &str,

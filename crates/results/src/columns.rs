@@ -1,6 +1,7 @@
 //! Derived tables as Parquet: columns of texts, numbers and times, each of which may be missing.
 //!
-//! The samples of cells have a stricter form. This one is for tables that others read and tare does not read back.
+//! The samples of cells have a stricter form. This one is for tables that others read and tare does
+//! not read back.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Files that are made from a run, in its folder or elsewhere, and never in the place of what was measured.
+//! Files that are made from a run, in its folder or elsewhere, and never in the place of what was
+//! measured.
 
 use std::fs;
 use std::io;
@@ -83,8 +84,8 @@ impl<'a> Derived<'a> {
     }
 }
 
-/// Writes a file that a user has named. One that is there is replaced as a whole, and only if that was asked for; what a run
-/// has measured never is.
+/// Writes a file that a user has named. One that is there is replaced as a whole, and only if that
+/// was asked for; what a run has measured never is.
 ///
 /// # Errors
 ///

@@ -1,11 +1,13 @@
 //! One open folder, through which everything in it is reached.
 //!
-//! Whoever may write into a folder can put a link where a file was a moment ago. So a path is resolved once, when its folder
-//! is opened; from then on each name is looked up in that folder, and never through a link. A file is created
-//! exclusively, and must be an ordinary file, no longer than files of its kind ever are, to be read.
+//! Whoever may write into a folder can put a link where a file was a moment ago. So a path is
+//! resolved once, when its folder is opened; from then on each name is looked up in that folder,
+//! and never through a link. A file is created exclusively, and must be an ordinary file, no longer
+//! than files of its kind ever are, to be read.
 //!
-//! Writing leaves either the old state or the new one, also after a power cut. A rename is atomic, but the kernel may write it
-//! to the disk before the content of the file. So content is flushed first, then the name, then the folder that holds it.
+//! Writing leaves either the old state or the new one, also after a power cut. A rename is atomic,
+//! but the kernel may write it to the disk before the content of the file. So content is flushed
+//! first, then the name, then the folder that holds it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -42,7 +44,8 @@ impl Folder {
         Self::of(fd, path.to_owned())
     }
 
-    /// Opens the folder of a path, and makes it and its parents if they are missing; says whether it made it.
+    /// Opens the folder of a path, and makes it and its parents if they are missing; says whether
+    /// it made it.
     pub(crate) fn create(path: &Path) -> io::Result<(Self, bool)> {
         match Self::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -99,7 +102,8 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Returns the user to whom the folder belongs, if that is neither who runs this nor the user behind `sudo`.
+    /// Returns the user to whom the folder belongs, if that is neither who runs this nor the user
+    /// behind `sudo`.
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
         let is_own = self.owner == rustix::process::geteuid() || self.sudo_user().is_some();
         (!is_own).then_some(self.owner.as_raw())
@@ -167,7 +171,8 @@ impl Folder {
         Ok(file.into())
     }
 
-    /// Writes a file that must not exist yet, and flushes it to the disk. It is whole, or not there.
+    /// Writes a file that must not exist yet, and flushes it to the disk. It is whole, or not
+    /// there.
     pub(crate) fn write_new(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.create_file(name)?;
         let written = file.write_all(content).and_then(|()| file.sync_all());
@@ -183,9 +188,10 @@ impl Folder {
 
     /// Replaces a file as a whole, or creates it.
     ///
-    /// The content goes to a scratch file first. Writers of the same file take turns by a lock on that; one that was killed
-    /// leaves it, the next one removes it. Where others may write, they could hold that lock or put something there: so it
-    /// has another name each time, and no existing file is touched.
+    /// The content goes to a scratch file first. Writers of the same file take turns by a lock on
+    /// that; one that was killed leaves it, the next one removes it. Where others may write, they
+    /// could hold that lock or put something there: so it has another name each time, and no
+    /// existing file is touched.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut scratch = scratch(name);
         loop {
@@ -233,8 +239,8 @@ impl Folder {
 
     /// Flushes the names in it to the disk.
     ///
-    /// Some network file systems cannot do that, since they write names through. The names then reach the disk when the
-    /// kernel sees fit.
+    /// Some network file systems cannot do that, since they write names through. The names then
+    /// reach the disk when the kernel sees fit.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.fd) {
             Err(Errno::INVAL) => Ok(()),
@@ -254,7 +260,8 @@ impl Folder {
         })
     }
 
-    /// Returns the user behind `sudo`, if the folder is theirs: what is written into it is to be theirs, too.
+    /// Returns the user behind `sudo`, if the folder is theirs: what is written into it is to be
+    /// theirs, too.
     fn sudo_user(&self) -> Option<Uid> {
         let number = std::env::var("SUDO_UID").ok()?.parse::<u32>().ok()?;
         let is_sudo_user = rustix::process::geteuid().is_root() && self.owner.as_raw() == number;

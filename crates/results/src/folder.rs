@@ -2,7 +2,8 @@
 //!
 //! A cell is there as a whole or not at all, so whatever ends a run, the cells before it are kept
 //! and only the others are to be measured again. Nothing raw is ever replaced: an attempt that
-//! failed stays next to the cell, and a cell that was damaged later or was cut short is set aside, not deleted.
+//! failed stays next to the cell, and a cell that was damaged later or was cut short is set aside,
+//! not deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,9 +63,9 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// [`ResultsError::NotEmpty`], [`ResultsError::NotYours`], [`ResultsError::Locked`] if another process creates a run
-    /// there at this moment, [`ResultsError::Plan`] if the cells of the plan are not numbered from 1 in
-    /// sequence or a figure is not a number, and the errors of writing.
+    /// [`ResultsError::NotEmpty`], [`ResultsError::NotYours`], [`ResultsError::Locked`] if another
+    /// process creates a run there at this moment, [`ResultsError::Plan`] if the cells of the plan
+    /// are not numbered from 1 in sequence or a figure is not a number, and the errors of writing.
     pub fn create(path: &Path, plan: &Plan, machine: &MachineRecord) -> Result<Self, ResultsError> {
         const REMEDY: &str = "or choose another folder with --output";
         let head = Head::encode(plan, machine).map_err(|problem| ResultsError::Plan { problem })?;
@@ -124,7 +125,8 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// Those of [`RunFolder::open`], [`ResultsError::NotYours`], and [`ResultsError::Locked`] if another process writes it.
+    /// Those of [`RunFolder::open`], [`ResultsError::NotYours`], and [`ResultsError::Locked`] if
+    /// another process writes it.
     pub fn open_for_writing(path: &Path) -> Result<Self, ResultsError> {
         let mut run = Self::open(path)?;
         refuse_foreign(&run.folder, "measure again into a folder of your own")?;
@@ -230,13 +232,13 @@ impl RunFolder {
         })
     }
 
-    /// Adds cells to the plan, which begin where its own end. Whatever cuts it off, the folder is one of a whole plan: the
-    /// old one or the new one.
+    /// Adds cells to the plan, which begin where its own end. Whatever cuts it off, the folder is
+    /// one of a whole plan: the old one or the new one.
     ///
     /// # Errors
     ///
-    /// [`ResultsError::OpenForReading`], [`ResultsError::Plan`] if the cells are not numbered on in sequence, and the errors
-    /// of writing.
+    /// [`ResultsError::OpenForReading`], [`ResultsError::Plan`] if the cells are not numbered on in
+    /// sequence, and the errors of writing.
     pub fn extend(&mut self, cells: Vec<CellPlan>) -> Result<(), ResultsError> {
         if self.lock.is_none() {
             return Err(ResultsError::OpenForReading {
@@ -255,7 +257,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Returns the cells that are not done or were cut short, in running order: what a resumed run has to do.
+    /// Returns the cells that are not done or were cut short, in running order: what a resumed run
+    /// has to do.
     #[must_use]
     pub fn missing(&self) -> Vec<&CellPlan> {
         let is_missing = |cell: &&CellPlan| !self.state(cell.id).is_whole();
@@ -264,7 +267,8 @@ impl RunFolder {
 
     /// Writes a cell, with its samples if it is done, so that it is there as a whole or not at all.
     ///
-    /// A failed one is kept next to those that failed before. One that was damaged or cut short is set aside.
+    /// A failed one is kept next to those that failed before. One that was damaged or cut short is
+    /// set aside.
     ///
     /// # Errors
     ///
@@ -306,13 +310,13 @@ impl RunFolder {
             .map_err(|(path, error)| ResultsError::io("written", &path, error, self.repeat("then")))
     }
 
-    /// Opens the folder for files that are derived from the cells, such as the report: that of the run, or another one that
-    /// is new or empty.
+    /// Opens the folder for files that are derived from the cells, such as the report: that of the
+    /// run, or another one that is new or empty.
     ///
     /// # Errors
     ///
-    /// Returns [`ResultsError::NotYours`]; of another folder also [`ResultsError::NotEmpty`] and the errors of
-    /// creating it.
+    /// Returns [`ResultsError::NotYours`]; of another folder also [`ResultsError::NotEmpty`] and
+    /// the errors of creating it.
     pub fn derived<'a>(&'a self, elsewhere: Option<&Path>) -> Result<Derived<'a>, ResultsError> {
         let run = shell_word(self.path());
         match elsewhere {
@@ -408,8 +412,8 @@ fn put_in_place(
     let rename = |from: &str, to: &str| cells.rename(from, to).map_err(at(&cells.path_of(to)));
     let done = layout::cell(id);
     let is_failed = matches!(cell.outcome, Outcome::Failed { .. });
-    // A whole cell is not written again, so what is there is damaged or was cut short; of the latter there is more to see
-    // than of an attempt that failed.
+    // A whole cell is not written again, so what is there is damaged or was cut short; of the
+    // latter there is more to see than of an attempt that failed.
     let is_kept = is_failed && matches!(before, Aside::CutShort);
     if !is_kept && cells.has(&done).map_err(at(cells.path()))? {
         rename(&done, &before.next(names, id))?;

@@ -39,7 +39,8 @@ pub(crate) fn partial(id: u32) -> String {
     format!("{}{}", partial_prefix(id), std::process::id())
 }
 
-/// Says whether a name is that of a folder in which any process prepared this cell and did not finish.
+/// Says whether a name is that of a folder in which any process prepared this cell and did not
+/// finish.
 pub(crate) fn is_partial(id: u32, name: &str) -> bool {
     name.starts_with(&partial_prefix(id))
 }
@@ -62,8 +63,8 @@ impl Aside {
         }
     }
 
-    /// Returns the number and the name of the newest attempt that was set aside for this reason, of all names in the
-    /// folder of cells.
+    /// Returns the number and the name of the newest attempt that was set aside for this reason, of
+    /// all names in the folder of cells.
     pub(crate) fn newest(self, names: &[String], id: u32) -> Option<(u32, &str)> {
         let prefix = self.prefix(id);
         let numbered = names.iter().filter_map(|name| {

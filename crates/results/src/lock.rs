@@ -47,7 +47,8 @@ impl Lock {
     }
 }
 
-/// Opens the file, which is made by the first writer. It is written over, so it must not be a hard link to another one.
+/// Opens the file, which is made by the first writer. It is written over, so it must not be a hard
+/// link to another one.
 fn open(run: &Folder) -> io::Result<File> {
     let file = match run.create_file(NAME) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -110,12 +110,12 @@ pub struct CellPlan {
     pub experiment: String,
     /// Target.
     pub target: TargetSpec,
-    /// Load as it is written on the command line: `idle`. Of loads one after the other, the schedule:
-    /// `25s:idle;dd`.
+    /// Load as it is written on the command line: `idle`. Of loads one after the other, the
+    /// schedule: `25s:idle;dd`.
     #[schemars(with = "String")]
     pub load: Schedule,
-    /// The loads that run one after the other in one measurement, each as long as `phase_seconds`; empty if there is
-    /// but one.
+    /// The loads that run one after the other in one measurement, each as long as `phase_seconds`;
+    /// empty if there is but one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub phases: Vec<Schedule>,
@@ -182,14 +182,15 @@ impl CellPlan {
             && self.beside_engine == other.beside_engine
     }
 
-    /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel puts them.
+    /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel
+    /// puts them.
     #[must_use]
     pub fn has_its_cpus(&self) -> bool {
         self.arrivals.is_none()
     }
 
-    /// Returns the engine that must run while it is measured: its target's, or the one next to which
-    /// it is measured.
+    /// Returns the engine that must run while it is measured: its target's, or the one next to
+    /// which it is measured.
     #[must_use]
     pub fn engine(&self) -> Option<Engine> {
         let needed = self.target.capabilities().engine;
@@ -239,7 +240,8 @@ pub struct Cell {
     pub schema: u32,
     /// Its plan.
     pub plan: CellPlan,
-    /// When the invocation of tare began that measured it, UTC: what it measured shares its minutes.
+    /// When the invocation of tare began that measured it, UTC: what it measured shares its
+    /// minutes.
     #[schemars(with = "String")]
     pub invocation: Timestamp,
     /// When the cell was started, UTC.
@@ -260,17 +262,19 @@ pub struct Cell {
     pub other_work: Option<OtherWork>,
 }
 
-/// What else ran on the measured CPUs of this machine while a cell was measured, as far as its kernel tells.
+/// What else ran on the measured CPUs of this machine while a cell was measured, as far as its
+/// kernel tells.
 ///
-/// All tasks are looked at once a second; what one has had is counted for the CPU on which it ran last at two readings in
-/// a row. So the times are about right for work that stays on a CPU, and none for what lives shorter than a second in
-/// between.
+/// All tasks are looked at once a second; what one has had is counted for the CPU on which it ran
+/// last at two readings in a row. So the times are about right for work that stays on a CPU, and
+/// none for what lives shorter than a second in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWork {
-    /// How long was watched: from the first look after the measurement began to the one when it was over; in a cell that
-    /// never began, while it was prepared. 0 if there was no time for a look.
+    /// How long was watched: from the first look after the measurement began to the one when it was
+    /// over; in a cell that never began, while it was prepared. 0 if there was no time for a look.
     pub watched_ns: u64,
-    /// The processes that ran there most, without those of the cell and of its load; the one with the most time first.
+    /// The processes that ran there most, without those of the cell and of its load; the one with
+    /// the most time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<OtherTask>,
     /// Other runs of tare that measured on one of these CPUs: their folders and processes.
@@ -303,7 +307,8 @@ pub struct Load {
     pub achieved: Vec<Achieved>,
     /// In what it differs from the published load, and what else it remarked.
     pub notices: Vec<String>,
-    /// When each phase was and what it achieved, where loads ran one after the other. `achieved` is empty then.
+    /// When each phase was and what it achieved, where loads ran one after the other. `achieved` is
+    /// empty then.
     #[serde(default)]
     pub phases: Vec<LoadPhase>,
     /// Tools that could not be ended in their time, and were left running.
@@ -311,7 +316,8 @@ pub struct Load {
     pub left: Vec<LeftTool>,
 }
 
-/// A tool of a load that could not be ended in its time, and was left running: the kernel did not let it be killed.
+/// A tool of a load that could not be ended in its time, and was left running: the kernel did not
+/// let it be killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftTool {
     /// The tool.
@@ -335,7 +341,8 @@ pub struct LoadPhase {
     pub load: String,
     /// When it was due, by the CLOCK_MONOTONIC of the kernel that its tools ran under.
     pub due_ns: u64,
-    /// When its tools were started; when it was skipped, if more than half of the phase had passed by then.
+    /// When its tools were started; when it was skipped, if more than half of the phase had passed
+    /// by then.
     pub started_ns: u64,
     /// When they were asked to end.
     pub stopping_ns: u64,
@@ -377,8 +384,8 @@ pub enum Outcome {
     Done {
         /// The measurements; their samples are in the Parquet files next to it.
         record: Box<Record>,
-        /// Why it ended before its plan was done; absent if it did not. Its samples are those until then, and a resumed
-        /// run measures it again.
+        /// Why it ended before its plan was done; absent if it did not. Its samples are those until
+        /// then, and a resumed run measures it again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cut_short: Option<String>,
     },
@@ -413,7 +420,8 @@ impl Outcome {
         }
     }
 
-    /// Returns why the cell ended before its plan was done, if it did: what there is of it was measured, and is no whole cell.
+    /// Returns why the cell ended before its plan was done, if it did: what there is of it was
+    /// measured, and is no whole cell.
     #[must_use]
     pub fn cut_short(&self) -> Option<&str> {
         match self {

@@ -1,7 +1,8 @@
 //! When the phases of a load really were.
 //!
-//! A load begins late where the one before took long to end. The measuring code does not know that; the samples from before
-//! the load of a phase began are separated afterwards ([`Received::into_record`](crate::receive::Received::into_record)).
+//! A load begins late where the one before took long to end. The measuring code does not know that;
+//! the samples from before the load of a phase began are separated afterwards
+//! ([`Received::into_record`](crate::receive::Received::into_record)).
 
 use tare_wire::phases::{SLOTS, slots_apart};
 

@@ -44,8 +44,8 @@ impl Sums {
         Ok(Self { lines })
     }
 
-    /// Checks a file's content; says what is wrong with it. A file that is being replaced has two checksums, of
-    /// which one must hold.
+    /// Checks a file's content; says what is wrong with it. A file that is being replaced has two
+    /// checksums, of which one must hold.
     pub(crate) fn check(&self, name: &str, content: &[u8]) -> Result<(), String> {
         let found = sha256(content);
         let listed = || self.lines.iter().filter(|(listed, _)| listed == name);

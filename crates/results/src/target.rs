@@ -1,9 +1,9 @@
 //! A target as plans, run folders and reports know it: its kind, options, group and capabilities.
 //!
-//! A target is written `kind,key=value,key=value`, as on QEMU's command line: a comma inside a value
-//! is doubled (`isolate=1,,3`). That grammar is read and written here and nowhere else. The kinds and
-//! their options are a table in `tare_targets`, which makes a [`TargetSpec`] of the text that a user
-//! types, once; after that nobody reads the text.
+//! A target is written `kind,key=value,key=value`, as on QEMU's command line: a comma inside a
+//! value is doubled (`isolate=1,,3`). That grammar is read and written here and nowhere else. The
+//! kinds and their options are a table in `tare_targets`, which makes a [`TargetSpec`] of the text
+//! that a user types, once; after that nobody reads the text.
 
 mod capabilities;
 

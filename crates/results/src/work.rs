@@ -1,7 +1,9 @@
-//! The work that a cell asks of measured code, as far as those who run it need to know: plain data, whatever is measured.
+//! The work that a cell asks of measured code, as far as those who run it need to know: plain data,
+//! whatever is measured.
 //!
-//! The experiment makes it once, from its plan. Targets read which CPUs, how much memory and which rights it needs;
-//! what its words mean is known only to the experiment and to the measured function.
+//! The experiment makes it once, from its plan. Targets read which CPUs, how much memory and which
+//! rights it needs; what its words mean is known only to the experiment and to the measured
+//! function.
 
 use std::fmt;
 
@@ -29,7 +31,8 @@ pub struct Work {
     pub buffer_bytes: u64,
     /// The rights that it needs.
     pub rights: Rights,
-    /// Whether it can be asked to end before it is done, from its first sample on, and then reports what it has.
+    /// Whether it can be asked to end before it is done, from its first sample on, and then reports
+    /// what it has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_early: bool,
     /// Value above which a sample is reported at once, in the unit of its set; null for no limit.
@@ -81,8 +84,8 @@ impl Work {
         threads.filter_map(|thread| self.cpu_of(thread)).collect()
     }
 
-    /// Returns the CPUs that it uses: those it measures, and those of the watching thread. None if it
-    /// may run anywhere.
+    /// Returns the CPUs that it uses: those it measures, and those of the watching thread. None if
+    /// it may run anywhere.
     #[must_use]
     pub fn used_cpus(&self) -> Option<Cpus> {
         let main = self.main.unwrap_or_default();

@@ -132,7 +132,8 @@ impl<'a> Delays<'a> {
 /// The contents of a recording, and the samples that it left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recording {
-    /// The duration of an undisturbed sample, in cycles: the mean of the run, or the typical iteration.
+    /// The duration of an undisturbed sample, in cycles: the mean of the run, or the typical
+    /// iteration.
     pub base_cycles: f64,
     /// The smallest value that is recorded, in cycles: a workload that records "at or above T"
     /// gives T, one that records "above T" gives T + 1.

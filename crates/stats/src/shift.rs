@@ -18,7 +18,8 @@ const MOST_RUNS: u64 = 60;
 /// second set and one of the first. The ends are the k-th differences from either side, with the
 /// greatest k that the exact distribution of Mann and Whitney's U allows at this level (Hollander,
 /// Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed., sections 4.2 and 4.3); with more
-/// than 40 values in total, by its normal approximation. Equal values make it wider, never narrower.
+/// than 40 values in total, by its normal approximation. Equal values make it wider, never
+/// narrower.
 ///
 /// # Errors
 ///

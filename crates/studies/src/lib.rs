@@ -2,8 +2,8 @@
 //!
 //! A study is a TOML file: targets, loads, and experiments with their parameters, of which every
 //! list makes a dimension of a matrix. It is read as a whole before anything starts; whatever is
-//! wrong with it is reported with its line and column. The file format is described for its writers in
-//! docs/studies.md.
+//! wrong with it is reported with its line and column. The file format is described for its writers
+//! in docs/studies.md.
 //!
 //! * [`Study::read`]: from a file to a [`Study`], or to everything that is wrong with the file;
 //! * [`Study::plan`]: from a study to the plan of a run, by the same code as the command line's;

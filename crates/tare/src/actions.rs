@@ -151,8 +151,8 @@ impl<'a> Actions<'a> {
         (!self.running.is_empty()).then_some(LOOK)
     }
 
-    /// Waits for what still runs, at most until it is ended for taking too long, or the user wants to
-    /// stop.
+    /// Waits for what still runs, at most until it is ended for taking too long, or the user wants
+    /// to stop.
     pub fn finish(mut self, interrupt: &Interrupt, terminal: &Terminal) {
         while let Some(pause) = self.look(terminal)
             && !interrupt.stop_requested()

@@ -59,7 +59,8 @@ pub enum Command {
     /// Scripts that read cyclictest's output can read this one. Figures that cyclictest omits, the
     /// missed activations and their latency, go to standard error and into separate keys of the
     /// JSON. No run folder is written. docs/cyclictest.md lists the options.
-    // As getopt_long: the last of several counts, and a long name may be cut off where it stays clear.
+    // As getopt_long: the last of several counts, and a long name may be cut off where it stays
+    // clear.
     #[command(
         disable_help_flag = true,
         args_override_self = true,
@@ -68,8 +69,8 @@ pub enum Command {
     Cyclictest(Box<tare_cyclictest::Arguments>),
     /// Run a study: a file that says what to measure where, and how often
     ///
-    /// All files are checked before anything starts; several run one after the other, each into its own
-    /// run folder. `tare study explain` shows what would be measured; docs/studies.md describes
+    /// All files are checked before anything starts; several run one after the other, each into its
+    /// own run folder. `tare study explain` shows what would be measured; docs/studies.md describes
     /// the format.
     Run(RunArguments),
     /// Check or explain study files
@@ -77,17 +78,17 @@ pub enum Command {
     Study(StudyCommand),
     /// Repeat a published study and check which of its claims are reproduced here
     ///
-    /// The report shows the published and the measured figures, and a verdict with its reason for each
-    /// claim: reproduced, not reproduced, or inconclusive.
+    /// The report shows the published and the measured figures, and a verdict with its reason for
+    /// each claim: reproduced, not reproduced, or inconclusive.
     Reproduce(ReproduceArguments),
     /// Show a run and regenerate its report
     Report(ReportArguments),
     /// Compare runs, or targets or loads within one
     ///
-    /// The unit is the invocation: give several folders for each side, best measured in alternation.
-    /// All figures are judged together: about one in twenty comparisons of identical systems reports a
-    /// difference. A single run can be compared with another, but the result holds only for these two
-    /// runs. docs/comparing.md explains.
+    /// The unit is the invocation: give several folders for each side, best measured in
+    /// alternation. All figures are judged together: about one in twenty comparisons of identical
+    /// systems reports a difference. A single run can be compared with another, but the result
+    /// holds only for these two runs. docs/comparing.md explains.
     Compare(compare::CompareArguments),
     /// Export the wake-ups of a run in other tools' formats
     Export(exchange::ExportArguments),
@@ -183,7 +184,8 @@ pub struct ReproduceArguments {
     /// Run a shorter variant: minutes, with wider intervals
     #[arg(long, help_heading = "Run")]
     pub quick: bool,
-    /// Run in guests that count instructions instead of time: repeats exactly, whatever the machine does
+    /// Run in guests that count instructions instead of time: repeats exactly, whatever the machine
+    /// does
     #[arg(long, help_heading = "Run")]
     pub deterministic: bool,
     /// Length of each phase of the loads: seconds, or with a unit

@@ -1,7 +1,8 @@
 //! `tare`: weighs what an operating system costs the work it carries.
 //!
-//! The command is a library with a `main` so that a program with other experiments can be made of it. It is thin: it reads arguments ([`cli`]), calls the crates that do the work
-//! ([`commands`]), shows progress ([`progress`]) and decides the exit code, here and nowhere else.
+//! The command is a library with a `main` so that a program with other experiments can be made of
+//! it. It is thin: it reads arguments ([`cli`]), calls the crates that do the work ([`commands`]),
+//! shows progress ([`progress`]) and decides the exit code, here and nowhere else.
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -29,8 +30,9 @@ use crate::terminal::Terminal;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal::new(cli.color);
-    // Beyond `ulimit -f`, the kernel kills whoever does nothing about this signal; else the write fails. With a handler in
-    // place of ignoring it, children have what they would have without. If it can't be set, death stays what it was.
+    // Beyond `ulimit -f`, the kernel kills whoever does nothing about this signal; else the write
+    // fails. With a handler in place of ignoring it, children have what they would have without. If
+    // it can't be set, death stays what it was.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let outcome = match &cli.command {
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),

@@ -228,8 +228,8 @@ fn so_far(live: &BTreeMap<u32, Live>, (measure, unit): (&str, &str)) -> String {
     )
 }
 
-/// Estimates the time left from what cells of the same kind took; of other kinds from their estimate, corrected by what
-/// the finished cells took of theirs.
+/// Estimates the time left from what cells of the same kind took; of other kinds from their
+/// estimate, corrected by what the finished cells took of theirs.
 struct Remaining {
     /// Cells that have not finished.
     cells: Vec<CellPlan>,

@@ -1,7 +1,8 @@
 //! What goes to the user: results to standard output, everything else to standard error.
 //!
-//! Nothing else in the laboratory writes to either (clippy.toml refuses it), and nothing is written here but [`Text`], whose
-//! escape sequences are those of its styles. So names from outside can't do more to a terminal than be read.
+//! Nothing else in the laboratory writes to either (clippy.toml refuses it), and nothing is written
+//! here but [`Text`], whose escape sequences are those of its styles. So names from outside can't
+//! do more to a terminal than be read.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
@@ -33,8 +34,8 @@ pub struct Terminal {
     line: RefCell<Option<ProgressBar>>,
 }
 
-/// A line of progress on standard error. It makes room for whatever else is written, and nothing of it is left when it is
-/// dropped.
+/// A line of progress on standard error. It makes room for whatever else is written, and nothing of
+/// it is left when it is dropped.
 #[derive(Debug)]
 pub struct Line<'a> {
     terminal: &'a Terminal,
@@ -260,7 +261,8 @@ impl Line<'_> {
         self.drawn.set(0);
     }
 
-    /// Takes away what a terminal that got narrower has made of the line, which was as wide as the terminal: several.
+    /// Takes away what a terminal that got narrower has made of the line, which was as wide as the
+    /// terminal: several.
     fn follow_width(&self) {
         let width = width_of(stderr()).unwrap_or(0);
         let before = self.drawn.replace(width);
@@ -280,7 +282,8 @@ impl Drop for Line<'_> {
     }
 }
 
-/// Breaks a message into lines. Without a terminal its own stay as long as they are, for those who search in them.
+/// Breaks a message into lines. Without a terminal its own stay as long as they are, for those who
+/// search in them.
 fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for line in text.trim_end().split('\n') {

@@ -110,8 +110,9 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the CPU time in ns that daemons have used so far, including the children that they waited for. The
-/// shims of containers and the runtimes that these execute are not included: they are no daemon's children.
+/// Returns the CPU time in ns that daemons have used so far, including the children that they
+/// waited for. The shims of containers and the runtimes that these execute are not included: they
+/// are no daemon's children.
 #[must_use]
 pub fn daemons_cpu_ns() -> u64 {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
@@ -285,8 +286,8 @@ fn path_with_daemons() -> OsString {
     env::join_paths(folders).unwrap_or(path)
 }
 
-/// Says how an engine comes to run, after installing one if there is none: first for a run's own cells, which disturbs no
-/// other.
+/// Says how an engine comes to run, after installing one if there is none: first for a run's own
+/// cells, which disturbs no other.
 fn start_remedy() -> String {
     // Where systemd runs, it has this folder (sd_booted(3)).
     let start = match Path::new("/run/systemd/system").is_dir() {

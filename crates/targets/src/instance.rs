@@ -82,7 +82,8 @@ pub enum Ending {
 
 /// What runs: a child of this process, or a container of an engine.
 pub trait Body: fmt::Debug {
-    /// Returns the id of the process, or of the one that stands for it on this machine, if it is known.
+    /// Returns the id of the process, or of the one that stands for it on this machine, if it is
+    /// known.
     fn pid(&self) -> Option<u32>;
 
     /// Returns the exit status if it has ended, without waiting. Its output can then be read to the
@@ -179,8 +180,8 @@ pub enum Finish {
 pub enum OutputEvent<'a> {
     /// It has written a line, without newline here, that was read at this time.
     Line(&'a [u8], u64),
-    /// The user has asked to finish, and this becomes of it; once. An instance that can't be asked to
-    /// end goes on by itself.
+    /// The user has asked to finish, and this becomes of it; once. An instance that can't be asked
+    /// to end goes on by itself.
     Finishing(Finish),
 }
 
@@ -194,8 +195,8 @@ pub trait Watcher {
         Finish::ByItself
     }
 
-    /// Redraws a progress display; called now and then. Returns after how long it wants to be called
-    /// again; None if nobody looks.
+    /// Redraws a progress display; called now and then. Returns after how long it wants to be
+    /// called again; None if nobody looks.
     fn tick(&mut self) -> Option<Duration> {
         None
     }
@@ -233,7 +234,8 @@ impl Instance {
                 }
                 let started_ns = now_ns();
                 let mut child = guard.spawn(&mut command)?;
-                // The command holds the other ends of the channels open: their end could not be seen.
+                // The command holds the other ends of the channels open: their end could not be
+                // seen.
                 drop(command);
                 let port = channels.output.as_ref().map(UnixStream::try_clone);
                 let port = port
@@ -258,14 +260,15 @@ impl Instance {
         })
     }
 
-    /// Returns the id of its process, or of the one that stands for it on this machine, if it is known.
+    /// Returns the id of its process, or of the one that stands for it on this machine, if it is
+    /// known.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.body.pid()
     }
 
-    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop. The limit counts anew when this
-    /// process goes on after it was stopped.
+    /// Watches the instance until it ends, `limit` has passed, or the user asks to stop. The limit
+    /// counts anew when this process goes on after it was stopped.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //!
 //! A [`Target`](crate::Target) prepares once what its instances share (an image, a bundle, an
 //! initramfs) and returns a [`Launch`]. From the same description one instance is started by itself
-//! ([`Instance::start`](crate::Instance::start)) or many are, and both are judged by the same rule, so
-//! that neither loses an answer of the other.
+//! ([`Instance::start`](crate::Instance::start)) or many are, and both are judged by the same rule,
+//! so that neither loses an answer of the other.
 //!
 //! One instance by itself may have a dialogue: its hypervisor is asked and told things, its threads
 //! are pinned, and it can be asked to end. Many have none. Starting one of them is what the target
@@ -196,8 +196,8 @@ impl Launch {
         }
     }
 
-    /// Returns whether instances report how much memory they take. Of a guest, it is the hypervisor's
-    /// that counts.
+    /// Returns whether instances report how much memory they take. Of a guest, it is the
+    /// hypervisor's that counts.
     #[must_use]
     pub fn tells_memory(&self) -> bool {
         matches!(self.ready, Ready::Record) && self.shares_clock

@@ -12,11 +12,12 @@
 //! * [`measured`]: where the programs and images of the measured code are found;
 //! * [`start`]: how long targets take to start;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
-//! * `container`: targets in control groups and namespaces; [`engine`]: the daemon that Docker needs;
+//! * `container`: targets in control groups and namespaces; [`engine`]: the daemon that Docker
+//!   needs;
 //! * `qemu`: what targets that run in QEMU share.
 //!
-//! A new target is a file that implements [`Target`], and an entry in [`spec::KINDS`], or in the table
-//! that another program installs ([`spec::install`]; see `docs/adding-a-target.md`).
+//! A new target is a file that implements [`Target`], and an entry in [`spec::KINDS`], or in the
+//! table that another program installs ([`spec::install`]; see `docs/adding-a-target.md`).
 #![forbid(unsafe_code)]
 
 mod container;
@@ -63,8 +64,8 @@ pub trait Target: fmt::Debug {
     /// Returns what it is, options in canonical order.
     fn spec(&self) -> TargetSpec;
 
-    /// Returns whether its requirements are installed, and if not, the remedy. Starts no program and
-    /// talks to none.
+    /// Returns whether its requirements are installed, and if not, the remedy. Starts no program
+    /// and talks to none.
     fn present(&self) -> Availability;
 
     /// Returns whether instances can be launched now, and if not, the remedy.
@@ -79,24 +80,24 @@ pub trait Target: fmt::Debug {
     /// Returns [`TargetError`] if the program or image can't be read.
     fn program(&self) -> Result<Program, TargetError>;
 
-    /// Uses the engine behind this socket, or by default the engine that it finds by itself. Removes
-    /// what it made at the previous engine.
+    /// Uses the engine behind this socket, or by default the engine that it finds by itself.
+    /// Removes what it made at the previous engine.
     fn use_engine(&self, _socket: Option<&Path>) {}
 
-    /// Returns the resources of an instance in a few words, if they are fewer than those of a process:
-    /// `CPU 3 alone, 517 MiB of memory, no network`.
+    /// Returns the resources of an instance in a few words, if they are fewer than those of a
+    /// process: `CPU 3 alone, 517 MiB of memory, no network`.
     fn resources(&self, _work: &Work) -> Option<String> {
         None
     }
 
-    /// Returns what its start time depends on besides its options: its kernel, its accelerator. Starts
-    /// nothing to find out.
+    /// Returns what its start time depends on besides its options: its kernel, its accelerator.
+    /// Starts nothing to find out.
     fn circumstances(&self) -> String {
         String::new()
     }
 
-    /// Returns whether this machine cannot page out memory that the measured code locks. It can page
-    /// out a guest's, unless QEMU locks it.
+    /// Returns whether this machine cannot page out memory that the measured code locks. It can
+    /// page out a guest's, unless QEMU locks it.
     fn keeps_memory(&self) -> bool {
         true
     }
@@ -105,7 +106,8 @@ pub trait Target: fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] if something that they need is missing, or the target can't do the job.
+    /// Returns [`TargetError`] if something that they need is missing, or the target can't do the
+    /// job.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError>;
 
     /// Starts one instance by itself.
@@ -121,7 +123,8 @@ pub trait Target: fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Returns the property that differs, and what to do. The figures are then those of another target.
+    /// Returns the property that differs, and what to do. The figures are then those of another
+    /// target.
     fn verify(&self, _facts: Facts<'_>) -> Result<(), String> {
         Ok(())
     }

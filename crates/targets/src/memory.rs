@@ -7,9 +7,9 @@ use tare_results::work::Work;
 use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
 
-/// Memory for everything but the plan's buffers: a kernel, an initramfs and a load; the unikernel and
-/// a container need a twentieth of it. Untouched memory costs the host nothing, so every target gets
-/// the same.
+/// Memory for everything but the plan's buffers: a kernel, an initramfs and a load; the unikernel
+/// and a container need a twentieth of it. Untouched memory costs the host nothing, so every target
+/// gets the same.
 const REST: Size = Size::mib(512);
 
 /// Returns the memory of an instance whose measured code has buffers of this size.
@@ -28,10 +28,11 @@ pub(crate) fn guest_resources(work: &Work, cpus: u32, given: Option<Size>) -> St
     format!("{cpus}, {} MiB of memory", memory.mib)
 }
 
-/// Says whether QEMU shall lock its memory, so that no page of the guest is missing while it measures.
+/// Says whether QEMU shall lock its memory, so that no page of the guest is missing while it
+/// measures.
 ///
-/// Only with KVM: TCG's figures are the emulator's anyhow, and locking would make it touch all of the
-/// room for translated code, up to 1 GiB.
+/// Only with KVM: TCG's figures are the emulator's anyhow, and locking would make it touch all of
+/// the room for translated code, up to 1 GiB.
 pub(crate) fn is_locked(accelerator: Accelerator) -> bool {
     accelerator == Accelerator::Kvm && may_lock()
 }

@@ -101,8 +101,8 @@ impl Opt {
         Self::new(key, Takes::Word(words::<T>))
     }
 
-    /// An option for texts. `form` stands for the value in lists, `wanted` describes it in errors, and
-    /// `canonical` returns its canonical text, or None for an invalid value.
+    /// An option for texts. `form` stands for the value in lists, `wanted` describes it in errors,
+    /// and `canonical` returns its canonical text, or None for an invalid value.
     #[must_use]
     pub const fn text(
         key: &'static str,
@@ -118,8 +118,8 @@ impl Opt {
         Self::new(key, takes)
     }
 
-    /// An option for the path of a file, which becomes absolute: the target then means the same file
-    /// wherever a run is resumed.
+    /// An option for the path of a file, which becomes absolute: the target then means the same
+    /// file wherever a run is resumed.
     #[must_use]
     pub const fn file(key: &'static str, wanted: &'static str) -> Self {
         Self::text(key, "FILE", wanted, canonical::<PathBuf>)

@@ -23,8 +23,8 @@ pub struct InstanceOutput {
 }
 
 impl InstanceOutput {
-    /// Takes bytes of a stream that were read at a time. Passes on each whole line, and whether it is
-    /// a record.
+    /// Takes bytes of a stream that were read at a time. Passes on each whole line, and whether it
+    /// is a record.
     pub fn take(
         &mut self,
         stream: Stream,
@@ -87,8 +87,8 @@ impl InstanceOutput {
         }
     }
 
-    /// Returns the last of standard output and standard error, without records and without white space
-    /// around.
+    /// Returns the last of standard output and standard error, without records and without white
+    /// space around.
     pub(crate) fn tails(&mut self) -> [String; 2] {
         [&mut self.output, &mut self.error].map(|lines| {
             let begun = std::mem::take(&mut lines.begun);

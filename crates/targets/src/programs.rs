@@ -12,7 +12,8 @@ use tare_guard::{Guard, GuardError, OwnedChild};
 use crate::error::TargetError;
 use crate::instance::set_nonblocking;
 
-/// Finds a program by its path or its name, also where daemons are that an ordinary user's PATH lacks.
+/// Finds a program by its path or its name, also where daemons are that an ordinary user's PATH
+/// lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
@@ -46,7 +47,8 @@ pub(crate) fn install(package: &str) -> String {
     format!("apt-get update && apt-get install -y --no-install-recommends {package}")
 }
 
-/// Refuses to go on unless this process is root, with all that this brings except what a container may lack.
+/// Refuses to go on unless this process is root, with all that this brings except what a container
+/// may lack.
 ///
 /// # Errors
 ///
@@ -99,7 +101,8 @@ pub(crate) fn finish(child: &mut OwnedChild, limit: Duration) -> Result<Output, 
     })
 }
 
-/// Reads what a process that has ended left in a pipe, without waiting for others that may hold it open.
+/// Reads what a process that has ended left in a pipe, without waiting for others that may hold it
+/// open.
 fn what_is_in(pipe: Option<impl Read + AsFd>) -> String {
     const MOST: u64 = 4_000;
     let mut bytes = Vec::new();

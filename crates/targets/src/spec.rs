@@ -1,6 +1,7 @@
 //! The table of the kinds of target, and how a target is made from a text.
 //!
-//! A target is a kind and options ([`tare_results::target`]). Both are checked before anything starts.
+//! A target is a kind and options ([`tare_results::target`]). Both are checked before anything
+//! starts.
 
 use std::sync::OnceLock;
 

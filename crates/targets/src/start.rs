@@ -1,8 +1,8 @@
 //! Expected start times of targets, most of which are boot times.
 //!
-//! That differs by a factor of a hundred between a guest under KVM and a whole Debian under an emulator. So what
-//! a run met is remembered in the state folder for the next plan, for each target with its kernel and what
-//! executes it; until then a guess is in place. Neither starts anything.
+//! That differs by a factor of a hundred between a guest under KVM and a whole Debian under an
+//! emulator. So what a run met is remembered in the state folder for the next plan, for each target
+//! with its kernel and what executes it; until then a guess is in place. Neither starts anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,8 @@ pub fn guessed(target: &dyn Target) -> f64 {
     target.spec().capabilities().start_seconds
 }
 
-/// Returns the last start time of a target on this machine, in seconds; a guess if it never started.
+/// Returns the last start time of a target on this machine, in seconds; a guess if it never
+/// started.
 #[must_use]
 pub fn expected(target: &dyn Target) -> f64 {
     let folder = default_state_dir().ok();

@@ -140,8 +140,8 @@ fn judge(timeline: &Timeline<'_>, from_ns: u64, doing: Doing<'_>) -> (Part, Culp
     }
 }
 
-/// Says why the timer's interrupt came late while a thread ran. The code that the interrupt came into is
-/// known of the last moment only, but an interrupt that is pending comes as soon as it may.
+/// Says why the timer's interrupt came late while a thread ran. The code that the interrupt came
+/// into is known of the last moment only, but an interrupt that is pending comes as soon as it may.
 fn late(timeline: &Timeline<'_>, thread: &str, softirq: Option<String>) -> Culprit {
     if !timeline.by_timer {
         return Culprit::OtherCpu;

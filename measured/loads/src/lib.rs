@@ -1,10 +1,10 @@
 //! Background work that disturbs, and the driver that runs, counts and ends it.
 //!
-//! A load consists of the tools of the studies (`dd`, `hackbench`, `du`, …), not of code written for tare:
-//! the aim is to reproduce the disturbance that they cause in the kernel. This crate is the
-//! *driver*: it starts the tools, restarts them when they end, counts their actual work, and ends
-//! them. It is part of the agent, so that one static program drives a load both on a host and in a
-//! guest's initramfs.
+//! A load consists of the tools of the studies (`dd`, `hackbench`, `du`, …), not of code written
+//! for tare: the aim is to reproduce the disturbance that they cause in the kernel. This crate is
+//! the *driver*: it starts the tools, restarts them when they end, counts their actual work, and
+//! ends them. It is part of the agent, so that one static program drives a load both on a host and
+//! in a guest's initramfs.
 //!
 //! * [`spec`]: the grammar of a load, `dd+hackbench`;
 //! * [`schedule`]: loads one after the other, `25s:idle;dd;du`;

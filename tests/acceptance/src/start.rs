@@ -102,7 +102,8 @@ echo "$named" >> "$2/all"
 const BARE: &str = r#""$1" workload=start > /dev/null
 "#;
 
-/// Returns the starts per second of a loop in bash that forks another shell with `script`, and sleeps the interval.
+/// Returns the starts per second of a loop in bash that forks another shell with `script`, and
+/// sleeps the interval.
 fn shell(scratch: &Path, script: &str, rate: u32) -> Result<f64> {
     let agent = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");

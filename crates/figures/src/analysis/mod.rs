@@ -1,8 +1,8 @@
 //! From facts to figures.
 //!
-//! Cells are taken one after the other: their figures are derived, their samples are reduced to what
-//! stories need of them, and then let go. Figures are derived when a run is read, not when it is
-//! measured, so that an old run gets a new method by `tare report`.
+//! Cells are taken one after the other: their figures are derived, their samples are reduced to
+//! what stories need of them, and then let go. Figures are derived when a run is read, not when it
+//! is measured, so that an old run gets a new method by `tare report`.
 
 mod analyser;
 mod checks;
@@ -90,12 +90,13 @@ impl Analysis {
 
 /// Derives all figures of a run whose cells are read one at a time, in the order of the plan.
 ///
-/// The samples of a cell that is not done are not looked at. Cells that failed, are missing or damaged are skipped and
-/// named in the summary.
+/// The samples of a cell that is not done are not looked at. Cells that failed, are missing or
+/// damaged are skipped and named in the summary.
 ///
 /// # Errors
 ///
-/// Those of `read`, and [`ReportError::Experiment`] if the plan has an experiment that is not known.
+/// Those of `read`, and [`ReportError::Experiment`] if the plan has an experiment that is not
+/// known.
 pub fn analyse(
     plan: Plan,
     machine: Option<MachineRecord>,

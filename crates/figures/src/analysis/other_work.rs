@@ -1,4 +1,5 @@
-//! What else ran on the measured CPUs, as far as it was watched: it stands before every guess at a cause.
+//! What else ran on the measured CPUs, as far as it was watched: it stands before every guess at a
+//! cause.
 //!
 //! A cell that failed says so with its reason.
 

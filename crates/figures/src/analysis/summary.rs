@@ -55,7 +55,8 @@ pub struct Summary {
     pub notices: Vec<AgentNotice>,
     /// The claims of the published study that the run reproduces; null if it reproduces none.
     pub reproduction: Option<Reproduction>,
-    /// Every figure of every experiment over all blocks, in one shape; `figures.parquet` has those of each block, too.
+    /// Every figure of every experiment over all blocks, in one shape; `figures.parquet` has those
+    /// of each block, too.
     pub figures: Vec<FlatRow>,
     /// What only an experiment knows to tell, by its name.
     pub stories: BTreeMap<String, Value>,

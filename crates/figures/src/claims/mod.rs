@@ -70,11 +70,13 @@ pub struct Finding {
     pub answer: Answer,
     /// The figures that it follows from, or why there is none.
     pub why: String,
-    /// Whether it is inconclusive because an emulator executed the measured code: KVM would change that.
+    /// Whether it is inconclusive because an emulator executed the measured code: KVM would change
+    /// that.
     pub needs_kvm: bool,
 }
 
-/// A claim's finding in a run, or the reason why it is inconclusive there; a [`Finding`] is made of both.
+/// A claim's finding in a run, or the reason why it is inconclusive there; a [`Finding`] is made of
+/// both.
 pub type Answered = Result<Finding, Inconclusive>;
 
 /// The reason why a claim is inconclusive.
@@ -180,7 +182,8 @@ pub struct Drawn {
 }
 
 impl Reproduction {
-    /// Says how many claims are reproduced: `kot-2019: 1 claim reproduced, 1 not, 5 inconclusive without KVM.`
+    /// Says how many claims are reproduced:
+    /// `kot-2019: 1 claim reproduced, 1 not, 5 inconclusive without KVM.`
     #[must_use]
     pub(crate) fn in_short(&self) -> String {
         let count = |of: &dyn Fn(&ClaimFigure) -> bool| {
@@ -233,8 +236,8 @@ impl Published {
         Some((lacking.experiment, lacking.measures))
     }
 
-    /// Returns what there is to say of it without a run, if only the experiments in `known` exist: its
-    /// figures, and its claims without an answer.
+    /// Returns what there is to say of it without a run, if only the experiments in `known` exist:
+    /// its figures, and its claims without an answer.
     #[must_use]
     pub fn untold(&self, known: &[&str]) -> Reproduction {
         let claims = self.claims.iter().map(|claim| ClaimFigure {

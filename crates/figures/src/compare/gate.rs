@@ -1,4 +1,5 @@
-//! Limits that a shift must not exceed: `noise/lost > +5%`, `latency.p99 > +2us`; or fall below: `rate < -5%`.
+//! Limits that a shift must not exceed: `noise/lost > +5%`, `latency.p99 > +2us`; or fall below:
+//! `rate < -5%`.
 
 use std::str::FromStr;
 
@@ -67,7 +68,8 @@ impl FromStr for ShiftGate {
 }
 
 impl ShiftGate {
-    /// Judges several comparisons, those of `--by`: each that has a matching row. Equal judgements are given once.
+    /// Judges several comparisons, those of `--by`: each that has a matching row. Equal judgements
+    /// are given once.
     ///
     /// # Errors
     ///
@@ -93,12 +95,13 @@ impl ShiftGate {
         Ok(judged)
     }
 
-    /// Judges a comparison. A single invocation against another is reported, and judged only with `allow_single`, or
-    /// where instructions were counted: then chance has no part in it.
+    /// Judges a comparison. A single invocation against another is reported, and judged only with
+    /// `allow_single`, or where instructions were counted: then chance has no part in it.
     ///
     /// # Errors
     ///
-    /// [`GateError::Nothing`] if no row matches, [`GateError::Unit`] if the limit is not in the figure's unit.
+    /// [`GateError::Nothing`] if no row matches, [`GateError::Unit`] if the limit is not in the
+    /// figure's unit.
     pub fn judge(
         &self,
         comparison: &Comparison,
@@ -130,7 +133,8 @@ impl ShiftGate {
         }
         let judged = |failed, sentence| ShiftJudgement { failed, sentence };
         let single = comparison.unit == CompareUnit::TwoRuns && !allow_single;
-        // Where instructions were counted, one invocation is enough, so a figure is refused for other reasons.
+        // Where instructions were counted, one invocation is enough, so a figure is refused for
+        // other reasons.
         let is_sure = |row: &ComparedRow| {
             row.exact || (row.of.counts_instructions && row.shift.is_none()) || !single
         };
@@ -207,8 +211,8 @@ impl ShiftGate {
     }
 }
 
-/// Returns a shift as a share of BASE. Where one of the values is 0 there are no ratios, only the shift and BASE's median;
-/// from nothing to something it is infinite.
+/// Returns a shift as a share of BASE. Where one of the values is 0 there are no ratios, only the
+/// shift and BASE's median; from nothing to something it is infinite.
 fn relative(row: &ComparedRow) -> f64 {
     match (row.relative, row.base, row.shift) {
         (Some(relative), ..) => relative,

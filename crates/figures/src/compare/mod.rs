@@ -1,15 +1,17 @@
 //! Two sides against each other: which rows differ, by how much, with intervals.
 //!
-//! The unit is the invocation: runs of one invocation share their minute, so they say what another run of that minute would
-//! be, not what the system is. Each side has the invocations of its folders, best taken in alternation; a folder that was
-//! resumed holds several. All rows are judged together ([`tare_stats::compare_groups`]), so that of a table without any
-//! difference one in twenty says that there is one.
+//! The unit is the invocation: runs of one invocation share their minute, so they say what another
+//! run of that minute would be, not what the system is. Each side has the invocations of its
+//! folders, best taken in alternation; a folder that was resumed holds several. All rows are judged
+//! together ([`tare_stats::compare_groups`]), so that of a table without any difference one in
+//! twenty says that there is one.
 //!
-//! A single invocation against another is compared by their runs, and says that these two differ. Two conditions within
-//! one invocation (its targets, its loads) met the same minutes in turn, so that their runs are the unit.
+//! A single invocation against another is compared by their runs, and says that these two differ.
+//! Two conditions within one invocation (its targets, its loads) met the same minutes in turn, so
+//! that their runs are the unit.
 //!
-//! Where an emulator counted instructions there is no chance: if all values of both sides agree among themselves, any
-//! difference between the sides is one.
+//! Where an emulator counted instructions there is no chance: if all values of both sides agree
+//! among themselves, any difference between the sides is one.
 
 mod gate;
 mod sides;
@@ -31,14 +33,15 @@ use crate::run::Run;
 use crate::words::NONE;
 use sides::Matched;
 
-/// The version of the schema of a comparison. It is raised when a reader of the old version would misread the
-/// new one.
+/// The version of the schema of a comparison. It is raised when a reader of the old version would
+/// misread the new one.
 pub const SCHEMA: u32 = 2;
 
 /// The probability that a table of two alike sides says of any figure that it differs.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// The seed of the divisions that are drawn where there are too many to try all: a comparison gives the same again.
+/// The seed of the divisions that are drawn where there are too many to try all: a comparison gives
+/// the same again.
 const SEED: u64 = 5;
 
 /// The reason why two sides can't be compared.
@@ -89,7 +92,8 @@ pub enum CompareUnit {
     Conditions,
 }
 
-/// What `tare compare --json` prints: one comparison, or with `--by` one for each pair of conditions.
+/// What `tare compare --json` prints: one comparison, or with `--by` one for each pair of
+/// conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparisons {
     /// Version of the schema.
@@ -163,14 +167,15 @@ pub struct ComparedRow {
     pub base: Option<f64>,
     /// Median over the repetitions of NEW; likewise.
     pub new: Option<f64>,
-    /// By how much NEW is above BASE: Hodges and Lehmann's estimate, the median of all differences between a repetition of
-    /// NEW and one of BASE. It need not be the difference of the medians.
+    /// By how much NEW is above BASE: Hodges and Lehmann's estimate, the median of all differences
+    /// between a repetition of NEW and one of BASE. It need not be the difference of the medians.
     pub shift: Option<f64>,
     /// Lower end of the shift's interval at 95 %, by itself; null if there are too few repetitions.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// The shift as a share of BASE, by the ratios instead of the differences; null where a value is 0.
+    /// The shift as a share of BASE, by the ratios instead of the differences; null where a value
+    /// is 0.
     pub relative: Option<f64>,
     /// Probability of as large a difference in this figure alone, if the sides do not differ.
     pub p_value: Option<f64>,
@@ -246,8 +251,8 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
     Ok(comparison)
 }
 
-/// Says whether a figure is worth comparing: sums grow with the time measured, and a standard deviation says what quantiles
-/// say better.
+/// Says whether a figure is worth comparing: sums grow with the time measured, and a standard
+/// deviation says what quantiles say better.
 #[must_use]
 pub fn is_compared(row: &Row) -> bool {
     row.measure.better != Better::Neither
@@ -265,8 +270,9 @@ fn shape((base, new): &(Vec<f64>, Vec<f64>)) -> Shape {
     (base.len(), new.len())
 }
 
-/// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less often) were not
-/// taken together, so they are another table, and probabilities are multiplied by the number of tables (Bonferroni).
+/// Judges figures together. Those with other numbers of repetitions (a cell failed, or ran less
+/// often) were not taken together, so they are another table, and probabilities are multiplied by
+/// the number of tables (Bonferroni).
 fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, CompareError> {
     let tables = shapes(values);
     let mut found: Vec<Option<Difference>> = vec![None; values.len()];
@@ -345,7 +351,8 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
 }
 
 impl Comparison {
-    /// Says whether chance has no part in any figure that is there: all were counted, and repeat themselves.
+    /// Says whether chance has no part in any figure that is there: all were counted, and repeat
+    /// themselves.
     fn is_exact(&self) -> bool {
         let mut told = self.rows.iter().filter(|row| row.base.is_some()).peekable();
         told.peek().is_some() && told.all(|row| row.exact)
@@ -358,7 +365,8 @@ pub fn told(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| written(value, unit))
 }
 
-/// Writes a shift of a figure in its unit; that of a share in percentage points. The unit `%` is for a share of BASE.
+/// Writes a shift of a figure in its unit; that of a share in percentage points. The unit `%` is
+/// for a share of BASE.
 #[must_use]
 pub fn signed(shift: f64, unit: &str) -> String {
     let sign = if shift < 0.0 { "−" } else { "+" };

@@ -1,4 +1,5 @@
-//! What is compared with what: the runs of both sides, their repetitions, and the rows that they have in common.
+//! What is compared with what: the runs of both sides, their repetitions, and the rows that they
+//! have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,8 +105,8 @@ impl ComparedRun {
 }
 
 impl ComparedRun {
-    /// Says if a run of the same target and load lacks a figure: a mean delay where there was no delay. Those that have it
-    /// are not a sample of all.
+    /// Says if a run of the same target and load lacks a figure: a mean delay where there was no
+    /// delay. Those that have it are not a sample of all.
     fn all_have(&self, row: &Row) -> Result<(), String> {
         let others = self.rows.0.iter().filter(|other| {
             other.experiment == row.experiment
@@ -150,7 +151,8 @@ impl Side {
         self.rows().map(|row| row.target.as_str()).collect()
     }
 
-    /// Returns one figure, once for each repetition, from all runs that should have it; `None` if no run has.
+    /// Returns one figure, once for each repetition, from all runs that should have it; `None` if
+    /// no run has.
     fn figures(&self, of: &Key<'_>, unit: CompareUnit) -> Option<Figures<'_>> {
         let mut found = None;
         let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
@@ -170,8 +172,9 @@ impl Side {
     }
 }
 
-/// Returns what a row has of each repetition: of each invocation by its time, or of each run by its block. A cell that failed
-/// was redone by a later invocation, so those of one need not be neighbours.
+/// Returns what a row has of each repetition: of each invocation by its time, or of each run by its
+/// block. A cell that failed was redone by a later invocation, so those of one need not be
+/// neighbours.
 fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32), Vec<Each>> {
     let mut all: BTreeMap<_, Vec<Each>> = BTreeMap::new();
     for each in &row.each {
@@ -254,8 +257,9 @@ impl Pair<'_> {
 
 /// Finds the rows that both sides have, and what only one has.
 ///
-/// If each side has only one target, they are compared even if their names differ: that is what a change of the kernel
-/// looks like. Sides made by [`by`] differ in their target or load by intention.
+/// If each side has only one target, they are compared even if their names differ: that is what a
+/// change of the kernel looks like. Sides made by [`by`] differ in their target or load by
+/// intention.
 pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, CompareError> {
     for side in [base, new] {
         if let Some(empty) = side.runs.iter().find(|run| run.rows.0.is_empty()) {
@@ -372,8 +376,8 @@ pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>
     }
 }
 
-/// Takes rows by their load alone: phases of one measurement are loads, too. A load may have several; what a repetition says
-/// of it is its figure over all of them.
+/// Takes rows by their load alone: phases of one measurement are loads, too. A load may have
+/// several; what a repetition says of it is its figure over all of them.
 fn without_phases(rows: Rows) -> Rows {
     let mut merged: Vec<Row> = Vec::new();
     for mut row in rows.0 {

@@ -1,4 +1,5 @@
-//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`; or fall below: `rate < 60/s`.
+//! Limits that rows must not exceed: `lost > 2%`, `latency.p99.9{load=dd} > 50us`; or fall below:
+//! `rate < 60/s`.
 //!
 //! ```text
 //! gate     = selector ( ">" | "<" ) limit
@@ -11,9 +12,9 @@
 //! row beyond the limit fails; of a maximum, that of any run. So does a matching cell that was
 //! skipped while the run went on: its figure is unknown.
 //!
-//! A gate that can't be judged fails: a figure that the run can't carry is not within the limit, and
-//! the sentence says how many samples or runs it takes. A selector that matches no row is an error
-//! of usage, since a misspelt measure must not pass forever.
+//! A gate that can't be judged fails: a figure that the run can't carry is not within the limit,
+//! and the sentence says how many samples or runs it takes. A selector that matches no row is an
+//! error of usage, since a misspelt measure must not pass forever.
 
 mod selector;
 
@@ -130,7 +131,8 @@ impl FromStr for Gate {
     }
 }
 
-/// Splits a gate into what it is of, the side that fails, and its limit. Targets and loads may hold the sign, a limit can't.
+/// Splits a gate into what it is of, the side that fails, and its limit. Targets and loads may hold
+/// the sign, a limit can't.
 pub(crate) fn split(text: &str) -> Result<(&str, Beyond, &str), &'static str> {
     let at = text.rfind(['>', '<']).ok_or("it has no '>' and no '<'")?;
     let (selector, rest) = text.split_at(at);
@@ -159,7 +161,8 @@ impl Beyond {
     }
 }
 
-/// Splits a limit into its number and its unit, which may be empty; that of all times is ns, of all sizes bytes.
+/// Splits a limit into its number and its unit, which may be empty; that of all times is ns, of all
+/// sizes bytes.
 pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
     let unit_at = text
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
@@ -200,12 +203,13 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
-    /// Checks a plan before it is measured: whether one of its experiments has the measure and the figure, and a cell the
-    /// target, the load and what else is planned of the labels.
+    /// Checks a plan before it is measured: whether one of its experiments has the measure and the
+    /// figure, and a cell the target, the load and what else is planned of the labels.
     ///
     /// # Errors
     ///
-    /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the figure's unit.
+    /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the
+    /// figure's unit.
     pub fn check(&self, plan: &Plan, known: &dyn Experiments) -> Result<(), GateError> {
         let selector = &self.selector;
         let nothing = |there: String| GateError::Nothing {
@@ -265,8 +269,8 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`GateError::Nothing`] if no row matches and no cell that was left out does, [`GateError::Unit`] if the limit is not in
-    /// the figure's unit.
+    /// [`GateError::Nothing`] if no row matches and no cell that was left out does,
+    /// [`GateError::Unit`] if the limit is not in the figure's unit.
     pub fn judge(
         &self,
         analysis: &Analysis,
@@ -461,7 +465,8 @@ mod tests {
         #[test]
         fn any_value_of_a_label_can_be_written(value in "[^{}>]*") {
             let doubled = value.replace(',', ",,");
-            // At the ends, commas of the value look like those between labels, and blanks are trimmed.
+            // At the ends, commas of the value look like those between labels, and blanks are
+            // trimmed.
             prop_assume!(!value.starts_with(',') && !value.ends_with(',') && value.trim() == value);
             let selector = Selector::parse(&format!("lost{{a=1,load={doubled}}}")).unwrap();
             prop_assert_eq!(&selector.labels[1].1, &value);

@@ -73,7 +73,8 @@ impl Selector {
         self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
     }
 
-    /// Returns the measure that it names, if the experiment of a planned cell is its own and has it.
+    /// Returns the measure that it names, if the experiment of a planned cell is its own and has
+    /// it.
     pub(super) fn measure_of(
         &self,
         cell: &CellPlan,
@@ -85,8 +86,8 @@ impl Selector {
         measures.iter().find(|measure| measure.id == self.measure)
     }
 
-    /// Returns whether a planned cell may have rows of its kind. A label that no cell of its experiment has may be one that
-    /// its samples add, which is not known before.
+    /// Returns whether a planned cell may have rows of its kind. A label that no cell of its
+    /// experiment has may be one that its samples add, which is not known before.
     pub(super) fn may_be_of(&self, cell: &CellPlan, plan: &Plan) -> bool {
         let is_planned = |key: &str| {
             let mut others = plan

@@ -32,7 +32,8 @@ impl<'a> CellData<'a> {
         })
     }
 
-    /// Returns what several measures of the cell are made of, and is derived but once: one thing for each experiment.
+    /// Returns what several measures of the cell are made of, and is derived but once: one thing
+    /// for each experiment.
     ///
     /// # Panics
     ///
@@ -60,7 +61,8 @@ impl<'a> CellData<'a> {
         frequency::choose(&self.program()?.frequencies)
     }
 
-    /// Returns the factor that turns values of a set into ns; `None` if they are cycles of unknown length.
+    /// Returns the factor that turns values of a set into ns; `None` if they are cycles of unknown
+    /// length.
     #[must_use]
     pub fn ns(&self, head: &SetHead) -> Option<f64> {
         match head.unit {
@@ -69,7 +71,8 @@ impl<'a> CellData<'a> {
         }
     }
 
-    /// Returns the frequency of the TSC if the cell was measured in its ticks and the frequency is known.
+    /// Returns the frequency of the TSC if the cell was measured in its ticks and the frequency is
+    /// known.
     #[must_use]
     pub fn hz(&self) -> Option<f64> {
         let mut sets = self.record.sets.iter();

@@ -1,7 +1,8 @@
 //! From the cells of a run to its rows.
 //!
-//! Cells are taken one after the other; of each only its figures stay. The unit of replication is the run (block): a
-//! row keeps the figure of each, and puts them together by the rule of the figure's kind.
+//! Cells are taken one after the other; of each only its figures stay. The unit of replication is
+//! the run (block): a row keeps the figure of each, and puts them together by the rule of the
+//! figure's kind.
 
 use std::cmp::Ordering;
 
@@ -39,8 +40,8 @@ pub struct Row {
     pub figure: Figure,
     /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
     pub unit: &'static str,
-    /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it was measured in ns, or
-    /// it is unknown.
+    /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it
+    /// was measured in ns, or it is unknown.
     pub tsc_hz: Option<f64>,
     /// The least difference of two of its times; `None` if it is unknown.
     pub resolution_ns: Option<f64>,
@@ -133,7 +134,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Derives what a cell says of each measure, to be taken by [`Self::add_all`] if nothing else is wrong with it.
+    /// Derives what a cell says of each measure, to be taken by [`Self::add_all`] if nothing else
+    /// is wrong with it.
     ///
     /// # Errors
     ///
@@ -235,15 +237,15 @@ impl Collector {
         for row in &mut self.rows {
             row.over = over(row.figure, &row.each);
         }
-        // The order within a block is drawn at random; a row should have its place in every report. Measures and figures
-        // of one cell stay in the order in which they were taken.
+        // The order within a block is drawn at random; a row should have its place in every report.
+        // Measures and figures of one cell stay in the order in which they were taken.
         self.rows.sort_by(order);
         Rows(self.rows)
     }
 }
 
-/// Puts the figures of some runs together; the runs may be those of one invocation only. An interval stays within the bounds
-/// of what is measured.
+/// Puts the figures of some runs together; the runs may be those of one invocation only. An
+/// interval stays within the bounds of what is measured.
 ///
 /// # Errors
 ///
@@ -283,7 +285,8 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     let mut over = put.map_err(|error| Refused::Values {
         why: error.to_string(),
     })?;
-    // Measured values are never below 0, but Student's interval of a mean may be. Signed values have no such bound.
+    // Measured values are never below 0, but Student's interval of a mean may be. Signed values
+    // have no such bound.
     if let Ok(interval) = &mut over.interval
         && over.lowest >= 0.0
     {

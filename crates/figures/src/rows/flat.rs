@@ -1,7 +1,8 @@
-//! Rows as lines of one flat table, for `figures.parquet`, `figures.csv` and the list in `summary.json`.
+//! Rows as lines of one flat table, for `figures.parquet`, `figures.csv` and the list in
+//! `summary.json`.
 //!
-//! A line is the figure of one block, or, where the block is empty, the figure over all of them. One file of a run is a
-//! part of a data set: the files of a folder of runs are read as one table.
+//! A line is the figure of one block, or, where the block is empty, the figure over all of them.
+//! One file of a run is a part of a data set: the files of a folder of runs are read as one table.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

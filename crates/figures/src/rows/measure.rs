@@ -1,4 +1,5 @@
-//! What an experiment measures, as data: units, which direction is better, the figures that make sense.
+//! What an experiment measures, as data: units, which direction is better, the figures that make
+//! sense.
 
 use std::fmt;
 
@@ -21,7 +22,8 @@ pub struct Measure {
     pub better: Better,
     /// The figures that it has, the one that stands for it first.
     pub figures: &'static [Figure],
-    /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have it.
+    /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have
+    /// it.
     pub from: fn(&CellData<'_>) -> Samples,
 }
 
@@ -65,11 +67,11 @@ pub enum Figure {
 /// The sample of one run for a measure.
 #[derive(Clone, Debug)]
 pub enum Sample {
-    /// Exact counts per value, with the factor that turns values into the measure's unit; `None` where they are cycles of
-    /// unknown length.
+    /// Exact counts per value, with the factor that turns values into the measure's unit; `None`
+    /// where they are cycles of unknown length.
     Counts(Counts, Option<f64>),
-    /// The greatest of samples of which a full list holds only some, with the factor as with counts: no other figure of
-    /// them is known.
+    /// The greatest of samples of which a full list holds only some, with the factor as with
+    /// counts: no other figure of them is known.
     Greatest(u64, Option<f64>),
     /// Samples of which a full list holds only some: no figure is known.
     Unlisted,
@@ -82,7 +84,8 @@ pub enum Sample {
         /// As with counts.
         factor: Option<f64>,
     },
-    /// Those of threads with their intervals, all activations counted: missed ones with what they waited.
+    /// Those of threads with their intervals, all activations counted: missed ones with what they
+    /// waited.
     Response(Vec<(Counts, u64)>),
     /// A sum and what it is divided by: a share or a rate.
     Ratio(f64, f64),
@@ -337,7 +340,8 @@ fn of_distribution(
     }))
 }
 
-/// What programs counted on the measured CPU, from first to last sample: interrupts of the unikernel.
+/// What programs counted on the measured CPU, from first to last sample: interrupts of the
+/// unikernel.
 pub const INTERRUPTS: Measure = Measure {
     id: "interrupts",
     title: "interrupts counted beneath",
@@ -351,7 +355,8 @@ pub const INTERRUPTS: Measure = Measure {
     },
 };
 
-/// How often the measured thread gave its CPU to another one, from first to last sample: Linux counts that.
+/// How often the measured thread gave its CPU to another one, from first to last sample: Linux
+/// counts that.
 pub const CONTEXT_SWITCHES: Measure = Measure {
     id: "context-switches",
     title: "context switches of the measured thread",

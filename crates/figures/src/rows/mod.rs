@@ -1,12 +1,12 @@
 //! Rows: every figure of every experiment in one shape.
 //!
 //! A row is a target under a load, with labels, and one figure of one measure. Files, tables,
-//! comparisons, gates and claims read the same rows, so that they can't contradict each other, and a
-//! new measure appears in all of them.
+//! comparisons, gates and claims read the same rows, so that they can't contradict each other, and
+//! a new measure appears in all of them.
 //!
 //! A quantile needs ten samples beyond it, and a class below the recording threshold has no figure,
-//! not 0. There are no intervals over the samples of one run, as kot-2019 printed them: samples of a
-//! run depend on each other.
+//! not 0. There are no intervals over the samples of one run, as kot-2019 printed them: samples of
+//! a run depend on each other.
 //!
 //! * [`measure`]: what an experiment measures, as data; [`cell`]: the cell that it is measured in;
 //! * [`derive`]: from the cells of a run to its rows;

@@ -28,8 +28,8 @@ pub(crate) const VERSION: u32 = 2;
 /// The end of a journal's name; before it stands the owner's id.
 pub(crate) const EXTENSION: &str = ".jsonl";
 
-/// The end of a journal's name once a person has seen which of its things can't be undone. Later sweeps try
-/// again, and keep silent about what still can't.
+/// The end of a journal's name once a person has seen which of its things can't be undone. Later
+/// sweeps try again, and keep silent about what still can't.
 pub(crate) const TOLD_EXTENSION: &str = ".jsonl.told";
 
 /// The end of a journal's name until its first line is written and its lock is held.

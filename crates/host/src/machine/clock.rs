@@ -21,8 +21,8 @@ pub struct Clock {
     pub constant_tsc: Fact<bool>,
     /// The counter does not stop in deep idle states (cpuinfo flag `nonstop_tsc`).
     pub nonstop_tsc: Fact<bool>,
-    /// The kernel got the counter's frequency from the processor and did not measure it (cpuinfo flag
-    /// `tsc_known_freq`).
+    /// The kernel got the counter's frequency from the processor and did not measure it (cpuinfo
+    /// flag `tsc_known_freq`).
     pub tsc_known_freq: Fact<bool>,
     /// The kernel does not watch the counter against another clock (cpuinfo flag `tsc_reliable`).
     pub tsc_reliable: Fact<bool>,

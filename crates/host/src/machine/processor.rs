@@ -27,8 +27,8 @@ pub struct Processor {
     pub stepping: Fact<u32>,
     /// The revision of the microcode, in hexadecimal.
     pub microcode: Fact<String>,
-    /// Frequency of the first CPU's clock in MHz, as the kernel reports it: its current frequency, or what it is
-    /// made for.
+    /// Frequency of the first CPU's clock in MHz, as the kernel reports it: its current frequency,
+    /// or what it is made for.
     #[serde(default)]
     pub mhz: Fact<f64>,
     /// Whether the kernel offers the processor's performance counters.

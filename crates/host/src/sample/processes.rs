@@ -38,7 +38,8 @@ pub(super) struct Process {
 /// The kernel's flag for its threads (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// Reads all processes that can be seen, without this one. Processes that end while it reads are skipped.
+/// Reads all processes that can be seen, without this one. Processes that end while it reads are
+/// skipped.
 pub(super) fn read(source: &Source) -> Fact<Vec<Process>> {
     let own = source
         .text("/proc/self/stat")

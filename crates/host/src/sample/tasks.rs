@@ -1,8 +1,8 @@
 //! Which other tasks ran on some CPUs while something was measured there.
 //!
-//! The kernel shows for each task how much CPU time it has had and on which CPU it ran last, not how
-//! much it had on which. So the system is read again and again, and what a task has had since the
-//! reading before is counted for a CPU if it ran there last both times. A reading walks through
+//! The kernel shows for each task how much CPU time it has had and on which CPU it ran last, not
+//! how much it had on which. So the system is read again and again, and what a task has had since
+//! the reading before is counted for a CPU if it ran there last both times. A reading walks through
 //! `/proc`, which is itself work: make it from another CPU than those.
 //!
 //! # When the method lies
@@ -150,8 +150,8 @@ impl TaskWatch {
         (self.since.elapsed(), all)
     }
 
-    /// Returns all tasks with their processes, without the own ones. Tasks that end while it reads are
-    /// skipped.
+    /// Returns all tasks with their processes, without the own ones. Tasks that end while it reads
+    /// are skipped.
     fn tasks(&self) -> Vec<(u32, Process)> {
         let names = self.source.names("/proc").into_known().unwrap_or_default();
         let pids = names.iter().filter_map(|name| name.parse::<u32>().ok());

@@ -8,7 +8,8 @@ use crate::doctor::{doctor, summary};
 use crate::machine::Machine;
 use crate::sample::Sample;
 
-/// Possible contents of a file: bytes, numbers at the edges, words of the right kind in the wrong place.
+/// Possible contents of a file: bytes, numbers at the edges, words of the right kind in the wrong
+/// place.
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
         "",

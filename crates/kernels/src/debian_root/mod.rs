@@ -1,8 +1,8 @@
 //! A whole Debian on a disk, for what wants a distribution's user space around it.
 //!
-//! It is made once, by `debootstrap`, which requires root and the network, and is kept in the store.
-//! Guests boot it without changing it (QEMU's `snapshot=on`). It is another kind of guest than one
-//! whose only program is the agent, and is labelled as such.
+//! It is made once, by `debootstrap`, which requires root and the network, and is kept in the
+//! store. Guests boot it without changing it (QEMU's `snapshot=on`). It is another kind of guest
+//! than one whose only program is the agent, and is labelled as such.
 //!
 //! What is measured is not in it yet: [`DebianRoot::with_files`] makes a copy that holds the agent
 //! and whatever starts it, so that a new agent needs no new Debian.

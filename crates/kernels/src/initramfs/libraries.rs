@@ -1,8 +1,8 @@
 //! What a program of the host needs to run elsewhere: its interpreter, its shared libraries.
 //!
 //! Found as the dynamic loader finds them (ld.so(8)), by reading the files: running `ldd` executes
-//! the program. Places that the host's configuration adds to the usual ones are unknown in the guest,
-//! so libraries from there are put next to the C library.
+//! the program. Places that the host's configuration adds to the usual ones are unknown in the
+//! guest, so libraries from there are put next to the C library.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;

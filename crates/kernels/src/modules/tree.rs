@@ -93,8 +93,9 @@ pub(crate) fn bytes(folder: &Path) -> u64 {
 
 /// Lists the files of a folder of modules that are worth keeping, relative to it.
 ///
-/// Most of a plain kernel's modules are drivers of hardware that no guest has. This keeps the modules that are no
-/// drivers, the drivers of the devices that QEMU offers, and their dependencies.
+/// Most of a plain kernel's modules are drivers of hardware that no guest has. This keeps the
+/// modules that are no drivers, the drivers of the devices that QEMU offers, and their
+/// dependencies.
 pub(crate) fn files_to_keep(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let tree = Tree::read(folder)?;
     let mut kept: BTreeSet<String> = tree

@@ -2,13 +2,15 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many descriptors an instance takes (output, error, pidfd, its hypervisor's channel), and how many all else.
+/// How many descriptors an instance takes (output, error, pidfd, its hypervisor's channel), and how
+/// many all else.
 const EACH: u64 = 4;
 const OTHERS: u64 = 256;
 
 /// A raised limit of open files, which is as it was when this is dropped.
 ///
-/// It is raised by no more than is needed: instances inherit it, and some programs close every descriptor that there may be.
+/// It is raised by no more than is needed: instances inherit it, and some programs close every
+/// descriptor that there may be.
 #[derive(Debug)]
 pub(super) struct Files(Option<Rlimit>);
 

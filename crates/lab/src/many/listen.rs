@@ -28,7 +28,8 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// How much is read at a time.
 const PIECE: usize = 16 * 1024;
 
-/// How many pieces are read before others have their turn: twice what a pipe holds. The rest is news again.
+/// How many pieces are read before others have their turn: twice what a pipe holds. The rest is
+/// news again.
 const MOST_READS: usize = 8;
 
 /// Where news of an instance come from.
@@ -128,7 +129,8 @@ fn leave_all(shared: &Shared<'_>) {
     }
 }
 
-/// Takes news of one instance. Those of one that has just ended find nothing, or a later one that says so itself.
+/// Takes news of one instance. Those of one that has just ended find nothing, or a later one that
+/// says so itself.
 fn on_event(shared: &Shared<'_>, slot: u32, source: Source) {
     let mut place = lock(&shared.slots[slot as usize]);
     let Some(alive) = &mut *place else {
@@ -192,8 +194,9 @@ impl Alive {
         let _ = epoll::delete(&shared.epoll, source);
     }
 
-    /// Stops listening to it altogether. To close the pipes does not suffice: an instance that is started at the same time has
-    /// its own copies until it is executed, and waits for the CPU on which their events would be reported forever.
+    /// Stops listening to it altogether. To close the pipes does not suffice: an instance that is
+    /// started at the same time has its own copies until it is executed, and waits for the CPU on
+    /// which their events would be reported forever.
     pub(super) fn leave(&self, shared: &Shared<'_>) {
         for source in Source::ALL {
             self.unregister(shared, source.of(&self.started));
@@ -226,7 +229,8 @@ impl Alive {
     }
 }
 
-/// Returns the greatest resident memory of a process so far, in bytes; 0 if the kernel does not tell.
+/// Returns the greatest resident memory of a process so far, in bytes; 0 if the kernel does not
+/// tell.
 fn peak_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

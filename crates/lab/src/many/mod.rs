@@ -7,11 +7,12 @@
 //! | the listener | reads what instances write, stamps it, and reaps them |
 //! | the caller | looks after memory, CPU time, limits, the user's wishes and the progress display |
 //!
-//! The first three come before ordinary threads where the kernel allows it (SCHED_FIFO); what they start is ordinary.
-//! Engines are called by the launchers, which then listen themselves.
+//! The first three come before ordinary threads where the kernel allows it (SCHED_FIFO); what they
+//! start is ordinary. Engines are called by the launchers, which then listen themselves.
 //!
-//! Arrivals don't wait for each other: latencies counted from the planned time hold what a target that falls behind makes
-//! those wait that come next (no coordinated omission). The rule by which a cell is saturated is in [`verdict`].
+//! Arrivals don't wait for each other: latencies counted from the planned time hold what a target
+//! that falls behind makes those wait that come next (no coordinated omission). The rule by which a
+//! cell is saturated is in [`verdict`].
 
 mod files;
 mod launch;
@@ -35,7 +36,8 @@ use self::files::Files;
 use self::shared::Shared;
 use crate::stage::Unfinished;
 
-/// How many threads start programs. Each stands still until its program is executed, and so waits for a CPU with it.
+/// How many threads start programs. Each stands still until its program is executed, and so waits
+/// for a CPU with it.
 const LAUNCHERS: u32 = 64;
 
 /// The most threads that call an engine, and so the most of its instances that may be alive.

@@ -110,9 +110,9 @@ impl Warm {
         }
     }
 
-    /// Returns whether arrivals planned then are measured: the warm-up is over, and as many are alive
-    /// as there will be, since twice the time has passed that the first one took that did its work,
-    /// or a cap was met, or none does its work.
+    /// Returns whether arrivals planned then are measured: the warm-up is over, and as many are
+    /// alive as there will be, since twice the time has passed that the first one took that did its
+    /// work, or a cap was met, or none does its work.
     fn is_it(&self, shared: &Shared<'_>, planned: u64) -> bool {
         if planned < self.earliest {
             return false;

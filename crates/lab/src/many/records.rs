@@ -93,7 +93,8 @@ fn fill(instance: &mut Instance, told: &StartedUp, shared: &Shared<'_>) {
         instance.ready_ns.checked_sub(ns)
     };
     let own = |done: u64, entry: u64| (done.saturating_sub(entry) as f64 / hz * 1e9) as u64;
-    // An instance without its own CPU time had the CPU from its entry on, if no other one may have had it.
+    // An instance without its own CPU time had the CPU from its entry on, if no other one may have
+    // had it.
     if let (0, None, Some(done), Some(entry)) = (
         instance.own_ns,
         shared.arrivals.interval_ns,

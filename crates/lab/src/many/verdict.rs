@@ -4,18 +4,19 @@
 //!
 //! * more than 1 % failed, were refused, or had not ended when the cell did;
 //! * or more than 1 % were started or refused later than one interval after their time;
-//! * or the number of live instances grew over the measured window by more than 10 % of the arrivals, and by 3 at least,
-//!   to more than 3 beyond one and a half times as many as are alive if each takes as long as the
-//!   first that did its work: latency then grows as long as arrivals go on (Little's law). The window
-//!   begins when twice that time has passed, so that a target that keeps up has its number of live
-//!   instances by then.
+//! * or the number of live instances grew over the measured window by more than 10 % of the
+//!   arrivals, and by 3 at least, to more than 3 beyond one and a half times as many as are alive
+//!   if each takes as long as the first that did its work: latency then grows as long as arrivals
+//!   go on (Little's law). The window begins when twice that time has passed, so that a target that
+//!   keeps up has its number of live instances by then.
 //!
-//! Where instances are started one by one, there is no rate to keep up: only if none ended as it should, the target is not
-//! tried at any.
+//! Where instances are started one by one, there is no rate to keep up: only if none ended as it
+//! should, the target is not tried at any.
 //!
-//! It is **not an open loop** if more than 1 % of the arrivals were started or refused later than one interval after their
-//! time, for then they came at other times than planned. A pacer that stands still, and then hurries into a limit, is late.
-//! Latencies count from the planned time all the same.
+//! It is **not an open loop** if more than 1 % of the arrivals were started or refused later than
+//! one interval after their time, for then they came at other times than planned. A pacer that
+//! stands still, and then hurries into a limit, is late. Latencies count from the planned time all
+//! the same.
 
 use tare_results::model::{Arrivals, Instance, InstanceOutcome};
 

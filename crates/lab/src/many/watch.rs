@@ -1,4 +1,5 @@
-//! The caller's part: it looks after memory, CPU time, limits, the user's wishes and the progress display.
+//! The caller's part: it looks after memory, CPU time, limits, the user's wishes and the progress
+//! display.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,8 @@ const DRAIN_FACTOR: u32 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     pub(super) cut_short: Option<Duration>,
-    /// CPU time of the machine and of its daemons when the window began and when it had ended, with the times.
+    /// CPU time of the machine and of its daemons when the window began and when it had ended, with
+    /// the times.
     cpu: [Option<Cpu>; 2],
     /// The most memory in use beyond what was in use before.
     memory_bytes: u64,
@@ -48,7 +50,8 @@ impl Cpu {
     }
 }
 
-/// Watches until all have ended, or the user or a limit ends it; None if the user wants nothing of it.
+/// Watches until all have ended, or the user or a limit ends it; None if the user wants nothing of
+/// it.
 pub(super) fn watch(
     shared: &Shared<'_>,
     limit: Duration,
@@ -167,7 +170,8 @@ fn machine_cpu_ns() -> u64 {
         .skip(1)
         .filter_map(|word| word.parse().ok())
         .collect();
-    // proc(5): user, nice, system, idle, iowait, irq, softirq. What guests have is in the first two.
+    // proc(5): user, nice, system, idle, iowait, irq, softirq. What guests have is in the first
+    // two.
     let busy = [0, 1, 2, 5, 6].iter().filter_map(|place| ticks.get(*place));
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     busy.sum::<u64>() * tick_ns

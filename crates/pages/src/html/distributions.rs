@@ -1,7 +1,9 @@
-//! Pictures of how values are distributed: how often they are greater than others, and how many are about so great.
+//! Pictures of how values are distributed: how often they are greater than others, and how many are
+//! about so great.
 //!
-//! Both are drawn from a [`Tail`], which says how many values lie above another. There is a panel for each load or
-//! phase, all on the same axes; one panel has the whole width, several stand side by side.
+//! Both are drawn from a [`Tail`], which says how many values lie above another. There is a panel
+//! for each load or phase, all on the same axes; one panel has the whole width, several stand side
+//! by side.
 
 use maud::{Markup, PreEscaped, html};
 use tare_stats::{Counts, Response};
@@ -132,7 +134,8 @@ pub struct Tailed<'a> {
     pub second: Option<&'a dyn Tail>,
 }
 
-/// Puts distributions into panels, in the order of the first of each. `names` are those of the picture.
+/// Puts distributions into panels, in the order of the first of each. `names` are those of the
+/// picture.
 pub fn panels<'a>(names: &[String], tails: impl IntoIterator<Item = Tailed<'a>>) -> Vec<Panel<'a>> {
     let mut panels: Vec<Panel<'a>> = Vec::new();
     for tailed in tails {
@@ -168,8 +171,9 @@ struct Extent {
 }
 
 impl Distributions<'_> {
-    /// Draws how often values are longer than others, on logarithmic axes. `upward` is the title of the axis at the left.
-    /// Behind it stands `table`, or else a table of how many values are longer than some.
+    /// Draws how often values are longer than others, on logarithmic axes. `upward` is the title of
+    /// the axis at the left. Behind it stands `table`, or else a table of how many values are
+    /// longer than some.
     #[must_use]
     pub fn exceedance(
         &self,
@@ -242,8 +246,8 @@ impl Distributions<'_> {
         })
     }
 
-    /// Makes a table of how many values, or how many per second, are longer than some; below that the same counted
-    /// otherwise.
+    /// Makes a table of how many values, or how many per second, are longer than some; below that
+    /// the same counted otherwise.
     fn longer(&self, extent: &Extent) -> Table {
         let scale = Scale::fitting(extent.low, extent.high, (0.0, 1.0));
         let ns = match self.unit {
@@ -446,7 +450,8 @@ impl Distributions<'_> {
     }
 }
 
-/// Returns the ends of each bar, and the share of the values in it. The first holds all that is shorter, too.
+/// Returns the ends of each bar, and the share of the values in it. The first holds all that is
+/// shorter, too.
 fn shares<'a>(tail: &'a dyn Tail, edges: &'a [u64]) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
     let total = tail.total();
     let from = move |edge: u64| match edge.checked_sub(1) {

@@ -1,7 +1,7 @@
 //! Dot plots: a row for each name and in it a mark for each figure.
 //!
-//! A dozen lines or clouds of dots over each other are unreadable. Here every row has its name, so that no colour has to be
-//! looked up, and every mark has its figure next to it.
+//! A dozen lines or clouds of dots over each other are unreadable. Here every row has its name, so
+//! that no colour has to be looked up, and every mark has its figure next to it.
 
 use maud::{Markup, PreEscaped};
 
@@ -30,7 +30,8 @@ pub struct Entry {
     pub group: String,
     /// Its name.
     pub name: String,
-    /// Its marks, from the uppermost to the lowest. A diamond shares the line of the first other mark.
+    /// Its marks, from the uppermost to the lowest. A diamond shares the line of the first other
+    /// mark.
     pub marks: Vec<Mark>,
 }
 
@@ -74,7 +75,8 @@ impl Entry {
         self.marks.iter().partition(is_published)
     }
 
-    /// Returns whether a published figure would meet that of the first other mark, and so stands below.
+    /// Returns whether a published figure would meet that of the first other mark, and so stands
+    /// below.
     fn is_below(&self, across: Scale) -> bool {
         let (published, own) = self.parts();
         let meets = |a: &Mark, b: &Mark| {
@@ -107,8 +109,8 @@ impl Entry {
     }
 }
 
-/// Draws rows, those of a group one after the other, over an axis with this title whose ticks `label` writes. There are none
-/// beyond `bound`, the greatest figure that there can be.
+/// Draws rows, those of a group one after the other, over an axis with this title whose ticks
+/// `label` writes. There are none beyond `bound`, the greatest figure that there can be.
 #[must_use]
 pub fn draw(
     rows: &[Entry],
@@ -175,7 +177,8 @@ fn scale(rows: &[Entry], to: (f64, f64)) -> Scale {
     }
 }
 
-/// Returns what the symbols of these rows mean, each with its drawing; `diamond` says what a diamond is.
+/// Returns what the symbols of these rows mean, each with its drawing; `diamond` says what a
+/// diamond is.
 #[must_use]
 pub fn symbols(rows: &[Entry], diamond: &str) -> Vec<(Markup, String)> {
     let marks = || rows.iter().flat_map(|row| &row.marks);

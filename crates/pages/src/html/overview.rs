@@ -10,7 +10,8 @@ use tare_figures::mark::{Mark, Spread};
 use tare_figures::rows::{self, Row};
 use tare_figures::words::NONE;
 
-/// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and figure.
+/// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and
+/// figure.
 #[must_use]
 pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     let rows: Vec<&Row> = rows

@@ -109,7 +109,8 @@ pub fn legend_of(entries: impl IntoIterator<Item = (String, String)>) -> Markup 
     legend(entries, Vec::new())
 }
 
-/// Renders names with the classes of their marks, and in the same line what the symbols mean, each as it is drawn.
+/// Renders names with the classes of their marks, and in the same line what the symbols mean, each
+/// as it is drawn.
 pub fn legend(
     entries: impl IntoIterator<Item = (String, String)>,
     symbols: Vec<(Markup, String)>,

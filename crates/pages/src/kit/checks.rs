@@ -7,8 +7,8 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::notices::{Notice, Severity, name_cells, name_some};
 
-/// Returns the notice about some cases or primitives by name; `None` without any. `text` gets the first of them and how many
-/// more there are.
+/// Returns the notice about some cases or primitives by name; `None` without any. `text` gets the
+/// first of them and how many more there are.
 pub fn about(
     (severity, id): (Severity, &'static str),
     names: &[String],
@@ -34,8 +34,8 @@ pub fn labels(cases: &[Case<'_>], holds: impl Fn(&Case<'_>) -> bool) -> Vec<Stri
     found.map(|case| case.plan.label()).collect()
 }
 
-/// Returns the cells of an experiment in which /dev/cpu_dma_latency was not held, so that idle states were allowed. The
-/// unikernel has none.
+/// Returns the cells of an experiment in which /dev/cpu_dma_latency was not held, so that idle
+/// states were allowed. The unikernel has none.
 pub fn latency_not_held(run: &Run, experiment: &str) -> Vec<u32> {
     let is_asleep = |cell: &&Cell| {
         let program = cell.outcome.record().and_then(Record::program);

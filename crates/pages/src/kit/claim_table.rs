@@ -130,8 +130,8 @@ pub fn rows(tables: &[PublishedTable]) -> impl Iterator<Item = PublishedRow<'_>>
     })
 }
 
-/// Compares the rows of published tables with a run. `of` says what a row is compared with; `None` if it is not compared.
-/// A subject that lacks one of the figures is not shown.
+/// Compares the rows of published tables with a run. `of` says what a row is compared with; `None`
+/// if it is not compared. A subject that lacks one of the figures is not shown.
 #[must_use]
 pub fn compare<'a>(
     tables: &[PublishedTable],

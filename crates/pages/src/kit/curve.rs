@@ -170,7 +170,8 @@ impl<'c> Curve<'c> {
 }
 
 impl Curve<'_> {
-    /// Renders it; `None` without a point. Lines of more series than there are colours are drawn in several pictures on the same axes.
+    /// Renders it; `None` without a point. Lines of more series than there are colours are drawn in
+    /// several pictures on the same axes.
     #[must_use]
     pub fn render(&self) -> Option<Markup> {
         self.points().next()?;

@@ -17,7 +17,8 @@ const ALIKE: f64 = 1.25;
 /// About how many marks an upright axis has.
 pub const MARKS: usize = 9;
 
-/// A picture of values over time. Lengths are in ns where every run knows how fast its clock ticks, else in ticks.
+/// A picture of values over time. Lengths are in ns where every run knows how fast its clock ticks,
+/// else in ticks.
 #[derive(Clone, Debug, Default)]
 pub struct OverTime<'a> {
     /// Its heading.
@@ -32,8 +33,8 @@ pub struct OverTime<'a> {
     pub since: &'static str,
     /// The strips from top to bottom.
     pub strips: Vec<Strip<'a>>,
-    /// The height of what is drawn in a strip, and of what stands above it, in pixels. Without room above it a single strip
-    /// has an axis at both sides.
+    /// The height of what is drawn in a strip, and of what stands above it, in pixels. Without room
+    /// above it a single strip has an axis at both sides.
     pub heights: (f64, f64),
     /// Whether runs stand side by side in their strips, by block.
     pub side_by_side: bool,
@@ -156,7 +157,8 @@ impl OverTime<'_> {
                     slots.tick(at)
                 }));
             }
-            // A label keeps out of the way of what was written before, so the strip's own name comes first.
+            // A label keeps out of the way of what was written before, so the strip's own name
+            // comes first.
             own.longest(&mut plot, strip, scale);
             top += dots + name;
         }
@@ -399,7 +401,8 @@ impl Slots {
         plot.path(&format!("dots {own}"), &scatter(dots.collect(), budget));
     }
 
-    /// Makes the longest events show their place and length when pointed at: all runs together get about as many as one.
+    /// Makes the longest events show their place and length when pointed at: all runs together get
+    /// about as many as one.
     fn peaks(&self, plot: &mut Plot, strip: &Strip<'_>, track: &Track, scale: Scale) {
         let many = (track.peaks.len() / self.blocks.len()).max(1);
         for peak in track.peaks.iter().take(many) {
@@ -482,8 +485,8 @@ fn moment(track: &Track, after: u64) -> String {
     )
 }
 
-/// Adds the upright axes of a plot of durations, with about `marks` marks at most: cycles left, time right. Both are the
-/// same scale with marks at round figures of different units.
+/// Adds the upright axes of a plot of durations, with about `marks` marks at most: cycles left,
+/// time right. Both are the same scale with marks at round figures of different units.
 pub fn upright(plot: &mut Plot, scale: Scale, hz: Option<f64>, marks: usize) {
     let ticks = scale.ticks(marks);
     plot.axis(Axis::new(Side::Left, scale, "cycles", ticks, |v| N.tick(v)));

@@ -8,7 +8,8 @@ use tare_stats::Level;
 /// The number of targets up to which a sentence names each.
 pub const MANY: usize = 4;
 
-/// Lists figures, each with its text: all of a few; of many the least and the greatest, and their number.
+/// Lists figures, each with its text: all of a few; of many the least and the greatest, and their
+/// number.
 #[must_use]
 pub fn few_or_ends(figures: &[(f64, String)]) -> String {
     let mut sorted: Vec<&(f64, String)> = figures.iter().collect();
@@ -24,7 +25,8 @@ pub fn few_or_ends(figures: &[(f64, String)]) -> String {
     }
 }
 
-/// Joins the texts of the first of many, if there is any: `begin` first, `between` them, and `end` last.
+/// Joins the texts of the first of many, if there is any: `begin` first, `between` them, and `end`
+/// last.
 #[must_use]
 pub fn joined(
     begin: &str,
@@ -36,8 +38,8 @@ pub fn joined(
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
 }
 
-/// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A figure that several have
-/// in common is stated once.
+/// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A
+/// figure that several have in common is stated once.
 #[must_use]
 pub fn certainty<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
     let figures = figures.into_iter().take(MANY);

@@ -5,7 +5,8 @@ use tare_results::model::{CellPlan, Labels};
 use tare_figures::cases::Case;
 use tare_figures::rows::Row;
 
-/// Cases of an experiment that differ in one label alone: the points of a curve, the lines below a heading. It has at least one.
+/// Cases of an experiment that differ in one label alone: the points of a curve, the lines below a
+/// heading. It has at least one.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
     /// The label.
@@ -15,7 +16,8 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// Returns the series of cases along a label, in the order of their first cases. `place` orders the cases of each.
+    /// Returns the series of cases along a label, in the order of their first cases. `place` orders
+    /// the cases of each.
     #[must_use]
     pub fn along<K: Ord>(
         cases: Vec<Case<'a>>,
@@ -84,8 +86,8 @@ impl<'a> Series<'a> {
     }
 }
 
-/// Divides what sentences are about: first what a machine executed, then what an emulator did. If an emulator executed
-/// everything, all comes first.
+/// Divides what sentences are about: first what a machine executed, then what an emulator did. If
+/// an emulator executed everything, all comes first.
 #[must_use]
 pub fn native_first<T>(all: Vec<T>, is_emulated: impl Fn(&T) -> bool) -> (Vec<T>, Vec<T>) {
     let (native, emulated): (Vec<T>, Vec<T>) = all.into_iter().partition(|one| !is_emulated(one));

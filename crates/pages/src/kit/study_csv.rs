@@ -6,7 +6,8 @@ use tare_results::model::{Cell, CellPlan};
 use tare_figures::cases::Case;
 use tare_figures::rows::Figure;
 
-/// A column of a file: its name, and how its field is made of what a line is of; `None` is an empty field.
+/// A column of a file: its name, and how its field is made of what a line is of; `None` is an empty
+/// field.
 pub type Field<T> = (&'static str, fn(&T) -> Option<String>);
 
 /// A line of a file that is of one cell.
@@ -44,7 +45,8 @@ impl<'a> OfCell<'a> {
         &self.cell.plan
     }
 
-    /// Returns a figure of the cell that has these labels besides the plan's; `None` if it has none.
+    /// Returns a figure of the cell that has these labels besides the plan's; `None` if it has
+    /// none.
     #[must_use]
     pub fn value(&self, measure: &str, figure: Figure, labels: &[(&str, &str)]) -> Option<f64> {
         let row = self.case.row(measure, figure, labels)?;

@@ -1,8 +1,9 @@
 //! Runs over time, reduced to columns of pixels.
 //!
-//! A plot has some hundreds of columns and a run has millions of samples, so samples are brought to columns cell by cell
-//! and then let go: a report of a hundred cells needs the memory of one. The longest event of every column stays exact,
-//! and of the events in one column only those are dropped that differ by less than can be seen.
+//! A plot has some hundreds of columns and a run has millions of samples, so samples are brought to
+//! columns cell by cell and then let go: a report of a hundred cells needs the memory of one. The
+//! longest event of every column stays exact, and of the events in one column only those are
+//! dropped that differ by less than can be seen.
 
 use std::cmp::Reverse;
 
@@ -29,9 +30,11 @@ pub struct Track {
     pub length: u64,
     /// The frequency of its clock, if that is known: an emulator's may differ from run to run.
     pub hz: Option<f64>,
-    /// Samples that are drawn as bands, the lowest layer first, each with its class; without one in the strip's colour.
+    /// Samples that are drawn as bands, the lowest layer first, each with its class; without one in
+    /// the strip's colour.
     pub bands: Vec<(&'static str, Vec<Column>)>,
-    /// Single events with their columns, and the longest samples where events are missing in the list.
+    /// Single events with their columns, and the longest samples where events are missing in the
+    /// list.
     pub marks: Vec<Mark>,
     /// The longest events, longest first.
     pub peaks: Vec<Peak>,
@@ -60,8 +63,9 @@ pub struct Peak {
 }
 
 impl Track {
-    /// Reduces one run of a plan, which shares the width of the picture with the runs that repeat it. Values above
-    /// `limit` are listed as events, all else is drawn as a band; without a limit there are only events.
+    /// Reduces one run of a plan, which shares the width of the picture with the runs that repeat
+    /// it. Values above `limit` are listed as events, all else is drawn as a band; without a limit
+    /// there are only events.
     #[must_use]
     pub fn of_events(
         run: &Plan,
@@ -134,7 +138,8 @@ impl Track {
         Some((low, high))
     }
 
-    /// Returns the column and the length of the longest event, or else of the longest sample of its uppermost band.
+    /// Returns the column and the length of the longest event, or else of the longest sample of its
+    /// uppermost band.
     #[must_use]
     pub fn longest(&self) -> Option<Mark> {
         if let Some(peak) = self.peaks.first() {
@@ -182,8 +187,9 @@ fn peaks(set: &SetSamples, after: impl Fn(&Event) -> u64) -> Vec<Peak> {
 
 /// Brings events to columns and drops indistinguishable ones, coarser until few enough are left.
 fn marks(set: &SetSamples, column: impl Fn(&Event) -> usize) -> Vec<Mark> {
-    // 1/2,048 of a duration is less than a pixel on any axis that starts near 0 or is logarithmic; 1/32 is about a pixel
-    // on an axis of twenty factors of two. Only such an axis can have too many marks for a finer step.
+    // 1/2,048 of a duration is less than a pixel on any axis that starts near 0 or is logarithmic;
+    // 1/32 is about a pixel on an axis of twenty factors of two. Only such an axis can have too
+    // many marks for a finer step.
     const FINEST: u32 = 11;
     const COARSEST: u32 = 5;
     let mark = |event: &Event| Mark {

@@ -49,7 +49,8 @@ pub(super) fn published(reproduction: &Reproduction) -> Markup {
     }
 }
 
-/// Draws published figures next to those of the run, as far as it has any: a picture for each kind of figure.
+/// Draws published figures next to those of the run, as far as it has any: a picture for each kind
+/// of figure.
 fn pictures(reproduction: &Reproduction) -> Vec<Markup> {
     let comparisons = reproduction.comparisons.iter();
     let all = comparisons.flat_map(|comparison| {

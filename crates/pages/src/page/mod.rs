@@ -1,12 +1,12 @@
 //! The report as one page: no network, no script, light and dark, readable when printed.
 //!
-//! The verdict and one picture come first; then the tables and sections of each story; then everything that is needed to
-//! judge them.
+//! The verdict and one picture come first; then the tables and sections of each story; then
+//! everything that is needed to judge them.
 //!
 //! The page stays below [`LIMIT`] bytes whatever the number of samples and cells: stories follow a
-//! [`Detail`], and a page that would be larger is drawn more coarsely. It shows every maximum at any
-//! size: samples are reduced to pixel columns cell by cell, and the longest delay of each column
-//! keeps its position.
+//! [`Detail`], and a page that would be larger is drawn more coarsely. It shows every maximum at
+//! any size: samples are reduced to pixel columns cell by cell, and the longest delay of each
+//! column keeps its position.
 
 mod calibration;
 mod claims;
@@ -265,7 +265,8 @@ impl Page<'_> {
         })
     }
 
-    /// Renders a table; one with many rows is folded away, and cut if there is no room for all of them.
+    /// Renders a table; one with many rows is folded away, and cut if there is no room for all of
+    /// them.
     fn table(&self, mut table: Table) -> Markup {
         let left_out = table.rows.len().saturating_sub(self.detail.rows);
         table.rows.truncate(self.detail.rows);

@@ -43,7 +43,8 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
     })
 }
 
-/// Returns each notice of a load once, with its source. Those of a schedule say themselves of which load they are.
+/// Returns each notice of a load once, with its source. Those of a schedule say themselves of which
+/// load they are.
 fn notices(summary: &Summary) -> Vec<(String, String)> {
     let notices = summary.loads.iter().flat_map(|load| {
         let name = (!load.is_schedule).then_some(load.load.as_str());
@@ -68,7 +69,8 @@ pub fn places(places: &[Place]) -> Option<Markup> {
     }
     let facts = places.iter().flat_map(|place| &place.facts);
     let names = distinct(facts.map(|fact| fact.name.as_str()));
-    // A fact may be as long as a kernel's command line, so there is a column for each target and not for each fact.
+    // A fact may be as long as a kernel's command line, so there is a column for each target and
+    // not for each fact.
     let mut table = Table::new([""]);
     let has_groups = places.windows(2).any(|two| two[0].group != two[1].group);
     let head = places.iter().map(|place| match has_groups {

@@ -71,8 +71,9 @@ pub fn coarser(columns: &[Column], factor: usize) -> Vec<Column> {
     }))
 }
 
-/// Draws a band from the least to the greatest value of each column, and a line through the means, in the colour of a
-/// class. `x` gives the left edge of a column, `y` the height of a value. Columns without samples are left free.
+/// Draws a band from the least to the greatest value of each column, and a line through the means,
+/// in the colour of a class. `x` gives the left edge of a column, `y` the height of a value.
+/// Columns without samples are left free.
 pub fn draw(
     plot: &mut Plot,
     colour: &str,
@@ -84,7 +85,8 @@ pub fn draw(
         let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else {
             continue;
         };
-        // From edge to edge, so that a column without neighbours can be seen: all of a stall may be in it.
+        // From edge to edge, so that a column without neighbours can be seen: all of a stall may be
+        // in it.
         let middles = stretch.iter().map(|c| (c.place as f64 + 0.5, c));
         let from = [(first.place as f64, first)].into_iter();
         let points = from.chain(middles).chain([(last.place as f64 + 1.0, last)]);

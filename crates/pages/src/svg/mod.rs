@@ -1,8 +1,9 @@
 //! A small kit for plots: scales, axes, paths.
 //!
-//! It is our own because the plots must follow the page from light to dark (all colours are CSS custom
-//! properties), stay crisp in print, be read without a script, and hold every maximum of ten million
-//! samples in some kilobytes. The classes that it uses are defined in the page's style sheet.
+//! It is our own because the plots must follow the page from light to dark (all colours are CSS
+//! custom properties), stay crisp in print, be read without a script, and hold every maximum of ten
+//! million samples in some kilobytes. The classes that it uses are defined in the page's style
+//! sheet.
 
 pub mod band;
 mod path;

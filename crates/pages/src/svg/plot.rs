@@ -112,8 +112,8 @@ impl Area {
     }
 }
 
-/// Estimates the width of a text in pixels. Without a script the reader's font is unknown: it is taken as wide as in
-/// DejaVu Sans, the widest of the usual ones.
+/// Estimates the width of a text in pixels. Without a script the reader's font is unknown: it is
+/// taken as wide as in DejaVu Sans, the widest of the usual ones.
 pub fn width_of(text: &str) -> f64 {
     let em = |c| match c {
         '\u{202f}' => 0.2,
@@ -125,7 +125,8 @@ pub fn width_of(text: &str) -> f64 {
     text.chars().map(em).sum::<f64>() * 12.0
 }
 
-/// Shortens a text to a width in pixels by what is in its middle, since targets differ at their ends.
+/// Shortens a text to a width in pixels by what is in its middle, since targets differ at their
+/// ends.
 pub fn cut(text: &str, room: f64) -> String {
     if width_of(text) <= room {
         return text.to_owned();
@@ -165,8 +166,8 @@ impl Plot {
         }
     }
 
-    /// Starts a plot of rows that is `rows` pixels high without its axis below, with room for their names
-    /// at the left.
+    /// Starts a plot of rows that is `rows` pixels high without its axis below, with room for their
+    /// names at the left.
     pub fn rows(rows: f64, names: f64, description: impl Into<String>) -> Self {
         let mut plot = Self::new(rows + BOTTOM + 2.0, description);
         plot.top = 2.0;

@@ -57,7 +57,8 @@ impl Scale {
         Self::linear(((low - room).max(0.0), high + 2.0 * room), to)
     }
 
-    /// Makes a scale with a place for zero if one of the figures is, logarithmic if they are far apart.
+    /// Makes a scale with a place for zero if one of the figures is, logarithmic if they are far
+    /// apart.
     #[must_use]
     pub fn with_a_place_for_zero(figures: &[f64], to: (f64, f64)) -> Self {
         const ROOM: f64 = 18.0;
@@ -74,7 +75,8 @@ impl Scale {
         Self::linear((0.0, if high > 0.0 { high * 1.15 } else { 1.0 }), to)
     }
 
-    /// Gives zero a place at the start of a logarithmic scale, `room` pixels before its least figure.
+    /// Gives zero a place at the start of a logarithmic scale, `room` pixels before its least
+    /// figure.
     pub(crate) fn with_zero(self, room: f64) -> Self {
         if !self.log {
             return self;
@@ -87,7 +89,8 @@ impl Scale {
         }
     }
 
-    /// Places figures only on rows of this many pixels, so that what is drawn there takes fewer bytes.
+    /// Places figures only on rows of this many pixels, so that what is drawn there takes fewer
+    /// bytes.
     pub fn in_rows(self, rows: f64) -> Self {
         Self {
             rows: Some(rows),

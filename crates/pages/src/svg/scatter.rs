@@ -1,8 +1,8 @@
 //! Many dots in few bytes, without losing the highest of any column.
 //!
 //! Dots that would overlap on the page are joined to one stroke. That loses nothing that could be
-//! seen. Only if the path is still too long are dots snapped to coarser rows; the highest of each column
-//! keeps its place whatever happens.
+//! seen. Only if the path is still too long are dots snapped to coarser rows; the highest of each
+//! column keeps its place whatever happens.
 
 use super::path::Path;
 

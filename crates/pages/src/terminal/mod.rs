@@ -1,4 +1,5 @@
-//! The result on a terminal: the tables of each story, then what was not measured, then the verdict.
+//! The result on a terminal: the tables of each story, then what was not measured, then the
+//! verdict.
 //!
 //! The verdict comes last, where the eye is when a command has ended.
 
@@ -21,7 +22,8 @@ pub use compare::{compare, compare_markdown};
 
 const N: Numbers = Numbers::PLAIN;
 
-/// Writes tables and verdict for `width` columns; those of a study that is reproduced come after its claims.
+/// Writes tables and verdict for `width` columns; those of a study that is reproduced come after
+/// its claims.
 ///
 /// Ends with a line feed. Text is broken between words.
 #[must_use]

@@ -69,13 +69,15 @@ impl Page {
         self.paragraph(text, Style::new().dimmed(), "");
     }
 
-    /// Writes text broken between words, the first line after `mark`, the others below it. A word that is longer than a line
-    /// is broken behind a comma or a slash, as targets and paths have them.
+    /// Writes text broken between words, the first line after `mark`, the others below it. A word
+    /// that is longer than a line is broken behind a comma or a slash, as targets and paths have
+    /// them.
     pub fn paragraph(&mut self, text: &str, style: Style, mark: &str) {
         self.broken(text, style, (mark, Style::new()));
     }
 
-    /// Writes lines, what is broken below the column in which a line's last part begins: behind its last two blanks.
+    /// Writes lines, what is broken below the column in which a line's last part begins: behind its
+    /// last two blanks.
     pub fn lines(&mut self, text: &str) {
         for line in text.lines() {
             let room = line.char_indices().nth(MOST_INDENT);
@@ -105,7 +107,8 @@ impl Page {
     }
 }
 
-/// Breaks text between words into lines of `width` columns, no number from its unit; there is at least one.
+/// Breaks text between words into lines of `width` columns, no number from its unit; there is at
+/// least one.
 #[must_use]
 pub fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -1,8 +1,9 @@
 //! Text for a terminal whose styles are typed.
 //!
-//! Names come from outside: of processes, of files, from run folders, from a guest's console. Whoever chooses one may hide an
-//! escape sequence in it. So text is kept apart from its style until it is written, and what is text can't be a sequence:
-//! there is no way from a [`Text`] to a terminal but [`Text::render`], and that makes visible what a terminal would obey.
+//! Names come from outside: of processes, of files, from run folders, from a guest's console.
+//! Whoever chooses one may hide an escape sequence in it. So text is kept apart from its style
+//! until it is written, and what is text can't be a sequence: there is no way from a [`Text`] to a
+//! terminal but [`Text::render`], and that makes visible what a terminal would obey.
 
 use std::fmt::{self, Write};
 
@@ -33,7 +34,8 @@ impl Text {
         self.0.is_empty()
     }
 
-    /// Writes it as a terminal reads it; escape sequences are those of its styles, if `colour`, and no others.
+    /// Writes it as a terminal reads it; escape sequences are those of its styles, if `colour`, and
+    /// no others.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let mut all = String::new();

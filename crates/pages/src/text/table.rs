@@ -1,8 +1,8 @@
 //! Tables on a terminal.
 //!
-//! Columns are as wide as their widest cell. If not all of them fit, long names get lines apart, and
-//! columns that can be spared go, one after the other. A column that is still too wide is broken at
-//! blanks, then at [`BREAK`], and only then within words.
+//! Columns are as wide as their widest cell. If not all of them fit, long names get lines apart,
+//! and columns that can be spared go, one after the other. A column that is still too wide is
+//! broken at blanks, then at [`BREAK`], and only then within words.
 
 use anstyle::Style;
 use tare_figures::words::NONE;
@@ -220,7 +220,8 @@ fn length(text: &str) -> usize {
     text.chars().filter(|c| *c != BREAK).count()
 }
 
-/// Divides a cell where it may be broken; each piece but those before a line feed keeps what ends it.
+/// Divides a cell where it may be broken; each piece but those before a line feed keeps what ends
+/// it.
 fn pieces(cell: &str) -> impl Iterator<Item = &str> {
     cell.lines()
         .flat_map(|line| line.split_inclusive([' ', BREAK]))

@@ -11,7 +11,8 @@ pub const MOST_INSTANCES: u64 = 1 << 20;
 /// How the instances of a cell are started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
-    /// Interval between arrivals in ns (open loop); null if each instance is started when the one before has ended.
+    /// Interval between arrivals in ns (open loop); null if each instance is started when the one
+    /// before has ended.
     pub interval_ns: Option<u64>,
     /// Warm-up before the measurement, in ns; its instances are not counted.
     pub warmup_ns: u64,
@@ -19,10 +20,11 @@ pub struct Arrivals {
     pub measure_ns: u64,
     /// Maximum number of live instances. Further arrivals are rejected and counted.
     pub most_live: u32,
-    /// Maximum memory of all instances together, in bytes; null for half of what is available when the cell begins.
-    /// Further arrivals are rejected and counted.
+    /// Maximum memory of all instances together, in bytes; null for half of what is available when
+    /// the cell begins. Further arrivals are rejected and counted.
     pub most_bytes: Option<u64>,
-    /// The request to the target, made once before, for a report about its program and itself; null if it runs no plans.
+    /// The request to the target, made once before, for a report about its program and itself; null
+    /// if it runs no plans.
     pub report: Option<Box<Work>>,
     /// A command line that is started in place of the measured code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,8 +32,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Returns a duration in ns as it is carried out: as a whole number of intervals, so that the arrivals in it are at the rate
-    /// that was asked for.
+    /// Returns a duration in ns as it is carried out: as a whole number of intervals, so that the
+    /// arrivals in it are at the rate that was asked for.
     #[must_use]
     pub fn whole_ns(&self, ns: u64) -> u64 {
         let interval_ns = self.interval_ns.unwrap_or(1);
@@ -39,8 +41,8 @@ impl Arrivals {
     }
 }
 
-/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and those behind a saturated one
-/// are skipped.
+/// A cell's place on a ladder: the cells of a ladder run upwards within their block, and those
+/// behind a saturated one are skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
     /// Names the ladder.
@@ -52,7 +54,8 @@ pub struct Rung {
 /// The result of a cell's arrivals; each arrival is a row of `instances.parquet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrived {
-    /// When the measured window began, by CLOCK_MONOTONIC of this machine in ns: instances planned from then on count.
+    /// When the measured window began, by CLOCK_MONOTONIC of this machine in ns: instances planned
+    /// from then on count.
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,

@@ -56,8 +56,8 @@ pub struct Program {
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
-/// The head of a sample set: all samples of one measure under one choice of labels. Values and times are in its unit;
-/// the samples themselves are rows of the Parquet files.
+/// The head of a sample set: all samples of one measure under one choice of labels. Values and
+/// times are in its unit; the samples themselves are rows of the Parquet files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetHead {
     /// The measured quantity: `duration`, `gap`, `latency`.
@@ -75,12 +75,13 @@ pub struct SetHead {
     pub min: u64,
     /// Greatest value, whether it is counted and listed or not.
     pub max: u64,
-    /// Time of the first sample; of a set that is one part of a measurement in time, of the whole of it.
+    /// Time of the first sample; of a set that is one part of a measurement in time, of the whole
+    /// of it.
     pub first: u64,
     /// Time at which the last sample ended; likewise.
     pub last: u64,
-    /// Time between two samples that are due: sample `i` is due at `first + i × period`. 0 if samples have times of
-    /// their own.
+    /// Time between two samples that are due: sample `i` is due at `first + i × period`. 0 if
+    /// samples have times of their own.
     #[serde(default)]
     pub period: u64,
     /// Least value that is listed in `events.parquet`.
@@ -95,8 +96,8 @@ pub struct SetHead {
     /// Sum of the values at or above the threshold that are not listed.
     #[serde(default)]
     pub unkept_sum: u64,
-    /// Sum of the squares of the values below the threshold, where `counts.parquet` holds only the listed ones; null
-    /// where it holds all samples.
+    /// Sum of the squares of the values below the threshold, where `counts.parquet` holds only the
+    /// listed ones; null where it holds all samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub squares_below: Option<u64>,
     /// Samples that are in no count, because there was no room for another value.
@@ -108,7 +109,8 @@ pub struct SetHead {
     /// Greatest of their values.
     #[serde(default)]
     pub uncounted_max: u64,
-    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other figure.
+    /// Samples whose end is before their start, since clocks of CPUs differ. They are in no other
+    /// figure.
     #[serde(default)]
     pub backwards: u64,
     /// Width of one bin of `envelope.parquet`, from `first` on; 0 if the set has no envelope.

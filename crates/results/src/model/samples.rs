@@ -12,7 +12,8 @@ pub struct Samples {
 /// The samples of one set. Values and times are in the set's unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetSamples {
-    /// Exact counts per value, ascending; only of the listed samples where the head has `squares_below`.
+    /// Exact counts per value, ascending; only of the listed samples where the head has
+    /// `squares_below`.
     pub counts: Vec<Count>,
     /// Samples at or above the threshold, in order of time.
     pub events: Vec<Event>,
@@ -69,8 +70,8 @@ pub struct Bin {
     pub max: u64,
 }
 
-/// One instance of a target, or an arrival that was refused: a row of `instances.parquet`. Times are CLOCK_MONOTONIC of
-/// this machine in ns. A value that is unknown, or never came, is 0.
+/// One instance of a target, or an arrival that was refused: a row of `instances.parquet`. Times
+/// are CLOCK_MONOTONIC of this machine in ns. A value that is unknown, or never came, is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Place of its program in the record.
@@ -97,8 +98,8 @@ pub struct Instance {
     pub kernel_ns: u64,
     /// When its own code entered `main`.
     pub main_ns: u64,
-    /// CPU time in user mode of the process that was started and of those that it waited for: of a guest, QEMU's with
-    /// the guest's.
+    /// CPU time in user mode of the process that was started and of those that it waited for: of a
+    /// guest, QEMU's with the guest's.
     pub user_ns: u64,
     /// Likewise in the kernel.
     pub system_ns: u64,
@@ -113,7 +114,8 @@ pub struct Instance {
 pub enum InstanceOutcome {
     /// It ended as it should.
     Done,
-    /// It was not started, because as many as may be were alive, or as much memory as may be was in use.
+    /// It was not started, because as many as may be were alive, or as much memory as may be was in
+    /// use.
     Refused,
     /// It ended otherwise, or could not be started.
     Failed,

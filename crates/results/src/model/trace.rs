@@ -29,8 +29,8 @@ pub struct TraceEvent {
     /// Whether an interrupt came while the CPU was in user mode, so that interrupts were on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_user: bool,
-    /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a switch those that
-    /// led to it. Empty where the kernel does not tell.
+    /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a
+    /// switch those that led to it. Empty where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }
@@ -70,8 +70,8 @@ pub enum TraceKind {
         thread: String,
         /// Whether it is the thread that measures.
         ours: bool,
-        /// Its priority as the kernel counts it: less is higher, below 100 for real-time threads, −1 for
-        /// SCHED_DEADLINE.
+        /// Its priority as the kernel counts it: less is higher, below 100 for real-time threads,
+        /// −1 for SCHED_DEADLINE.
         priority: i32,
     },
     /// A thread was running when the events begin. Always the first one.

@@ -1,8 +1,9 @@
 //! Sets whose counts come divided in time, put together by the times at which the loads really ran.
 //!
-//! Measured code doesn't know when a load began. It counts in parts of time that are finer than the phases of a load;
-//! which of them belong to a phase, and which to the time in which the load before still had to end, is known
-//! when the load has reported its times. All else in a set comes with its own times.
+//! Measured code doesn't know when a load began. It counts in parts of time that are finer than the
+//! phases of a load; which of them belong to a phase, and which to the time in which the load
+//! before still had to end, is known when the load has reported its times. All else in a set comes
+//! with its own times.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -23,8 +24,8 @@ pub struct Phase {
 }
 
 impl Received {
-    /// Makes the record and the samples of a cell with one instance. `agent` is who ran it, as far as the laboratory knows;
-    /// `phases` are those of its load, none if it had but one.
+    /// Makes the record and the samples of a cell with one instance. `agent` is who ran it, as far
+    /// as the laboratory knows; `phases` are those of its load, none if it had but one.
     #[must_use]
     pub fn into_record(
         self,
@@ -64,7 +65,8 @@ impl Received {
         }
         let place = |of: (u32, usize)| {
             let found = places.iter().position(|place| *place == of);
-            // Where nothing of that time is counted, it is among those that had no room: the last ones.
+            // Where nothing of that time is counted, it is among those that had no room: the last
+            // ones.
             let found = found.or(places.iter().rposition(|place| place.0 == of.0));
             found.map_or(0, |place| place as u32)
         };
@@ -78,8 +80,9 @@ impl Received {
     }
 }
 
-/// Returns the number of the division to which a time belongs, counted from the first sample. Each phase has two: that of
-/// its load, and that of the time before it began. A set that stays whole has number 0 alone.
+/// Returns the number of the division to which a time belongs, counted from the first sample. Each
+/// phase has two: that of its load, and that of the time before it began. A set that stays whole
+/// has number 0 alone.
 fn division_of(begins: &[u64], phases: &[Phase], time: u64) -> usize {
     if begins.len() < 2 || phases.is_empty() {
         return 0;
@@ -187,8 +190,8 @@ fn head_of(whole: &SetHead, own: &SetSamples) -> SetHead {
     }
 }
 
-/// Sums up the samples of which nobody knows to which phase they belong, since no room was left to count them: what the
-/// phases do not have of the whole.
+/// Sums up the samples of which nobody knows to which phase they belong, since no room was left to
+/// count them: what the phases do not have of the whole.
 fn lost_head(whole: &SetHead, divided: &[(usize, SetHead, SetSamples)]) -> SetHead {
     let rest = |of: fn(&SetHead) -> u64| {
         let known = divided.iter().map(|(_, head, _)| of(head));

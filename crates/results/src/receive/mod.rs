@@ -186,8 +186,8 @@ impl Receiver {
         self.preparation.as_ref()
     }
 
-    /// Returns what an instance told that was only started: its values, and the TSC when it was ready. It measures
-    /// nothing, and so has neither calibration nor sets.
+    /// Returns what an instance told that was only started: its values, and the TSC when it was
+    /// ready. It measures nothing, and so has neither calibration nor sets.
     ///
     /// # Errors
     ///

@@ -36,8 +36,8 @@ impl Sequence {
     ///
     /// # Errors
     ///
-    /// Returns [`Seen::Other`] if the line has no record of the stream, [`Seen::Record`] if its record
-    /// is damaged.
+    /// Returns [`Seen::Other`] if the line has no record of the stream, [`Seen::Record`] if its
+    /// record is damaged.
     pub fn decode<'r>(
         &mut self,
         line: &[u8],

@@ -106,7 +106,8 @@ impl Sets {
         Ok(())
     }
 
-    /// Checks that every set agrees with its lists, and that there are those that others name; says what contradicts it.
+    /// Checks that every set agrees with its lists, and that there are those that others name; says
+    /// what contradicts it.
     pub(super) fn check(&self, mut named: impl Iterator<Item = u32>) -> Result<(), String> {
         if let Some(stray) = named.find(|set| *set as usize >= self.0.len()) {
             return Err(format!("there is no set {stray}"));

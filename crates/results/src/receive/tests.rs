@@ -198,7 +198,8 @@ fn labels_of(record: &model::Record) -> Vec<String> {
     sets.map(|head| head.labels.to_string()).collect()
 }
 
-/// Makes rows for rising indices without some, and phases of whole parts that begin some parts late.
+/// Makes rows for rising indices without some, and phases of whole parts that begin some parts
+/// late.
 fn measured() -> impl Strategy<Value = (Vec<(u64, u64)>, u64, Vec<Phase>)> {
     let rows = vec((1_u64..4, 0_u64..2_000), 1..200);
     let phases = vec((1_u64..5, 0_u64..5), 1..6);

@@ -1,7 +1,7 @@
 //! Whether samples match the heads of their sets.
 //!
-//! Heads and samples come by different records, and often by different passes over what was measured.
-//! Where they must agree and do not, one of them is wrong, and it is unknown which.
+//! Heads and samples come by different records, and often by different passes over what was
+//! measured. Where they must agree and do not, one of them is wrong, and it is unknown which.
 
 use std::fmt;
 
@@ -49,7 +49,8 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
             None => balances.push((&head.measure, whole, enveloped)),
         }
     }
-    // A bin may reach from one part of a measurement in time into the next: they are compared together.
+    // A bin may reach from one part of a measurement in time into the next: they are compared
+    // together.
     match balances.into_iter().find(|(_, due, found)| due != found) {
         Some((measure, due, found)) => Err((
             ENVELOPE,

@@ -1,7 +1,8 @@
 //! The samples of one cell as Parquet files, the same for every experiment.
 //!
-//! Each file is one flat table whose first column is the cell's number and whose second is the set's, so that the files of
-//! a whole run can be read as one table: `cells/*/counts.parquet`. All numbers are unsigned.
+//! Each file is one flat table whose first column is the cell's number and whose second is the
+//! set's, so that the files of a whole run can be read as one table: `cells/*/counts.parquet`. All
+//! numbers are unsigned.
 
 mod check;
 mod pages;
@@ -49,8 +50,8 @@ pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>
     encoded().map_err(|error: ParquetError| error.to_string())
 }
 
-/// Decodes the contents of [`FILES`] for a cell whose sets have these heads; for the first one that is damaged, says which
-/// and why.
+/// Decodes the contents of [`FILES`] for a cell whose sets have these heads; for the first one that
+/// is damaged, says which and why.
 pub(crate) fn decode(
     id: u32,
     heads: &[SetHead],
@@ -95,7 +96,8 @@ fn rows<R: Row>(id: u32, sets: usize, most: u64, content: Vec<u8>) -> Result<Vec
     })
 }
 
-/// Makes a struct the row of a table: its fields are the columns behind the numbers of cell and set, and of those types.
+/// Makes a struct the row of a table: its fields are the columns behind the numbers of cell and
+/// set, and of those types.
 macro_rules! row {
     ($row:ident: $($field:ident $width:ident),+) => {
         impl Row for $row {

@@ -1,12 +1,14 @@
 //! The sizes that the pages of a column declare.
 //!
-//! A page is decompressed into as much memory as its head says, and 2 GiB of zeros are 64 KiB in a file. The size in the metadata of
-//! the column does not bind the heads, so these are added up before anything is decompressed. They are structs in Thrift's
-//! compact protocol, each followed by its page.
+//! A page is decompressed into as much memory as its head says, and 2 GiB of zeros are 64 KiB in a
+//! file. The size in the metadata of the column does not bind the heads, so these are added up
+//! before anything is decompressed. They are structs in Thrift's compact protocol, each followed by
+//! its page.
 
 use tare_wire::trace::unzigzag;
 
-/// Returns how many bytes the pages in the bytes of a column have, not compressed; `None` if they are no pages.
+/// Returns how many bytes the pages in the bytes of a column have, not compressed; `None` if they
+/// are no pages.
 pub(super) fn size(mut bytes: &[u8]) -> Option<u64> {
     let mut sum = 0_u64;
     while !bytes.is_empty() {
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_heads_decide() {
-        // Type 0; 1 GiB stored in 2 bytes; a struct with a number and a text; the end. Then the page.
+        // Type 0; 1 GiB stored in 2 bytes; a struct with a number and a text; the end. Then the
+        // page.
         let page = [
             0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 4, 0x2c, 0x15, 2, 0x18, 1, b'x', 0,
             0, 7, 7,

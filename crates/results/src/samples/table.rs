@@ -3,9 +3,9 @@
 //! The column API of the `parquet` crate is used without Arrow: the tables need nothing that Arrow
 //! adds, and the build stays small.
 //!
-//! A file is one row group, compressed with zstd. The numbers of cell and set take a dictionary; all
-//! other columns are stored as differences, which suits what rises or stays within a
-//! narrow range (DELTA_BINARY_PACKED of the Parquet format).
+//! A file is one row group, compressed with zstd. The numbers of cell and set take a dictionary;
+//! all other columns are stored as differences, which suits what rises or stays within a narrow
+//! range (DELTA_BINARY_PACKED of the Parquet format).
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ const CELL: &str = "cell";
 /// The name of the second column: the place of the row's set in the cell's record.
 const SET: &str = "set";
 
-/// The most rows that a file may have, whatever its cell says: as many as the buffers of a thread of measured code may list,
-/// and those of all threads together.
+/// The most rows that a file may have, whatever its cell says: as many as the buffers of a thread
+/// of measured code may list, and those of all threads together.
 const MOST_ROWS: u64 = 1 << 26;
 
 /// The most bytes that one value may take, not compressed.
@@ -112,11 +112,12 @@ pub(super) fn encode<R: Row>(
     Ok(content)
 }
 
-/// Decodes a table, which must be of this cell, of this number of sets, of at most this number of rows and of exactly these
-/// types; returns the problem otherwise.
+/// Decodes a table, which must be of this cell, of this number of sets, of at most this number of
+/// rows and of exactly these types; returns the problem otherwise.
 ///
-/// Compressed, millions of rows may take a few bytes: what the file claims is compared with what its cell has before
-/// anything is decoded. Further columns are left unread: a later version may add some.
+/// Compressed, millions of rows may take a few bytes: what the file claims is compared with what
+/// its cell has before anything is decoded. Further columns are left unread: a later version may
+/// add some.
 pub(super) fn decode<R: Row>(
     cell: u32,
     sets: usize,
@@ -162,8 +163,8 @@ pub(super) fn decode<R: Row>(
             check_pages(&*group, &content, name, *place, size)?;
             columns.push(Values::new(&*group, name, *place)?);
         }
-        // All columns go forward together, so that besides the rows only a piece of each is in memory. Within MOST_ROWS,
-        // so it fits.
+        // All columns go forward together, so that besides the rows only a piece of each is in
+        // memory. Within MOST_ROWS, so it fits.
         let mut left = size as usize;
         while left > 0 {
             let piece = left.min(CHUNK);

@@ -87,7 +87,8 @@ fn gaps() -> (Record, Samples) {
     cell(head, set)
 }
 
-/// Two phases of a thread's wake-ups, with a bin that reaches from one into the other, and one latency that had no room.
+/// Two phases of a thread's wake-ups, with a bin that reaches from one into the other, and one
+/// latency that had no room.
 fn latencies() -> (Record, Samples) {
     let head = |phase: u32| SetHead {
         measure: "latency".to_owned(),
@@ -401,7 +402,8 @@ fn a_page_that_says_it_is_larger_than_its_rows_is_not_decompressed() {
     assert_eq!(decode(7, &heads(1), files.clone()), Ok(samples));
     let reader = SerializedFileReader::new(bytes::Bytes::from(files[1].clone())).unwrap();
     let columns = reader.metadata().row_group(0).columns().iter();
-    // A head begins with the type of its page and then the size, here of three bytes with seven bits of it in each.
+    // A head begins with the type of its page and then the size, here of three bytes with seven
+    // bits of it in each.
     let sizes = columns.map(|column| column.byte_range().0 as usize + 3);
     let mut sizes = sizes.filter(|&place| {
         let size = &files[1][place..place + 3];

@@ -30,8 +30,8 @@ pub struct Capabilities {
     pub engine: Option<Engine>,
     /// The place where a load for it runs.
     pub load_place: LoadPlace,
-    /// Whether the agent or its equivalent runs in it, which takes plans and prints records. Without
-    /// one, only starting and ending can be measured.
+    /// Whether the agent or its equivalent runs in it, which takes plans and prints records.
+    /// Without one, only starting and ending can be measured.
     pub runs_plans: bool,
     /// Whether many instances can be started.
     pub many_instances: bool,

@@ -31,8 +31,8 @@ pub struct CompareArguments {
     #[arg(last = true, value_name = "COMMAND", requires = "itself")]
     pub command: Vec<String>,
 
-    /// End with exit code 3 if a figure exceeds the baseline by more than a limit: 'noise/lost > +5%',
-    /// 'latency.p99{load=dd} > +2us'. May be given several times
+    /// End with exit code 3 if a figure exceeds the baseline by more than a limit: 'noise/lost >
+    /// +5%', 'latency.p99{load=dd} > +2us'. May be given several times
     #[arg(long, value_name = "GATE", help_heading = "Gate")]
     pub fail_if: Vec<ShiftGate>,
     /// Apply gates even when each side has only one invocation

@@ -10,8 +10,9 @@ use tare_exchange::import::TOOLS;
 pub struct ExportArguments {
     /// Folder of the run [default: the newest in tare-runs]
     pub run: Option<PathBuf>,
-    /// Format: cyclictest (its -h histogram), cyclictest-json, hgrm (HdrHistogram's percentiles), csv
-    /// (exact counts per thread and phase), raw (one wake-up a line), events (times of the phases)
+    /// Format: cyclictest (its -h histogram), cyclictest-json, hgrm (HdrHistogram's percentiles),
+    /// csv (exact counts per thread and phase), raw (one wake-up a line), events (times of the
+    /// phases)
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Format,
     /// Only the cell with this number; may be given several times
@@ -54,8 +55,8 @@ pub enum Format {
 /// The arguments of `tare import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// Tool that wrote the file: cyclictest (-h, -H or --json), oslat (text or --json), rtla (timerlat
-    /// hist, osnoise hist)
+    /// Tool that wrote the file: cyclictest (-h, -H or --json), oslat (text or --json), rtla
+    /// (timerlat hist, osnoise hist)
     #[arg(value_name = "TOOL", hide_possible_values = true, value_parser = TOOLS)]
     pub tool: String,
     /// Its file; - for standard input

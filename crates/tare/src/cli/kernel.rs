@@ -11,10 +11,10 @@ pub enum KernelCommand {
     List(super::ListArguments),
     /// Fetch kernels from the distribution, without root and without installing them
     ///
-    /// NAME is debian, debian-cloud or debian-rt, alone (the distribution's default series) or with a
-    /// series: debian-6.1, debian-cloud-6.12. It fetches the newest version in apt's sources.
-    /// debian-root is a whole Debian on a disk, for targets with root=debian; debootstrap makes it, as
-    /// root, in a few minutes.
+    /// NAME is debian, debian-cloud or debian-rt, alone (the distribution's default series) or with
+    /// a series: debian-6.1, debian-cloud-6.12. It fetches the newest version in apt's sources.
+    /// debian-root is a whole Debian on a disk, for targets with root=debian; debootstrap makes it,
+    /// as root, in a few minutes.
     ///
     /// Prints what it will download first. Nothing else in tare downloads anything.
     Fetch(FetchArguments),

@@ -52,8 +52,8 @@ pub struct MeasureArguments {
     /// nc, ping, stress-ng:ARGS, command:WORDS, several at once as dd+hackbench [default: idle]
     #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "Target and load")]
     pub load: Vec<Load>,
-    /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all, as
-    /// in landolfi-2018]
+    /// CPUs that the loads run on: all, others (all but the measured one) or a list [default: all,
+    /// as in landolfi-2018]
     #[arg(long, value_name = "CPUS", value_parser = load_cpus, requires = "load", help_heading = "Target and load")]
     pub load_cpus: Option<Cpus>,
     /// Change a kernel setting for the time of the run: vm.stat_interval=120, or a file below
@@ -67,9 +67,9 @@ pub struct MeasureArguments {
     /// Seed of the random order within each block [default: random]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
-    /// Time after which a cell counts as hung, such as 90s; holds for preparing it, measuring and ending
-    /// its load, each [default: 30 s and several times its
-    /// estimate; under a load 300 s and more]
+    /// Time after which a cell counts as hung, such as 90s; holds for preparing it, measuring and
+    /// ending its load, each [default: 30 s and several times its estimate; under a load 300 s and
+    /// more]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
     pub cell_limit: Option<Duration>,
     /// Continue a run; with --runs, add that many runs of each combination
@@ -122,8 +122,8 @@ pub struct RunOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ResultOptions {
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} > 50us'. May be given
-    /// several times
+    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} >
+    /// 50us'. May be given several times
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
     /// Print the summary as JSON

@@ -1,4 +1,5 @@
-//! No two runs measure on one CPU unawares: each would tell the other's turns as what the system costs.
+//! No two runs measure on one CPU unawares: each would tell the other's turns as what the system
+//! costs.
 
 use std::collections::BTreeSet;
 use std::path::{self, Path};
@@ -81,7 +82,8 @@ pub fn claim<'c>(
 ///
 /// # Errors
 ///
-/// Returns [`CommandError::Unavailable`] if another run measures on one of them and they are not to be shared.
+/// Returns [`CommandError::Unavailable`] if another run measures on one of them and they are not to
+/// be shared.
 pub fn claim_cpus(
     cpus: &[u32],
     run: &str,

@@ -7,7 +7,8 @@ use tare_targets::{TargetError, process, spec};
 
 use crate::error::CommandError;
 
-/// Returns the targets asked for; `process` if none is. Those that run no plans only if they are only started.
+/// Returns the targets asked for; `process` if none is. Those that run no plans only if they are
+/// only started.
 ///
 /// # Errors
 ///
@@ -54,7 +55,8 @@ pub fn loads(asked: &[Load], cpus: Option<&Cpus>) -> Result<Vec<Schedule>, Comma
     Ok(loads)
 }
 
-/// Returns the loads asked for in the order in which they are, on the CPUs asked for; `idle` if there are none.
+/// Returns the loads asked for in the order in which they are, on the CPUs asked for; `idle` if
+/// there are none.
 pub fn phases(asked: &[Load], cpus: Option<&Cpus>) -> Vec<Schedule> {
     let asked = match asked {
         [] => &[Load::idle()],

@@ -1,8 +1,8 @@
 //! `tare cyclictest`: cyclictest's options and output over a run of `tare wakeup`.
 //!
 //! Standard output is cyclictest's, so that scripts read it unchanged. The figures that cyclictest
-//! leaves out, missed activations and their latency, go to standard error and to further keys of the
-//! JSON. The run is like any other, in a folder that is removed at the end.
+//! leaves out, missed activations and their latency, go to standard error and to further keys of
+//! the JSON. The run is like any other, in a folder that is removed at the end.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `tare doctor`: reports the disturbances of measurements on this machine, their causes, and remedies.
+//! `tare doctor`: reports the disturbances of measurements on this machine, their causes, and
+//! remedies.
 
 use std::cmp::Reverse;
 

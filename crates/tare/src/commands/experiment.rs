@@ -1,5 +1,5 @@
-//! `tare noise`, `tare wakeup` and whatever else is in the table of experiments: measures by what is given on the
-//! command line.
+//! `tare noise`, `tare wakeup` and whatever else is in the table of experiments: measures by what
+//! is given on the command line.
 
 use std::path::Path;
 

@@ -31,9 +31,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Describes the machine and chooses a CPU that no other run measures on, unless some are requested.
-    /// Warns of conditions that make measuring there pointless. The first of several CPUs represents
-    /// all of them.
+    /// Describes the machine and chooses a CPU that no other run measures on, unless some are
+    /// requested. Warns of conditions that make measuring there pointless. The first of several
+    /// CPUs represents all of them.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl Host {
         })
     }
 
-    /// Keeps tare itself off the measured CPUs for as long as what is returned lives: a study that is
-    /// run after this one chooses among all CPUs again.
+    /// Keeps tare itself off the measured CPUs for as long as what is returned lives: a study that
+    /// is run after this one chooses among all CPUs again.
     #[must_use]
     pub fn step_aside(&self, terminal: &Terminal) -> Aside {
         let before = sched_getaffinity(None).ok();
@@ -103,7 +103,8 @@ impl Drop for Aside {
     }
 }
 
-/// Says whether the CPU that would be measured has other work. One that can't be measured here has none.
+/// Says whether the CPU that would be measured has other work. One that can't be measured here has
+/// none.
 pub fn is_busy(requested: Option<u32>) -> bool {
     let source = Source::system();
     let (machine, sample) = (Machine::collect(&source), Sample::take(&source));

@@ -198,8 +198,8 @@ fn cpus_of(request: &Request<'_>) -> Result<Vec<u32>, CommandError> {
     })
 }
 
-/// Describes what would be measured. Nothing is started or written for that, nor is anything asked that runs: what a
-/// target needs is only looked for.
+/// Describes what would be measured. Nothing is started or written for that, nor is anything asked
+/// that runs: what a target needs is only looked for.
 fn preview(
     request: &Request<'_>,
     host: &Host,

@@ -26,7 +26,8 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
                 false => found.availability(),
             };
             match availability {
-                // Without this target there is nothing to measure; the error explains why it is unusable.
+                // Without this target there is nothing to measure; the error explains why it is
+                // unusable.
                 Availability::Unusable { why, remedy } if !target.capabilities().is_direct => {
                     terminal.note(&format!(
                         "without {target}: {why}\n  to make it usable: {remedy}"

@@ -58,7 +58,8 @@ pub struct Presented {
     pub is_written: bool,
 }
 
-/// Analyses a run, writes its derived files, into its folder if no other is named, and prints the result.
+/// Analyses a run, writes its derived files, into its folder if no other is named, and prints the
+/// result.
 pub fn present(
     folder: &RunFolder,
     elsewhere: Option<&Path>,

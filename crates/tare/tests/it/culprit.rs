@@ -13,7 +13,8 @@ use tare_trace::blame::{Blame, Culprit, blame};
 struct Hog(Child);
 
 impl Hog {
-    /// Starts it on a CPU: it computes for some ms, ten times a second at most, and for some seconds only.
+    /// Starts it on a CPU: it computes for some ms, ten times a second at most, and for some
+    /// seconds only.
     fn start(cpu: usize) -> Option<Self> {
         let script = "n=0; while [ $n -lt 100 ]; do n=$((n+1)); sleep 0.1; \
                       i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done";

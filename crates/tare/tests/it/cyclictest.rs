@@ -1,6 +1,8 @@
-//! `tare cyclictest` in place of cyclictest: the same options, and output that the same scripts read.
+//! `tare cyclictest` in place of cyclictest: the same options, and output that the same scripts
+//! read.
 //!
-//! Nothing here depends on how long a latency is. Threads are ordinary ones, so that no right is needed.
+//! Nothing here depends on how long a latency is. Threads are ordinary ones, so that no right is
+//! needed.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -76,7 +78,8 @@ fn the_histogram_has_the_shape_of_cyclictest_s() {
     let run = |words| quiet(&Bench::new().run(&format!("cyclictest {words}")));
     let two = run("-q -H 1 -t 2 -l 20 -i 2000");
     insta::assert_snapshot!(shape(&two).join("\n"));
-    // With more threads, cyclictest ends when the first one has its cycles, and others may have none.
+    // With more threads, cyclictest ends when the first one has its cycles, and others may have
+    // none.
     let words = "-q -h 1 -l 20 -i 2000";
     if let Some(theirs) = real(words) {
         assert_eq!(shape(&run(words)), shape(&without_held(&theirs)));

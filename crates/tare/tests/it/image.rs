@@ -71,8 +71,8 @@ fn a_debugger_decides_when_the_image_runs() {
     if !is_usable(&bench) {
         return;
     }
-    // Not one of the ports that the kernel gives to clients: one that waits for QEMU could be given the
-    // very port, and would be connected with itself.
+    // Not one of the ports that the kernel gives to clients: one that waits for QEMU could be given
+    // the very port, and would be connected with itself.
     let first = 23_000 + u16::try_from(std::process::id() % 9_000).unwrap();
     let port = (first..first + 100).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     let port = port.unwrap();

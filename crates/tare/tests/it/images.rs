@@ -1,5 +1,5 @@
-//! Container images of the user, started by both engines. These tests stand in a separate module so that
-//! they do not wait for the other ones that start an engine.
+//! Container images of the user, started by both engines. These tests stand in a separate module so
+//! that they do not wait for the other ones that start an engine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use tare_results::model::{Instance, InstanceOutcome};
 use crate::common::{self, Bench, is_root, skip};
 use crate::start::{assert_nothing_is_left, cells, instances, run_of};
 
-/// Writes an image as `docker save` does: one layer with the agent, which is started by it. None if that is not built.
+/// Writes an image as `docker save` does: one layer with the agent, which is started by it. None if
+/// that is not built.
 fn saved_image(bench: &Bench) -> Option<PathBuf> {
     let agent = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");

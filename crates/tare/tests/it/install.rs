@@ -1,4 +1,5 @@
-//! `make install`: what it puts where, that it works from there, and that `make uninstall` takes it away.
+//! `make install`: what it puts where, that it works from there, and that `make uninstall` takes it
+//! away.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

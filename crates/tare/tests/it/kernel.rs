@@ -223,8 +223,8 @@ fn a_debian_that_is_interrupted_or_killed_leaves_nothing_mounted() {
     for signal in [Signal::INT, Signal::KILL] {
         let bench = Bench::new();
         let mut child = command(&bench, "kernel fetch debian-root").spawn().unwrap();
-        // Interrupted while debootstrap is asked for its packages, which takes most of a minute, and
-        // killed when it makes the tree. Without the network it ends before.
+        // Interrupted while debootstrap is asked for its packages, which takes most of a minute,
+        // and killed when it makes the tree. Without the network it ends before.
         let plans = signal == Signal::INT;
         let begun = wait_for_up_to(Duration::from_secs(300), "a Debian that grows", || {
             let entries = fs::read_dir(store(&bench)).ok()?.flatten();

@@ -17,7 +17,8 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
     value[name].as_array().unwrap()
 }
 
-/// Returns whether this machine has what the study takes: kernels, QEMU, and the right to SCHED_FIFO.
+/// Returns whether this machine has what the study takes: kernels, QEMU, and the right to
+/// SCHED_FIFO.
 fn can_measure(bench: &Bench) -> bool {
     if !is_root() {
         skip("landolfi-2018", "the loads of the study need root");
@@ -82,7 +83,8 @@ fn assert_complete(summary: &Value, activations: u64) {
         const COUNTED: [&str; 4] = ["wake-ups", "missed", "between", "missed between"];
         let due = own(&COUNTED, "total").map(|row| row["value"].as_f64().unwrap() as u64);
         let due: u64 = due.sum();
-        // A late wake-up at the very end answers for what would have been due until it ran: up to 10,000 here.
+        // A late wake-up at the very end answers for what would have been due until it ran: up to
+        // 10,000 here.
         let allowed = activations..activations + 10_000;
         assert!(allowed.contains(&due), "{due}: {target}");
     }
@@ -99,7 +101,8 @@ fn the_study_runs_from_one_command_on_four_kernels_and_this_one() {
     if !can_measure(&bench) {
         return;
     }
-    // An emulator with neighbours holds no interval of 100 µs: setting a timer in it may take as long.
+    // An emulator with neighbours holds no interval of 100 µs: setting a timer in it may take as
+    // long.
     let study = include_str!("../../../../studies/landolfi-2018.toml");
     let slower = study
         .replace("interval = \"100us\"", "interval = \"1ms\"")

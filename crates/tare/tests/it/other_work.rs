@@ -1,4 +1,5 @@
-//! What else happens to the measured CPU: other runs, other work, and code that is moved away from it.
+//! What else happens to the measured CPU: other runs, other work, and code that is moved away from
+//! it.
 
 use std::fs;
 use std::os::unix::fs::symlink;

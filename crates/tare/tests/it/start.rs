@@ -206,7 +206,8 @@ fn instances_do_the_work_that_is_asked_for() {
     }
 }
 
-/// Copies an image into the working folder, and returns it as a guest that is ready by a line. None if it is not built.
+/// Copies an image into the working folder, and returns it as a guest that is ready by a line. None
+/// if it is not built.
 fn guest(bench: &Bench, ready: &str) -> Option<String> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../measured/target/x86_64-unknown-linux-gnu/release/hello");

@@ -12,8 +12,8 @@ use crate::common::{
 use rustix::process::Signal;
 use tare_results::model::Cell;
 
-/// Longer than the two seconds that anything here may take where bursts of stolen time let it, and much shorter than the limits
-/// that it must not take.
+/// Longer than the two seconds that anything here may take where bursts of stolen time let it, and
+/// much shorter than the limits that it must not take.
 const MOMENT: Duration = Duration::from_secs(6);
 
 /// A measurement of a minute.
@@ -49,7 +49,8 @@ fn an_interrupt_ends_wakeups_at_once_and_reports_all_of_them_as_cut_short() {
         assert!(why.starts_with("interrupted after "), "{why}");
         let n = cell.outcome.record().unwrap().sets[0].n;
         assert!((1..59_000).contains(&n), "{n}");
-        // All of them, woken or missed, until it was asked to end, but for those of the time in which it got no CPU at first.
+        // All of them, woken or missed, until it was asked to end, but for those of the time in
+        // which it got no CPU at first.
         let summary = json(&run.join("summary.json"));
         let totals = summary["figures"].as_array().unwrap().iter();
         let totals = totals.filter(|row| {
@@ -114,7 +115,8 @@ fn the_first_interrupt_says_how_long_the_cell_takes_yet() {
     ran.expect(4, &["finishing this cell (", " left); again to stop"]);
 }
 
-/// Makes a folder with programs of these names that do nothing, forever, and ignore requests to end.
+/// Makes a folder with programs of these names that do nothing, forever, and ignore requests to
+/// end.
 fn hanging(bench: &Bench, names: &[&str]) -> PathBuf {
     let folder = bench.work().with_file_name("hanging");
     fs::create_dir(&folder).unwrap();
@@ -223,8 +225,8 @@ fn time_in_which_tare_was_stopped_does_not_count() {
     started.end().expect(0, &["report.html"]);
 }
 
-/// Starts wake-ups under a load, and waits until they are measured. Returns the process ids of the load's driver and of the
-/// measured agent, too.
+/// Starts wake-ups under a load, and waits until they are measured. Returns the process ids of the
+/// load's driver and of the measured agent, too.
 fn under_a_load(bench: &Bench, words: &str) -> (Started, u32, u32) {
     let words = format!("wakeup -i 1000 --policy other --runs 1 --output run {words}");
     let started = bench.start(&words);

@@ -152,7 +152,8 @@ fn several_studies_run_one_after_the_other_and_are_checked_before() {
     );
     let ran = bench.run("run one.toml two.toml --quick");
     ran.expect(0, &["one: 4 cells", "two: 4 cells"]);
-    // The second one has the choice of the first, although tare itself kept off the CPU of the first.
+    // The second one has the choice of the first, although tare itself kept off the CPU of the
+    // first.
     let only = "the only one in the affinity mask of this process";
     let allowed = sched_getaffinity(None).unwrap().count();
     assert!(allowed == 1 || !ran.err.contains(only), "{}", ran.err);

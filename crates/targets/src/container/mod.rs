@@ -1,10 +1,10 @@
 //! Containers: the agent under this machine's kernel, in namespaces and control groups.
 //!
-//! There are three ways to start one. [`docker`] asks an engine, which asks a runtime; [`podman`] does the
-//! same without a daemon; [`runtime`] is the runtimes runc and crun alone. All run the same static
-//! agent from an image that holds nothing else, without network, on the measured CPU alone and with
-//! as much memory as the plan needs, which is what a guest gets, too. If an engine rejects a
-//! resource, the container is started without it, with a notice.
+//! There are three ways to start one. [`docker`] asks an engine, which asks a runtime; [`podman`]
+//! does the same without a daemon; [`runtime`] is the runtimes runc and crun alone. All run the
+//! same static agent from an image that holds nothing else, without network, on the measured CPU
+//! alone and with as much memory as the plan needs, which is what a guest gets, too. If an engine
+//! rejects a resource, the container is started without it, with a notice.
 //!
 //! Each keeps its files in a scratch folder: images, bundles, states of runtimes. Its
 //! processes are in control groups that carry the owner's id, because the mark in the environment

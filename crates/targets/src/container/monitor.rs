@@ -6,8 +6,8 @@ use super::podman;
 use crate::instance::describe_exit;
 use crate::launch::Judge;
 
-/// Judges a container whose process stands for it on this machine: podman's, or a runtime's. They end
-/// with the status of the container's process, 128 more than the signal if one ended it.
+/// Judges a container whose process stands for it on this machine: podman's, or a runtime's. They
+/// end with the status of the container's process, 128 more than the signal if one ended it.
 pub(super) fn container_judge(runner: &'static str) -> Judge {
     Box::new(move |ended| judged(runner, ended.status, ended.error))
 }

@@ -1,8 +1,9 @@
 //! `podman`: the agent in a container of an engine without a daemon, by its command line.
 //!
 //! podman keeps images and state in a scratch folder. Its other files (in `/run`, `/dev/shm`,
-//! `/var/lib`, `/var/cache`) go into mounts that only it sees. So the user's own containers are neither seen nor touched, and nothing has to be undone.
-//! Its monitor, conmon, loses the mark in the environment; it is in a control group.
+//! `/var/lib`, `/var/cache`) go into mounts that only it sees. So the user's own containers are
+//! neither seen nor touched, and nothing has to be undone. Its monitor, conmon, loses the mark in
+//! the environment; it is in a control group.
 
 use std::ffi::OsString;
 use std::fs;
@@ -48,7 +49,8 @@ impl Podman {
         }
     }
 
-    /// Imports the agent's image into a new storage. Returns the storage's folder and the image's id.
+    /// Imports the agent's image into a new storage. Returns the storage's folder and the image's
+    /// id.
     fn prepare(&self, guard: &Guard) -> Result<(ScratchDir, String), TargetError> {
         let failed =
             |why: String| TargetError::Failed(format!("podman can't import the image: {why}"));
@@ -94,7 +96,8 @@ impl Podman {
         Ok((command, group))
     }
 
-    /// Returns the words of `podman run` for one container whose group is below `containers`, up to those that it executes.
+    /// Returns the words of `podman run` for one container whose group is below `containers`, up to
+    /// those that it executes.
     fn run(&self, image: &str, resources: &Resources, containers: &str) -> Vec<String> {
         let words = "run --rm --network none --log-driver none";
         let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
@@ -125,8 +128,9 @@ impl Podman {
 fn places(folder: &Path) -> Vec<OsString> {
     let root = folder.join("root");
     let mut words = vec!["--root".into(), root.into_os_string()];
-    // What lasts as long as the machine runs is to last as long as its mounts. podman refuses a path of more than 50
-    // characters for it. Neither systemd nor its journal is asked: both would outlive the run.
+    // What lasts as long as the machine runs is to last as long as its mounts. podman refuses a
+    // path of more than 50 characters for it. Neither systemd nor its journal is asked: both would
+    // outlive the run.
     let others =
         "--runroot=/run/tare --tmpdir=/run/libpod --cgroup-manager=cgroupfs --events-backend=none";
     words.extend(others.split(' ').map(OsString::from));

@@ -1,8 +1,8 @@
 //! Real-time time for the control groups of containers.
 //!
-//! In a kernel with RT_GROUP_SCHED ([`tare_host::realtime`]) no thread of a new group gets SCHED_FIFO,
-//! whatever its rights. So a container is given the time that the groups at the top of the hierarchy
-//! leave.
+//! In a kernel with RT_GROUP_SCHED ([`tare_host::realtime`]) no thread of a new group gets
+//! SCHED_FIFO, whatever its rights. So a container is given the time that the groups at the top of
+//! the hierarchy leave.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ pub(crate) fn for_rights(rights: &Rights) -> Option<RealTime> {
     needs_budget.then(|| RealTime::left(&Source::system()))?
 }
 
-/// Makes a group with this much time for an engine or a runtime to put a container below: a container
-/// can't have more than the group above it.
+/// Makes a group with this much time for an engine or a runtime to put a container below: a
+/// container can't have more than the group above it.
 ///
 /// # Errors
 ///

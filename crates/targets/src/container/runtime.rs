@@ -40,8 +40,8 @@ impl Runtime {
 
     /// Makes the target `crun`.
     ///
-    /// crun 1.8, which Debian 12 has, fails where control groups of both versions are mounted. There
-    /// it runs in a mount namespace without those of version 2.
+    /// crun 1.8, which Debian 12 has, fails where control groups of both versions are mounted.
+    /// There it runs in a mount namespace without those of version 2.
     pub(crate) fn crun(settings: Settings) -> Self {
         Self::new(settings, without_hybrid_cgroups)
     }

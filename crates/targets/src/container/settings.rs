@@ -149,8 +149,8 @@ impl Settings {
         }
     }
 
-    /// Returns the words that follow the image's name: a command in place of the image's own, or the
-    /// agent's plan.
+    /// Returns the words that follow the image's name: a command in place of the image's own, or
+    /// the agent's plan.
     pub(super) fn words(&self, job: &Job<'_>) -> Vec<String> {
         match self.image {
             Some(_) => job.command.unwrap_or_default().to_vec(),

@@ -9,8 +9,8 @@ use crate::error::TargetError;
 /// A kind of image that QEMU boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// QEMU loads it and jumps into it: an ELF file (PVH, multiboot), a Linux bzImage, or whatever has
-    /// a multiboot header.
+    /// QEMU loads it and jumps into it: an ELF file (PVH, multiboot), a Linux bzImage, or whatever
+    /// has a multiboot header.
     Kernel,
     /// A CD: ISO 9660.
     Cd,

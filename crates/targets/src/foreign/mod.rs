@@ -1,9 +1,10 @@
 //! `guest`: any other image that QEMU boots, unchanged.
 //!
 //! The image is a kernel (ELF with PVH or multiboot, bzImage), a disk (qcow2, raw) or a CD,
-//! distinguished by its first bytes. It is never changed: writes of the guest go to a scratch folder. It runs no agent and prints no records, so it runs no plans: what can be measured
-//! of it is how it starts and ends. `ready` is when a line of its serial console matches, also one
-//! that has no end yet, such as `login:`. `exited` is when QEMU has ended.
+//! distinguished by its first bytes. It is never changed: writes of the guest go to a scratch
+//! folder. It runs no agent and prints no records, so it runs no plans: what can be measured of it
+//! is how it starts and ends. `ready` is when a line of its serial console matches, also one that
+//! has no end yet, such as `login:`. `exited` is when QEMU has ended.
 //!
 //! Regular expressions are those of the crate regex-lite: without dependencies, in time linear in
 //! the text, and small to compile, which the tables of Unicode classes of `regex` are not.

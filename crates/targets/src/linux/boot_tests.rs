@@ -214,7 +214,8 @@ fn counted_instructions_give_the_same_timers_twice_under_loads_in_phases() {
         load: Some(&load),
         ..Job::idle(&plan)
     };
-    // The limit is this machine's time, of which the guest's phases take none: a busy machine makes it slow.
+    // The limit is this machine's time, of which the guest's phases take none: a busy machine makes
+    // it slow.
     let run = || {
         let instance = bench.target.start(&job, &bench.guard).unwrap();
         watch(instance, Duration::from_secs(600))

@@ -15,14 +15,15 @@ use super::threads;
 use crate::error::TargetError;
 use crate::options::Word;
 
-/// Parameters of every guest: it prints errors on the serial port and ends after an oops or a panic.
-/// With QEMU's `-no-reboot` a reboot is the end.
+/// Parameters of every guest: it prints errors on the serial port and ends after an oops or a
+/// panic. With QEMU's `-no-reboot` a reboot is the end.
 ///
-/// It skips the test of its timer, as it does by itself under KVM. The test computes while ten ticks
-/// are due and panics if too few came; an emulator that waits for a CPU fails it.
+/// It skips the test of its timer, as it does by itself under KVM. The test computes while ten
+/// ticks are due and panics if too few came; an emulator that waits for a CPU fails it.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1 no_timer_check";
 
-/// Returns the kernel command line for a guest that does what is to be done at once, on its console, and ends itself.
+/// Returns the kernel command line for a guest that does what is to be done at once, on its
+/// console, and ends itself.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! A whole Debian as the guest's root file system, as calder-2020 measured one.
 //!
-//! The kernel and the modules of its disk and port still come from the store and an initramfs, so that
-//! any kernel can be measured with any root. The disk holds Debian: its init starts everything
+//! The kernel and the modules of its disk and port still come from the store and an initramfs, so
+//! that any kernel can be measured with any root. The disk holds Debian: its init starts everything
 //! that an installed system starts, and then the agent, as a unit of systemd.
 
 use tare_guard::Guard;

@@ -1,10 +1,11 @@
 //! `linux`: the measured code as a guest in QEMU, under its own Linux kernel.
 //!
 //! The guest is a kernel from the store and an initramfs that is made for it ([`initramfs`]): the
-//! agent is its first process; with `root=debian` a whole Debian follows ([`debian`]). Its records come
-//! over a virtio port; its serial console explains failures ([`monitor`]). The requested properties
-//! are compared with those that the guest reports ([`verify`]). As for the unikernel, the plan's CPU is one of the host, to which the thread of the
-//! guest's measured CPU is pinned: the last one that is isolated or tickless, or the last one.
+//! agent is its first process; with `root=debian` a whole Debian follows ([`debian`]). Its records
+//! come over a virtio port; its serial console explains failures ([`monitor`]). The requested
+//! properties are compared with those that the guest reports ([`verify`]). As for the unikernel,
+//! the plan's CPU is one of the host, to which the thread of the guest's measured CPU is pinned:
+//! the last one that is isolated or tickless, or the last one.
 
 mod command_line;
 mod debian;

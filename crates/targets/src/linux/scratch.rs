@@ -1,8 +1,8 @@
 //! The place that the loads of a guest write to: a disk, or memory.
 //!
 //! A disk answers when the host does. Where the guest's clock counts instructions, that alone would
-//! keep runs from being identical (docs/linux-guests.md), so loads get a RAM disk there: a tmpfs. It
-//! is another load than a disk, which the load's driver reports.
+//! keep runs from being identical (docs/linux-guests.md), so loads get a RAM disk there: a tmpfs.
+//! It is another load than a disk, which the load's driver reports.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ pub(super) const USAGE: &str = "scratch:SIZE|ram:SIZE";
 pub(super) const WANTED: &str =
     "scratch: or ram: and a size in MiB or GiB from 128M to 1024G, such as scratch:512M";
 
-/// The smallest: a file system with its journal, the tree of files that loads read (55 MB), and room
-/// for writing.
+/// The smallest: a file system with its journal, the tree of files that loads read (55 MB), and
+/// room for writing.
 const LEAST: Size = Size::mib(128);
 
 /// A place for files.

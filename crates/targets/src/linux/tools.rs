@@ -7,8 +7,8 @@ use tare_results::model::Schedule;
 use crate::error::TargetError;
 use crate::programs::{find, install};
 
-/// Returns the paths of those that a load needs, or any of several that run one after the other. The guest's
-/// PATH has the same folders.
+/// Returns the paths of those that a load needs, or any of several that run one after the other.
+/// The guest's PATH has the same folders.
 ///
 /// # Errors
 ///

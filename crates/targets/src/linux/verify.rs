@@ -1,6 +1,7 @@
 //! Compares the properties that the guest reports with the requested ones.
 //!
-//! A kernel silently ignores a parameter that it does not know or that its build does not use. The figures would then be those of another place.
+//! A kernel silently ignores a parameter that it does not know or that its build does not use. The
+//! figures would then be those of another place.
 
 use tare_wire::cpus::Cpus;
 

@@ -48,8 +48,8 @@ impl LazyHost {
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] if there is no QEMU that can be used, or KVM is asked for and does not
-    /// work.
+    /// Returns [`TargetError`] if there is no QEMU that can be used, or KVM is asked for and does
+    /// not work.
     pub(crate) fn get(&self) -> Result<&Host, TargetError> {
         once(&self.found, || match &self.state_dir {
             Some(folder) => Host::find(self.choice, self.clock, folder),
@@ -57,8 +57,8 @@ impl LazyHost {
         })
     }
 
-    /// Returns what is to be expected to execute a guest's instructions, as far as that is known without starting
-    /// QEMU.
+    /// Returns what is to be expected to execute a guest's instructions, as far as that is known
+    /// without starting QEMU.
     pub(crate) fn expected(&self) -> Option<Accelerator> {
         let is_counted = self.choice == Choice::Auto && self.clock == Clock::Instructions;
         match (self.choice, self.found.get()) {
@@ -74,7 +74,8 @@ impl LazyHost {
 }
 
 impl Host {
-    /// Finds QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its journal.
+    /// Finds QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its
+    /// journal.
     fn find(choice: Choice, clock: Clock, state_dir: &Path) -> Result<Self, TargetError> {
         // A separate guard: callers may have started nothing and have none.
         let guard = Guard::open(state_dir)?;

@@ -2,8 +2,8 @@
 //!
 //! A guest is started stopped (`-S`), so that its vCPU threads exist and can be pinned before the
 //! first instruction executes. [`qmp`] runs over QEMU's standard input, one end of a socket pair:
-//! there is no path that could be too long, be left behind, or be opened by others, and no wait
-//! for QEMU to create one. The guest's serial port is QEMU's standard output. A Linux guest's virtio
+//! there is no path that could be too long, be left behind, or be opened by others, and no wait for
+//! QEMU to create one. The guest's serial port is QEMU's standard output. A Linux guest's virtio
 //! port is a socket pair as standard output, since bytes go both ways. When many guests are
 //! started, they start at once, without a dialogue.
 //!
@@ -48,13 +48,15 @@ use crate::programs;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// Makes time a count of instructions, 2 ns for each, that jumps to the next timer while the guest is idle.
+/// Makes time a count of instructions, 2 ns for each, that jumps to the next timer while the guest
+/// is idle.
 ///
-/// QEMU's main loop makes time jump as soon as the vCPU is halted. If it looks just when the vCPU's thread has executed `hlt`
-/// but has not yet added up what it executed since its last access to a device, these instructions come on top of
-/// the jump: 5 of 30 runs of 2,000 timers on the unikernel had one that was 6 ns later, with other work on
-/// two CPUs. While QEMU records for a replay, main loop and vCPU exclude each other, and 30 of 30 were identical. Nobody wants
-/// the recording. It cost 11 % more CPU time (four Linux guests under loads).
+/// QEMU's main loop makes time jump as soon as the vCPU is halted. If it looks just when the vCPU's
+/// thread has executed `hlt` but has not yet added up what it executed since its last access to a
+/// device, these instructions come on top of the jump: 5 of 30 runs of 2,000 timers on the
+/// unikernel had one that was 6 ns later, with other work on two CPUs. While QEMU records for a
+/// replay, main loop and vCPU exclude each other, and 30 of 30 were identical. Nobody wants the
+/// recording. It cost 11 % more CPU time (four Linux guests under loads).
 const COUNT_INSTRUCTIONS: &str = "shift=1,sleep=off,rr=record,rrfile=/dev/null";
 
 /// How long QEMU may take until it answers: a guest has not started by then.
@@ -89,7 +91,8 @@ impl Qemu {
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError::Unusable`] if there is none, [`TargetError::Failed`] if it does not run.
+    /// Returns [`TargetError::Unusable`] if there is none, [`TargetError::Failed`] if it does not
+    /// run.
     pub(crate) fn find(guard: &Guard) -> Result<Self, TargetError> {
         Self::find_in(&env::var_os("PATH").unwrap_or_default(), guard)
     }
@@ -117,14 +120,16 @@ impl Qemu {
         let start = move |_| {
             let mut exec = launch::exec(&path, &arguments)?;
             if let Some(changes) = &changes {
-                // QEMU keeps what the guest writes in files without a name, which have one for a moment.
+                // QEMU keeps what the guest writes in files without a name, which have one for a
+                // moment.
                 exec.variable("TMPDIR", changes.as_os_str())?;
             }
             let mut channels = Channels::default();
             if control != Control::None {
                 let (mut ours, theirs) = UnixStream::pair()?;
                 if control == Control::Events {
-                    // QEMU sends events to a client that has answered its greeting, even in advance.
+                    // QEMU sends events to a client that has answered its greeting, even in
+                    // advance.
                     ours.write_all(b"{\"execute\": \"qmp_capabilities\"}\n")?;
                 }
                 exec.stdin(OwnedFd::from(theirs));
@@ -205,8 +210,8 @@ impl QemuDialogue {
         }
     }
 
-    /// Pins the threads of CPUs of the guest to CPUs of the host, and keeps QEMU's other threads off
-    /// these.
+    /// Pins the threads of CPUs of the guest to CPUs of the host, and keeps QEMU's other threads
+    /// off these.
     fn pin(&mut self, process: u32, pins: &[Pin]) -> Result<(), TargetError> {
         for Pin { guest_cpu, cpu } in pins {
             let threads = self
@@ -290,8 +295,8 @@ impl Dialogue for QemuDialogue {
     }
 }
 
-/// Returns why QEMU ended with status 0, by the reason of its last event. The meanings of a reset and
-/// a power-off depend on the guest; of many guests no events are requested.
+/// Returns why QEMU ended with status 0, by the reason of its last event. The meanings of a reset
+/// and a power-off depend on the guest; of many guests no events are requested.
 pub(crate) fn why_ended(reason: Option<&str>, reset: &str, power_off: &str) -> String {
     match reason {
         Some("guest-reset") => reset.to_owned(),
@@ -587,8 +592,8 @@ impl Linux<'_> {
         }
         if let Some(name) = self.port {
             words.add("-chardev", "socket,id=records,fd=1");
-            // The vCPU thread handles writes of the guest at once. An I/O thread would do it later, which
-            // the guest can see: no run could be repeated exactly.
+            // The vCPU thread handles writes of the guest at once. An I/O thread would do it later,
+            // which the guest can see: no run could be repeated exactly.
             words.add("-device", "virtio-serial-pci,ioeventfd=off");
             let port = format!("virtserialport,chardev=records,name={name}");
             words.add("-device", port);

@@ -3,8 +3,9 @@
 //! The thread that executes the measured code gets the measured CPU. All others, which serve the
 //! guest's devices and answer over QMP, are kept off it, because they would disturb the guest.
 //!
-//! The guest can't see that its thread was moved to another CPU of the host. So the thread is looked at whenever the guest
-//! has said something, before that is passed on: after the measurement at the latest.
+//! The guest can't see that its thread was moved to another CPU of the host. So the thread is
+//! looked at whenever the guest has said something, before that is passed on: after the measurement
+//! at the latest.
 
 use std::fs;
 use std::io;
@@ -46,7 +47,8 @@ pub(crate) struct PinnedThread {
     process: u32,
     pub(super) thread: u32,
     cpu: u32,
-    /// The kernel's count of its migrations since it has come to that CPU, where the kernel counts them.
+    /// The kernel's count of its migrations since it has come to that CPU, where the kernel counts
+    /// them.
     migrations: Option<u64>,
 }
 
@@ -60,7 +62,8 @@ impl PinnedThread {
         }
     }
 
-    /// Checks that it is still pinned there and has not left the CPU since it came there. One that has ended has stayed.
+    /// Checks that it is still pinned there and has not left the CPU since it came there. One that
+    /// has ended has stayed.
     ///
     /// # Errors
     ///

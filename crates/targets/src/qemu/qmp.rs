@@ -1,8 +1,8 @@
 //! QMP, the protocol by which QEMU is asked and told things: JSON, one message a line.
 //!
 //! The client is small on purpose: it sends commands without arguments, one at a time, and of the
-//! events that come in between it keeps why QEMU ended. Every wait has a limit, and nothing is read while a guest runs:
-//! the messages of QEMU stay in the socket until they are needed.
+//! events that come in between it keeps why QEMU ended. Every wait has a limit, and nothing is read
+//! while a guest runs: the messages of QEMU stay in the socket until they are needed.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;

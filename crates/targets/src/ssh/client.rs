@@ -39,8 +39,8 @@ const ALL: &[&str] = &[
 /// What holds for the master.
 const MASTER: &[&str] = &["ControlMaster=yes", "ControlPersist=no"];
 
-/// What holds unless the user says otherwise: whoever does not answer is given up after 10 s, whoever
-/// falls silent after 45 s.
+/// What holds unless the user says otherwise: whoever does not answer is given up after 10 s,
+/// whoever falls silent after 45 s.
 const DEFAULT: &[&str] = &[
     "ConnectTimeout=10",
     "ServerAliveInterval=15",

@@ -1,9 +1,9 @@
 //! `ssh`: the agent on another machine, by the system's OpenSSH client.
 //!
-//! One connection serves a run ([`session`]). The agent is copied once, into a folder that goes when
-//! the connection does; each cell is one call of the client through that connection. `started` is
-//! the call of the client here, `ready` and `exited` are when the record and the end arrive here: the
-//! network and sshd are in them.
+//! One connection serves a run ([`session`]). The agent is copied once, into a folder that goes
+//! when the connection does; each cell is one call of the client through that connection. `started`
+//! is the call of the client here, `ready` and `exited` are when the record and the end arrive
+//! here: the network and sshd are in them.
 //!
 //! The measured CPU is `cpu=`, else the plan's, which was chosen by looking at *this* machine: it
 //! must be one of those that we may use there.

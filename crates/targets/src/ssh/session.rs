@@ -1,7 +1,7 @@
 //! One connection to another machine, and what it keeps there.
 //!
-//! The connection itself runs one command, the *monitor* (`monitor.sh`): it makes a folder for
-//! this user only, whose name ends with our guard's id, and waits for the end of its standard input.
+//! The connection itself runs one command, the *monitor* (`monitor.sh`): it makes a folder for this
+//! user only, whose name ends with our guard's id, and waits for the end of its standard input.
 //! Then it ends what runs in the folder and removes it. That end comes
 //!
 //! * when we close it: the monitor then confirms;
@@ -14,9 +14,9 @@
 //! out, and it removes no folder.
 //!
 //! If the line goes dead without a word (a cable is pulled), the other side can't know before its
-//! sshd gives up: by `ClientAliveInterval` if its administrator has set it, else by the kernel's TCP
-//! keepalive, by default after two hours. The agent has ended long before; until then two shells
-//! sleep there, and the folder stays.
+//! sshd gives up: by `ClientAliveInterval` if its administrator has set it, else by the kernel's
+//! TCP keepalive, by default after two hours. The agent has ended long before; until then two
+//! shells sleep there, and the folder stays.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -43,9 +43,9 @@ const MONITOR: &str = include_str!("monitor.sh");
 /// The line behind it.
 const END_OF_MONITOR: &str = ".END.";
 
-/// The command that has the other machine's shell read the monitor from standard input, line by line and no further.
-/// It is read in the same way by all shells that a user may have there, even fish and csh: one line,
-/// without single quotes within.
+/// The command that has the other machine's shell read the monitor from standard input, line by
+/// line and no further. It is read in the same way by all shells that a user may have there, even
+/// fish and csh: one line, without single quotes within.
 const BOOTSTRAP: &str = "exec /bin/sh -c 'eval \"$(while IFS= read -r line && \
      test \"$line\" != .END.; do printf \"%s\\n\" \"$line\"; done)\"'";
 

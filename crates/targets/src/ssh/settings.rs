@@ -1,7 +1,7 @@
 //! The options of the target `ssh`.
 //!
-//! What becomes a word for `ssh` or for a shell on the other machine is checked here to be harmless,
-//! so that later code need not quote it.
+//! What becomes a word for `ssh` or for a shell on the other machine is checked here to be
+//! harmless, so that later code need not quote it.
 
 use std::path::PathBuf;
 

@@ -117,7 +117,8 @@ impl Watcher for Impatient {
     }
 }
 
-/// Launches timers that would take a minute, asks them to end, and makes sure that they report what they saw until then.
+/// Launches timers that would take a minute, asks them to end, and makes sure that they report what
+/// they saw until then.
 #[track_caller]
 pub(crate) fn cut_short(target: &dyn Target, words: &str, guard: &Guard) {
     let words = format!("interval=2ms duration=60s {words}");

@@ -4,7 +4,8 @@ use tare_results::work::{RealTime, Work};
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
-/// Makes the work of a text of the form that [`Work`] is written in, with buffers of less than a MiB.
+/// Makes the work of a text of the form that [`Work`] is written in, with buffers of less than a
+/// MiB.
 pub(crate) fn work(text: &str) -> Work {
     let mut work = Work {
         buffer_bytes: 1,

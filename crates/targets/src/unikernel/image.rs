@@ -1,8 +1,8 @@
 //! Boots an image by itself, for people who work on it: its console, and gdb if they want it.
 //!
 //! An image is written as the target `unikernel` is, with the image in the place of the target's
-//! name: `hello`, `bench,irq=off`, `./my-image,machine=pc,mem=2M`. The project's images are given by
-//! name, others by a path with a slash.
+//! name: `hello`, `bench,irq=off`, `./my-image,machine=pc,mem=2M`. The project's images are given
+//! by name, others by a path with a slash.
 
 use std::path::Path;
 
@@ -59,8 +59,8 @@ impl Image {
         self.machine.image.path()
     }
 
-    /// Boots the image with these words after those of its settings, and with memory for buffers of this
-    /// size, if it is known.
+    /// Boots the image with these words after those of its settings, and with memory for buffers of
+    /// this size, if it is known.
     ///
     /// With a port, QEMU listens there on 127.0.0.1 for gdb, and the image executes nothing before
     /// gdb says so.

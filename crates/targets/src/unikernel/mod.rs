@@ -3,8 +3,8 @@
 //!
 //! The guest gets the plan in the agent's own words. Only `cpu=` means something else there: the
 //! plan's CPU is one of the host, to which the thread of the guest's measured CPU is pinned. The
-//! measured CPU is the guest's last one, so that all of them are up while it measures. Of several threads, each has one of the guest's
-//! last CPUs (`threads`).
+//! measured CPU is the guest's last one, so that all of them are up while it measures. Of several
+//! threads, each has one of the guest's last CPUs (`threads`).
 
 mod crash;
 mod image;
@@ -58,7 +58,8 @@ impl Unikernel {
         }
     }
 
-    /// Finds the image, and QEMU. An image of the user's own says itself whether it can be measured.
+    /// Finds the image, and QEMU. An image of the user's own says itself whether it can be
+    /// measured.
     fn find_files(&self) -> Result<(), TargetError> {
         let path = self.image.path()?;
         if self.settings.image.is_some() {
@@ -67,8 +68,8 @@ impl Unikernel {
         Qemu::program().map(drop)
     }
 
-    /// Prepares to boot the image, with the threads of its measured CPUs where they belong. With a port
-    /// for gdb it is left to gdb to let it run.
+    /// Prepares to boot the image, with the threads of its measured CPUs where they belong. With a
+    /// port for gdb it is left to gdb to let it run.
     fn prepare(
         &self,
         command_line: &str,

@@ -1,4 +1,5 @@
-//! What an image says of itself before it boots: that it can be booted, and which protocol its records are of.
+//! What an image says of itself before it boots: that it can be booted, and which protocol its
+//! records are of.
 
 use std::path::Path;
 

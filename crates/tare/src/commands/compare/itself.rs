@@ -1,8 +1,9 @@
 //! `tare compare --self`: this machine against itself.
 //!
-//! Pairs of invocations are measured one after the other, and each pair is compared as two runs are. Nothing was changed
-//! between them, so each reported difference is a false alarm. All of them together are compared as two groups, as a comparison
-//! with several invocations of each side would be.
+//! Pairs of invocations are measured one after the other, and each pair is compared as two runs
+//! are. Nothing was changed between them, so each reported difference is a false alarm. All of them
+//! together are compared as two groups, as a comparison with several invocations of each side would
+//! be.
 
 use std::fs::{self, File};
 use std::io;
@@ -92,7 +93,8 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     Ok(exit::DONE)
 }
 
-/// Runs one invocation of this very program. Returns whether it came to its end: a Ctrl-C ends it early.
+/// Runs one invocation of this very program. Returns whether it came to its end: a Ctrl-C ends it
+/// early.
 fn measure(
     command: &[&str],
     output: &Path,

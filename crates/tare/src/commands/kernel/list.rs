@@ -108,8 +108,8 @@ fn render(list: &List, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Formats kernels as a table, the last column right-aligned. Columns that repeat the name are dropped where the table
-/// is too wide.
+/// Formats kernels as a table, the last column right-aligned. Columns that repeat the name are
+/// dropped where the table is too wide.
 fn table(rows: &[Row], width: usize) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let head = [

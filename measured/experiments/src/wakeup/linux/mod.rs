@@ -13,8 +13,8 @@
 //! slack, usually 50 µs, like every ordinary program. A stopped thread (SIGSTOP, a debugger) shows
 //! that as latency.
 //!
-//! * [`thread`]: one measuring thread; [`clock`](crate::linux::clock): its clock and sleep, and their
-//!   cost;
+//! * [`thread`]: one measuring thread; [`clock`](crate::linux::clock): its clock and sleep, and
+//!   their cost;
 //! * [`begin`]: announces the start to a load;
 //! * [`watch`]: the thread that starts and watches the others; [`shared`]: their shared state;
 //!   [`signals`];
