@@ -3,7 +3,8 @@
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
 //! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
 //! * [`start`]: calder-2020, how long instances take to start, and which rate is kept up;
-//! * [`primitives`]: cse221-2022, what the primitives of an operating system cost, against what they should cost.
+//! * [`primitives`]: cse221-2022, what the primitives of an operating system cost, against what
+//!   they should cost.
 #![forbid(unsafe_code)]
 
 pub mod noise;
@@ -42,8 +43,8 @@ pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives];
 
 static INSTALLED: OnceLock<Table> = OnceLock::new();
 
-/// Takes another table, which a program of its own has; `docs/adding-an-experiment.md` shows one. Must come before anything
-/// asks for an experiment; afterwards it has no effect.
+/// Takes another table, which a program of its own has; `docs/adding-an-experiment.md` shows one.
+/// Must come before anything asks for an experiment; afterwards it has no effect.
 pub fn install(table: Table) {
     let _ = INSTALLED.set(table);
 }
@@ -88,8 +89,9 @@ pub fn catalogue() -> &'static Catalogue {
     })
 }
 
-/// Says which figures of a cell have no interval if it runs so often; `None` if all have, or if more runs would be of no use:
-/// of a traced cell, which is there to name culprits, and of counted instructions, which repeat exactly.
+/// Says which figures of a cell have no interval if it runs so often; `None` if all have, or if
+/// more runs would be of no use: of a traced cell, which is there to name culprits, and of counted
+/// instructions, which repeat exactly.
 #[must_use]
 pub fn without_interval(cell: &CellPlan, runs: u32) -> Option<String> {
     const KINDS: [(Kind, &str); 4] = [

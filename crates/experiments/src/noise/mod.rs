@@ -48,7 +48,8 @@ struct Options {
     window: u32,
 }
 
-/// Returns the workloads that are named, or all, each with every size that is given, or its default.
+/// Returns the workloads that are named, or all, each with every size that is given, or its
+/// default.
 ///
 /// # Errors
 ///

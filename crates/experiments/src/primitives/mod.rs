@@ -1,7 +1,8 @@
-//! `primitives`, after cse221-2022: what the primitives of a processor and an operating system should cost, and what they cost.
+//! `primitives`, after cse221-2022: what the primitives of a processor and an operating system
+//! should cost, and what they cost.
 //!
-//! A cell measures one area of primitives on one target. What each should cost is worked out before, from the machine's
-//! description, and stands in the plan.
+//! A cell measures one area of primitives on one target. What each should cost is worked out
+//! before, from the machine's description, and stands in the plan.
 
 mod parameters;
 mod predictions;
@@ -173,8 +174,9 @@ fn cpus(conditions: &Conditions, values: &Values, machine: &Machine) -> (u32, Ve
     (measured, partners(measured, others, &machine.topology))
 }
 
-/// Chooses CPUs for the other side: one of the same package that shares no core with the measured one, and one of another package, as
-/// far as there are such. CPU 0, which serves most interrupts, comes last.
+/// Chooses CPUs for the other side: one of the same package that shares no core with the measured
+/// one, and one of another package, as far as there are such. CPU 0, which serves most interrupts,
+/// comes last.
 fn partners(measured: u32, others: impl Iterator<Item = u32>, topology: &Topology) -> Vec<u32> {
     let siblings = topology.siblings(measured);
     let (near, far): (Vec<u32>, Vec<u32>) =
@@ -185,8 +187,8 @@ fn partners(measured: u32, others: impl Iterator<Item = u32>, topology: &Topolog
     near.into_iter().chain(far).collect()
 }
 
-/// Returns the bytes of the largest cache, as claimed, if it is larger than the usual arrays are made for; at most what leaves
-/// most of the memory alone.
+/// Returns the bytes of the largest cache, as claimed, if it is larger than the usual arrays are
+/// made for; at most what leaves most of the memory alone.
 fn largest_cache(machine: &Machine) -> Option<u64> {
     let caches = machine.topology.caches.iter();
     let largest = caches.map(|cache| cache.size_bytes).max()?;

@@ -1,8 +1,9 @@
 //! Predictions: what each primitive should cost, from what is known of the machine.
 //!
-//! They are a data file ([`SHIPPED`]), of which a user's own file replaces any line. It has two tables: *quantities*, which
-//! predictions are made of, and *predictions*, each of a primitive with its reasoning. Both are sums and products of
-//! numbers, units and quantities. What the machine tells takes the place of the quantity of that name.
+//! They are a data file ([`SHIPPED`]), of which a user's own file replaces any line. It has two
+//! tables: *quantities*, which predictions are made of, and *predictions*, each of a primitive with
+//! its reasoning. Both are sums and products of numbers, units and quantities. What the machine
+//! tells takes the place of the quantity of that name.
 
 use std::collections::BTreeMap;
 
@@ -187,7 +188,8 @@ impl Predictions {
     }
 }
 
-/// Reads the name of a prediction: a primitive, and behind it labels if its variants differ: `fork memory=64M`.
+/// Reads the name of a prediction: a primitive, and behind it labels if its variants differ:
+/// `fork memory=64M`.
 fn labels(name: &str) -> Result<Labels, String> {
     Labels::parse(&format!("primitive={name}")).map_err(|word| format!("'{word}' is no label"))
 }
@@ -230,8 +232,8 @@ fn load(caches: &[&Cache], bytes: u64) -> &'static str {
     }
 }
 
-/// Returns the frequency of the core's clock that the machine claims, in kHz: the highest one it can have, else the one it had when
-/// it was described.
+/// Returns the frequency of the core's clock that the machine claims, in kHz: the highest one it
+/// can have, else the one it had when it was described.
 pub(super) fn khz(machine: &Machine) -> Option<f64> {
     let frequency = machine.power.frequency.known();
     let highest = frequency

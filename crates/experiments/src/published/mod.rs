@@ -1,7 +1,7 @@
 //! Published studies, each a file; those of an experiment that exists lie beside it.
 //!
-//! A claim is a finding of a study, put as a question that figures can answer. A study whose experiment tare does not
-//! have yet lists its claims all the same.
+//! A claim is a finding of a study, put as a question that figures can answer. A study whose
+//! experiment tare does not have yet lists its claims all the same.
 
 mod includeos_2015;
 

@@ -12,8 +12,9 @@ const LIMITS: RangeInclusive<u64> = MIN_LIMIT as u64..=MAX_LIMIT as u64;
 /// The default, which is in no label.
 const HELLO: &str = "hello";
 
-/// The work of an instance, as it is typed: `hello` ends at once, `prime:1000` counts the primes below a number,
-/// `thumbnail` scales a picture down, `command:redis-server --version` is a command of the user's.
+/// The work of an instance, as it is typed: `hello` ends at once, `prime:1000` counts the primes
+/// below a number, `thumbnail` scales a picture down, `command:redis-server --version` is a command
+/// of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Job(String);
 
@@ -70,7 +71,8 @@ impl Job {
     }
 }
 
-/// Makes the work of words that the agent takes, in any order: `workload=start work=prime limit=1000 report=yes`.
+/// Makes the work of words that the agent takes, in any order:
+/// `workload=start work=prime limit=1000 report=yes`.
 pub(super) fn of_words(words: &str) -> Option<Work> {
     let sorted = |words: &str| {
         let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

@@ -1,8 +1,9 @@
-//! `start`, after calder-2020: how long do instances take to start, and which rate does a target keep up?
+//! `start`, after calder-2020: how long do instances take to start, and which rate does a target
+//! keep up?
 //!
-//! A cell starts many instances of one target: each when the one before has ended, or at absolute times one interval apart,
-//! whatever became of those before (an open loop). The intervals of a target are a ladder that ends where it no longer keeps
-//! up.
+//! A cell starts many instances of one target: each when the one before has ended, or at absolute
+//! times one interval apart, whatever became of those before (an open loop). The intervals of a
+//! target are a ladder that ends where it no longer keeps up.
 
 mod job;
 mod pace;
@@ -24,7 +25,8 @@ use pace::Pace;
 
 /// The name of the experiment.
 pub const NAME: &str = "start";
-/// How long a cell takes beyond the time in which it starts instances: to prepare, and until the last have ended.
+/// How long a cell takes beyond the time in which it starts instances: to prepare, and until the
+/// last have ended.
 const AROUND_SECONDS: f64 = 1.0;
 /// What an instance is called that does what its image says.
 const BOOT: &str = "boot";
@@ -94,7 +96,8 @@ fn announced(arrivals: &Arrivals) -> String {
     }
 }
 
-/// Returns one cell for each target, load and interval, not yet numbered; beside Docker's engine once more if that is wanted.
+/// Returns one cell for each target, load and interval, not yet numbered; beside Docker's engine
+/// once more if that is wanted.
 fn combinations(
     conditions: &Conditions,
     values: &Values,
@@ -133,8 +136,8 @@ fn combinations(
     Ok(cells)
 }
 
-/// Makes what all cells of a ladder have in common. A target that runs no measured code does what its image says, unless it
-/// takes the command.
+/// Makes what all cells of a ladder have in common. A target that runs no measured code does what
+/// its image says, unless it takes the command.
 fn plain(target: &TargetSpec, job: &Job, beside: bool) -> CellPlan {
     let is_foreign = is_foreign(target);
     let (name, label) = match is_foreign && command(target, job).is_none() {
@@ -195,8 +198,8 @@ fn arrivals(
     })
 }
 
-/// Returns the place of a cell on the ladder of its target. Instances that are started one by one can't saturate it, so their
-/// cell is its foot, and the others follow from step 1 on.
+/// Returns the place of a cell on the ladder of its target. Instances that are started one by one
+/// can't saturate it, so their cell is its foot, and the others follow from step 1 on.
 fn rung(plain: &CellPlan, load: &Schedule, step: u32, paces: &[Pace]) -> Rung {
     let has_foot = paces.first() == Some(&Pace::Alone);
     Rung {
@@ -228,7 +231,8 @@ fn command(target: &TargetSpec, job: &Job) -> Option<Vec<String>> {
     job.command().filter(|_| target.capabilities().own_commands)
 }
 
-/// Refuses a target that can't be started many times, and a command where it can't be started in place of the measured code.
+/// Refuses a target that can't be started many times, and a command where it can't be started in
+/// place of the measured code.
 fn check_target(target: &TargetSpec, job: &Job) -> Result<(), ExperimentError> {
     let capabilities = target.capabilities();
     if !capabilities.many_instances {

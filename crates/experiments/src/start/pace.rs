@@ -1,5 +1,5 @@
-//! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as a rate: `16`,
-//! `1..1024`.
+//! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as
+//! a rate: `16`, `1..1024`.
 
 use tare_lab::units::{exact_word, nanoseconds};
 
@@ -58,7 +58,8 @@ impl Pace {
         }
     }
 
-    /// Writes it as it is typed: as a part of a second where it was written as a fraction, and is one.
+    /// Writes it as it is typed: as a part of a second where it was written as a fraction, and is
+    /// one.
     pub(super) fn text(self) -> String {
         let Self::Every { ns, is_fraction } = self else {
             return ALONE.to_owned();
@@ -86,7 +87,8 @@ impl Pace {
     }
 }
 
-/// Returns whether a text is a list of paces. Whether a ladder can be halved is checked when it is read.
+/// Returns whether a text is a list of paces. Whether a ladder can be halved is checked when it is
+/// read.
 pub(super) fn is_list(text: &str) -> bool {
     let is_one = |text: &str| text == ALONE || has_ends(text, Pace::of_time);
     text.split(',').all(is_one)
@@ -124,7 +126,8 @@ pub(super) fn read_rate(text: &str) -> Result<Vec<Pace>, String> {
     ladder(text, Pace::of_rate, "rate", "lower", "1..1024")
 }
 
-/// Reads one or a ladder by what reads one; an error names what it is, which end comes first, and an example.
+/// Reads one or a ladder by what reads one; an error names what it is, which end comes first, and
+/// an example.
 fn ladder(
     text: &str,
     one: fn(&str) -> Option<Pace>,

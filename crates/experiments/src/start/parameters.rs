@@ -133,8 +133,8 @@ const fn time(least_ns: u64) -> Parameter {
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] for a ladder that can't be halved, for an interval that is given twice, and if both intervals
-/// and rates are given.
+/// Returns [`ExperimentError`] for a ladder that can't be halved, for an interval that is given
+/// twice, and if both intervals and rates are given.
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     type Read = fn(&str) -> Result<Vec<Pace>, String>;
     let given = (values.texts(INTERVAL.name), values.texts(RATE.name));

@@ -4,16 +4,17 @@ use tare_results::target::{Clock, Kernel};
 
 use tare_lab::estimate::{LOAD_SECONDS, OVERHEAD_SECONDS, limit_seconds, limit_seconds_under_load};
 
-/// How much longer than its own seconds a guest takes that counts instructions: it runs at 500 million a
-/// second of its clock, an emulator that counts at a tenth of that and less while it is busy. The seven phases of
-/// landolfi-2018 of half a second each took 67 s of a CPU.
+/// How much longer than its own seconds a guest takes that counts instructions: it runs at 500
+/// million a second of its clock, an emulator that counts at a tenth of that and less while it is
+/// busy. The seven phases of landolfi-2018 of half a second each took 67 s of a CPU.
 const COUNTED_FACTOR: f64 = 15.0;
 
-/// Returns the estimated duration in seconds, and the limit after which a cell counts as hung, for threads that are woken for
-/// `seconds` of their own clock while `loads` loads run one after the other.
+/// Returns the estimated duration in seconds, and the limit after which a cell counts as hung, for
+/// threads that are woken for `seconds` of their own clock while `loads` loads run one after the
+/// other.
 ///
-/// The loads start and end within their phases, but for the last one, and ending the 2,400 processes of hackbench
-/// takes an emulated CPU a minute.
+/// The loads start and end within their phases, but for the last one, and ending the 2,400
+/// processes of hackbench takes an emulated CPU a minute.
 #[must_use]
 pub fn of(seconds: f64, loads: usize, (kernel, clock): (Kernel, Clock)) -> (f64, f64) {
     let is_guest = kernel == Kernel::Guest;

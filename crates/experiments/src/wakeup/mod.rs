@@ -1,8 +1,8 @@
 //! `wakeup`, after landolfi-2018: how late is a sleeping thread woken?
 //!
-//! Threads sleep to absolute times, one interval apart, and note how late they run. A combination of target and load is
-//! one cell a block; or the loads are *phases*: they run one after the other while one measurement goes on, as in the
-//! study, and a combination is a target.
+//! Threads sleep to absolute times, one interval apart, and note how late they run. A combination
+//! of target and load is one cell a block; or the loads are *phases*: they run one after the other
+//! while one measurement goes on, as in the study, and a combination is a target.
 
 mod estimate;
 mod parameters;
@@ -37,8 +37,8 @@ const LIVE_NS: u64 = 500_000_000;
 /// The default priority: above the kernel's threads for interrupts, which have 50, and below
 /// those that keep the system alive, which have 99.
 const DEFAULT_PRIORITY: u32 = 95;
-/// The default by which the interval of each further thread is longer, where threads share a CPU: that of
-/// cyclictest. On CPUs of their own all have the same.
+/// The default by which the interval of each further thread is longer, where threads share a CPU:
+/// that of cyclictest. On CPUs of their own all have the same.
 const DEFAULT_DISTANCE_NS: u64 = 500_000;
 /// The default number of the worst wake-ups that are traced, if any are.
 const DEFAULT_TRACE: u32 = 10;
@@ -106,7 +106,8 @@ impl Experiment for Wakeup {
     }
 }
 
-/// Says whether a cell is the traced one beside others of its combination: a trace without a limit to wait for.
+/// Says whether a cell is the traced one beside others of its combination: a trace without a limit
+/// to wait for.
 fn is_extra(cell: &CellPlan) -> bool {
     cell.is_traced() && plan_of(cell).is_some_and(|plan| plan.above_ns.is_none())
 }
@@ -124,7 +125,8 @@ fn labels(plan: &measured::Plan) -> Labels {
     if plan.trace > 0 {
         labels = labels.with("traced", "yes");
     }
-    // What has its default is in no label, so that rows of two runs are compared by what was asked for.
+    // What has its default is in no label, so that rows of two runs are compared by what was asked
+    // for.
     if plan.interval_ns != default.interval_ns {
         labels = labels.with("interval", exact_word(plan.interval_ns));
     }
@@ -184,8 +186,9 @@ fn listed(plan: &measured::Plan) -> String {
     )
 }
 
-/// Returns one cell for each combination, not yet numbered, and the traced ones after them: tracing costs time, which the
-/// others are not to pay. Whoever waits for one late wake-up has all cells traced.
+/// Returns one cell for each combination, not yet numbered, and the traced ones after them: tracing
+/// costs time, which the others are not to pay. Whoever waits for one late wake-up has all cells
+/// traced.
 fn combinations(
     values: &Values,
     conditions: &Conditions,
@@ -245,8 +248,8 @@ fn cell(
     })
 }
 
-/// Puts together what the measuring threads are asked to do: what is given, and the defaults for the rest. Words and forms
-/// were checked by what the parameters say.
+/// Puts together what the measuring threads are asked to do: what is given, and the defaults for
+/// the rest. Words and forms were checked by what the parameters say.
 fn plan(
     values: &Values,
     conditions: &Conditions,
@@ -290,8 +293,8 @@ fn plan(
     Ok(measured::Plan {
         distance_ns: values.number("distance").unwrap_or(distance_ns),
         threads,
-        // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of CPUs, and refuses it to
-        // one that is pinned to some of these.
+        // Of a SCHED_DEADLINE thread the kernel admits the CPU bandwidth for a whole domain of
+        // CPUs, and refuses it to one that is pinned to some of these.
         cpu: conditions
             .cpus
             .or((policy != Policy::Deadline).then_some(cpus)),

@@ -5,7 +5,8 @@ use tare_pages::{Report, page, terminal};
 
 use crate::synthetic::{self, Fold, HZ, Run, measured, plain, spin, timed};
 
-/// Makes a second of spinning with gaps of 20,021 cycles in even distances, of which 20,000 are lost.
+/// Makes a second of spinning with gaps of 20,021 cycles in even distances, of which 20,000 are
+/// lost.
 fn gaps(per_second: u64) -> synthetic::Folded {
     gaps_from(1_300, per_second)
 }

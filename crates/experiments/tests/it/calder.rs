@@ -10,7 +10,8 @@ const YES: Answer = Answer::Reproduced;
 const NO: Answer = Answer::NotReproduced;
 const UNKNOWN: Answer = Answer::CannotBeTold;
 
-/// The published mean latencies in ms, from an interval of 4 s on, and the number of intervals that are kept up.
+/// The published mean latencies in ms, from an interval of 4 s on, and the number of intervals that
+/// are kept up.
 const PROCESS: (&str, bool, &[u64], usize) = ("process", false, &[1; 13], 13);
 const UNIKERNEL: (&str, bool, &[u64], usize) = ("unikernel", true, &[320; 13], 13);
 const DOCKER: (&str, bool, &[u64], usize) =

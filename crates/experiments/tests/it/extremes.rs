@@ -1,4 +1,5 @@
-//! Run folders in which one figure is as no measurement has it, with a checksum that fits: each is refused or shown.
+//! Run folders in which one figure is as no measurement has it, with a checksum that fits: each is
+//! refused or shown.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +16,8 @@ use crate::folder::{create, write};
 use crate::synthetic::wakeups::{Schedule, trace};
 use crate::synthetic::{Fold, Run, spin, timed};
 
-/// Returns what each figure gets: two that break the most, and one of the others. With all of them the test takes a minute.
+/// Returns what each figure gets: two that break the most, and one of the others. With all of them
+/// the test takes a minute.
 fn extremes(random: &mut fastrand::Rng) -> [Value; 3] {
     let others = [
         json!(0),
@@ -132,7 +134,8 @@ fn show(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes one number of a document after the other, and shows what comes of it; returns those that no run survived.
+/// Changes one number of a document after the other, and shows what comes of it; returns those that
+/// no run survived.
 fn changed(
     document: &Value,
     of: Option<&str>,

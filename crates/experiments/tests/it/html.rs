@@ -399,7 +399,8 @@ fn a_table_of_nothing_but_zeros_is_folded() {
 
 #[test]
 fn the_longest_in_a_picture_is_that_of_the_verdict() {
-    // What was due before a load began is in no figure, and the last wake-up comes long after it was due.
+    // What was due before a load began is in no figure, and the last wake-up comes long after it
+    // was due.
     let mut run = Run::new(1);
     let schedule = Schedule {
         loads: &["idle", "dd"],

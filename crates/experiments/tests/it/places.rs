@@ -243,8 +243,8 @@ fn places_are_shown_from_inside_and_a_changed_one_is_flagged() {
     assert!(page.contains("A target was not the same in all cells"));
 }
 
-/// Makes a run of a dozen targets under two loads; the unikernel with interrupts is emulated, and loses the
-/// least by far.
+/// Makes a run of a dozen targets under two loads; the unikernel with interrupts is emulated, and
+/// loses the least by far.
 fn dozen() -> Report {
     let targets = [
         "unikernel",

@@ -94,7 +94,8 @@ fn beside(number: u64, bounds: &[(u64, f64)], beyond: f64) -> f64 {
     found.map_or(beyond, |(_, value)| *value)
 }
 
-/// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the oldest line, up to a power of two.
+/// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the
+/// oldest line, up to a power of two.
 fn latencies(pages: &str, most: u32) -> Vec<(String, f64)> {
     let sizes = 40..=4 * most;
     let sizes = sizes.map(|quarter| (2_f64.powf(f64::from(quarter) / 4.0) as u64) & !63);
@@ -157,7 +158,8 @@ fn a_curve_that_ends_within_the_caches_tells_nothing_of_memory() {
         levels.map(|level| figure(analysis, "level-size", "p50", level))
     };
     let all = [32_768.0, 524_288.0, 8_388_608.0];
-    // The machine claims 32 MiB. A few huge pages do not hide as many small ones as there is memory for.
+    // The machine claims 32 MiB. A few huge pages do not hide as many small ones as there is memory
+    // for.
     let few = analysed_curves(&[("2M", 21), ("4K", 28)]);
     assert_eq!((sizes(&few), memory(&few)), (all, true));
     let short = analysed_curves(&[("4K", 24)]);

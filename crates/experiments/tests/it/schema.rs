@@ -1,4 +1,5 @@
-//! The documented schemas of `summary.json`, of what stories add to it, and of comparisons are those of the types.
+//! The documented schemas of `summary.json`, of what stories add to it, and of comparisons are
+//! those of the types.
 //!
 //! `UPDATE_SCHEMA=1 cargo test -p tare-experiments --test it schema` regenerates them.
 

@@ -27,7 +27,8 @@ const LADDER: [(&str, u64); 3] = [
     ("1/64s", 15_625_000),
 ];
 
-/// Adds the cells of a target: instances that take so many ms alone, and twice as long where it is saturated, from a step on.
+/// Adds the cells of a target: instances that take so many ms alone, and twice as long where it is
+/// saturated, from a step on.
 fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from: usize) {
     let alone = Starts { target, ..ALONE };
     run.started(block, alone, |number, planned| {

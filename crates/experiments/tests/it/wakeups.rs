@@ -91,8 +91,8 @@ fn csv(analysis: &Report) -> String {
     files.next().expect("there is a file").1
 }
 
-/// Has loads of 1 s, of which `du` began 0.2 s late and `tar` was skipped, and wake-ups that are late only meanwhile, but for
-/// one in the rest of the slot in which `du` began.
+/// Has loads of 1 s, of which `du` began 0.2 s late and `tar` was skipped, and wake-ups that are
+/// late only meanwhile, but for one in the rest of the slot in which `du` began.
 fn held_up(run: &mut Run, block: u32, late_ns: &[u64]) {
     let schedule = Schedule {
         loads: &["idle", "dd", "du", "dd+ping", "tar"],
@@ -208,7 +208,8 @@ fn a_stall_counts_once_for_service_and_in_full_for_response() {
     assert_eq!(of("latency", Figure::Max), Some(10_000_000.0));
     assert_eq!(of("response", Figure::Max), Some(10_000_000.0));
     assert_eq!(needed(&case, "1", "latency", Figure::P99_9), Some(10_000));
-    // The 9,990th of 10,000: nine of the stall's hundred are longer than 9.1 ms, and it is the tenth.
+    // The 9,990th of 10,000: nine of the stall's hundred are longer than 9.1 ms, and it is the
+    // tenth.
     assert_eq!(of("response", Figure::P99_9), Some(9_000_000.0));
     assert_eq!(of("latency", Figure::P99), Some(6_000.0));
     assert_eq!(of("response", Figure::P99), Some(6_000.0));
@@ -310,7 +311,8 @@ fn intervals_take_runs_and_are_refused_without_enough() {
     assert!(!page::render(&one).contains("intervals over runs"));
 }
 
-/// Makes a run without and one with a trace, in which a thread's softirq held up one wake-up for 60 µs.
+/// Makes a run without and one with a trace, in which a thread's softirq held up one wake-up for 60
+/// µs.
 fn blamed(thread: &str) -> RunData {
     let mut run = Run::new(1);
     run.woken(1, Schedule::default(), |_, _, _| 4_000);

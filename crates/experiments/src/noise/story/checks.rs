@@ -19,10 +19,11 @@ use super::panels::step;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The number of steps of the timer from which on the shortest gap is long enough for its length to be taken as known:
-/// with ten, one step is 10 % of it.
+/// The number of steps of the timer from which on the shortest gap is long enough for its length to
+/// be taken as known: with ten, one step is 10 % of it.
 const STEPS_OF_GAP: f64 = 10.0;
-/// The share of the median duration above which the timer's step is reported to shape the distribution.
+/// The share of the median duration above which the timer's step is reported to shape the
+/// distribution.
 const STEP_OF_MEDIAN: f64 = 0.02;
 
 /// Returns the notices about all cases.
@@ -142,8 +143,8 @@ fn list_full(cases: &[Case<'_>], measure: &str, lost: &str) -> Option<Notice> {
     })
 }
 
-/// Warns of cases whose figure is too short for the step of their timer; `text` gets step, labels and figure of the
-/// shortest.
+/// Warns of cases whose figure is too short for the step of their timer; `text` gets step, labels
+/// and figure of the shortest.
 fn coarse(
     cases: &[Case<'_>],
     (measure, figure): (&str, Figure),
@@ -171,7 +172,8 @@ fn coarse(
     })
 }
 
-/// Warns that a workload on memory meets pages of different sizes: the unikernel maps its buffers with large pages.
+/// Warns that a workload on memory meets pages of different sizes: the unikernel maps its buffers
+/// with large pages.
 fn page_sizes(cases: &[Case<'_>], run: &Run) -> Option<Notice> {
     let uses_memory = |plan: &&CellPlan| workload(&plan.work.id).is_some_and(|one| one.uses_memory);
     let plans = || cases.iter().map(|case| case.plan).filter(uses_memory);

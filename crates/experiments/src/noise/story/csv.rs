@@ -1,8 +1,8 @@
-//! CSV files with the columns of kot-2019, exactly and in its order, so that a script made for its data reads ours: one
-//! for each target and workload, with a line for each cell.
+//! CSV files with the columns of kot-2019, exactly and in its order, so that a script made for its
+//! data reads ours: one for each target and workload, with a line for each cell.
 //!
-//! A figure that could not be seen in full is an empty field: the format has no room for "at least". So is the size of a
-//! class without delays.
+//! A figure that could not be seen in full is an empty field: the format has no room for "at
+//! least". So is the size of a class without delays.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
 //! kot-2019: OS noise under a unikernel, with interrupts and without, against Linux on bare metal.
 //!
 //! The study's unikernel ran on the bare machine. Here it may run as a guest above another Linux:
-//! then that no delay was seen is an answer, but a long delay is none, since it may be that Linux's.
+//! then that no delay was seen is an answer, but a long delay is none, since it may be that
+//! Linux's.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! What `noise` measures: time lost to interruptions, and how long short work takes.
 //!
-//! A figure that could not be seen in full is never given. It is not there where the threshold hides some of it, in every
-//! run alike; where the list of a run was full it is refused, lest the runs with the fewest gaps speak for all.
+//! A figure that could not be seen in full is never given. It is not there where the threshold
+//! hides some of it, in every run alike; where the list of a run was full it is refused, lest the
+//! runs with the fewest gaps speak for all.
 
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{
@@ -136,16 +137,17 @@ pub(super) const MEASURES: &[Measure] = &[
     .better(Better::Neither),
 ];
 
-/// The number of gaps among which a clock is looked for, the first ones of the run. One that does not show among so many is
-/// none that matters, and the search takes a microsecond or two for each.
+/// The number of gaps among which a clock is looked for, the first ones of the run. One that does
+/// not show among so many is none that matters, and the search takes a microsecond or two for each.
 pub(super) const PERIOD_GAPS: usize = 50_000;
 
 /// A spin, and what its gaps took.
 ///
-/// With n iterations, wall time W, and gaps of length g₁ … g_m, an iteration without a gap takes q = (W − Σg) / (n − m),
-/// and Σ(g − q) is lost: every gap holds one iteration that would have happened anyway. Classes use the delay of kot-2019
-/// instead, g − W / n, so that they mean the same for every workload; with 20 ns per iteration the two differ by what the
-/// timer can't resolve.
+/// With n iterations, wall time W, and gaps of length g₁ … g_m, an iteration without a gap takes q
+/// = (W − Σg) / (n − m), and Σ(g − q) is lost: every gap holds one iteration that would have
+/// happened anyway. Classes use the delay of kot-2019 instead, g − W / n, so that they mean the
+/// same for every workload; with 20 ns per iteration the two differ by what the timer can't
+/// resolve.
 pub(super) struct Spin<'a> {
     pub head: &'a SetHead,
     set: &'a SetSamples,
@@ -346,7 +348,8 @@ fn dead(data: &CellData<'_>) -> Samples {
     Ok(one(Some(mean(each, data.ns(head)))))
 }
 
-/// Calls `of` with the delays of a cell: of a timed workload all of them, of a spin those that were recorded.
+/// Calls `of` with the delays of a cell: of a timed workload all of them, of a spin those that were
+/// recorded.
 fn with_delays<T>(
     data: &CellData<'_>,
     of: impl FnOnce(&Delays<'_>) -> T,

@@ -172,8 +172,8 @@ impl<'a> Panel<'a> {
         members.filter(|member| !member.case.is_emulated())
     }
 
-    /// Returns the frequency of the TSC of all its targets; `None` if it is not known, or they differ so much that one axis
-    /// of time would be wrong for some.
+    /// Returns the frequency of the TSC of all its targets; `None` if it is not known, or they
+    /// differ so much that one axis of time would be wrong for some.
     pub fn hz(&self) -> Option<f64> {
         const SAME: f64 = 1e-3;
         let all: Option<Vec<f64>> = self.members.iter().map(|member| member.case.hz()).collect();
@@ -229,8 +229,9 @@ pub(super) fn further(plan: &Labels) -> String {
     series::further(plan, &["workload", "size", "timing"])
 }
 
-/// Returns what a verdict is of: each work once, of several that measure the same the one that measured longest; and nothing
-/// that an emulator executed beside what a machine did, unless there are so many targets that they are only counted.
+/// Returns what a verdict is of: each work once, of several that measure the same the one that
+/// measured longest; and nothing that an emulator executed beside what a machine did, unless there
+/// are so many targets that they are only counted.
 pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
     let mut taken: Vec<Panel<'a>> = Vec::new();
     for panel in panels {

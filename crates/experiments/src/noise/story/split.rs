@@ -1,16 +1,18 @@
 //! What is lost below any operating system, and what the operating system adds.
 //!
-//! A unikernel that does not take interrupts loses only what is taken from below it: by the firmware, by a hypervisor. A
-//! process on the same core loses that too, and besides what its operating system takes. The difference is the operating
-//! system's part.
+//! A unikernel that does not take interrupts loses only what is taken from below it: by the
+//! firmware, by a hypervisor. A process on the same core loses that too, and besides what its
+//! operating system takes. The difference is the operating system's part.
 //!
-//! Blocks hold both, one soon after the other, so they are paired by block, and the interval is that of the mean difference
-//! over blocks by Student's t. Nothing is concluded from a difference whose interval holds 0 or lies below it.
+//! Blocks hold both, one soon after the other, so they are paired by block, and the interval is
+//! that of the mean difference over blocks by Student's t. Nothing is concluded from a difference
+//! whose interval holds 0 or lies below it.
 //!
-//! A unikernel that runs as a guest of this machine's own kernel has that kernel below it: its ticks and interrupts stop
-//! the guest too, for longer than they would stop a process, since each costs an exit. For a process the split then is a
-//! bound: *at most* so much is lost below any operating system, and the operating system adds *at least* the difference.
-//! For a Linux guest beside it the same lies below both, and the difference is what the guest's own kernel adds.
+//! A unikernel that runs as a guest of this machine's own kernel has that kernel below it: its
+//! ticks and interrupts stop the guest too, for longer than they would stop a process, since each
+//! costs an exit. For a process the split then is a bound: *at most* so much is lost below any
+//! operating system, and the operating system adds *at least* the difference. For a Linux guest
+//! beside it the same lies below both, and the difference is what the guest's own kernel adds.
 
 use maud::{Markup, html};
 use schemars::JsonSchema;
@@ -53,8 +55,8 @@ struct Split {
     group: Group,
     /// The target without one: `unikernel,irq=off`.
     reference: String,
-    /// Whether the kernel of this machine is below the reference but not below the target: then `below` is an upper bound,
-    /// and `difference` a lower one.
+    /// Whether the kernel of this machine is below the reference but not below the target: then
+    /// `below` is an upper bound, and `difference` a lower one.
     is_bound: bool,
     /// The blocks that hold both.
     blocks: Vec<u32>,
@@ -75,8 +77,8 @@ struct Part {
     all: f64,
     /// Mean over the blocks on the reference: what is lost below.
     below: f64,
-    /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with too few blocks, or if none
-    /// differs. It is a finding only if `finding` says so.
+    /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with
+    /// too few blocks, or if none differs. It is a finding only if `finding` says so.
     difference: Option<Interval>,
     /// What the difference says.
     finding: Finding,
@@ -97,8 +99,8 @@ enum Finding {
 /// The reason why a split was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Refused {
-    /// A short name that stays the same between versions: `no-pair` if not both targets were asked for, `not-measured` if no
-    /// block has figures of both, `emulated`, `other-cpu`, `thresholds`.
+    /// A short name that stays the same between versions: `no-pair` if not both targets were asked
+    /// for, `not-measured` if no block has figures of both, `emulated`, `other-cpu`, `thresholds`.
     id: &'static str,
     /// The load as it is written on the command line; null if it concerns all.
     load: Option<String>,
@@ -140,8 +142,8 @@ fn is_reference(target: &TargetSpec) -> bool {
     target.kernel() == Kernel::None && target.option("irq") == Some("off")
 }
 
-/// Returns whether the time that a target loses is divided. A load inside of a guest disturbs something else than one beside
-/// the reference.
+/// Returns whether the time that a target loses is divided. A load inside of a guest disturbs
+/// something else than one beside the reference.
 fn is_divided(target: &TargetSpec, load: &Schedule) -> bool {
     is_process(target) || target.kernel() == Kernel::Guest && load.is_idle()
 }
@@ -334,7 +336,8 @@ fn part(
 }
 
 impl Attribution {
-    /// Says how the lost time divides, or why that is unknown. Guests are only in the table, unless there is nothing else.
+    /// Says how the lost time divides, or why that is unknown. Guests are only in the table, unless
+    /// there is nothing else.
     pub(super) fn sentences(&self) -> Vec<String> {
         let processes = self
             .splits

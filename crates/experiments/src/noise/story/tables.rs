@@ -140,7 +140,8 @@ fn does(only_reads_clock: bool) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// Names a line: `prime 22 · process`. With many targets the heading has what those of a group have in common.
+/// Names a line: `prime 22 · process`. With many targets the heading has what those of a group have
+/// in common.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let label = |key| line.labels.get(key);
     let mut title = label("workload").unwrap_or_default().to_owned();

@@ -83,8 +83,9 @@ fn add(known: &mut Vec<String>, names: impl Iterator<Item = String>) {
     }
 }
 
-/// Returns the medians of two modes, if samples fall into two groups with hardly anything between them: the border is where the
-/// variance between the groups is greatest (Otsu, 1979), on a logarithmic scale.
+/// Returns the medians of two modes, if samples fall into two groups with hardly anything between
+/// them: the border is where the variance between the groups is greatest (Otsu, 1979), on a
+/// logarithmic scale.
 fn modes(counts: &Counts) -> Option<(u64, u64)> {
     /// The least number of samples in which modes are looked for.
     const LEAST: u64 = 100;
@@ -116,7 +117,8 @@ fn modes(counts: &Counts) -> Option<(u64, u64)> {
     };
     let (low, high) = (part(0, best.1)?, part(best.1 + 1, u64::MAX)?);
     let share = low.total().min(high.total()) as f64 / all as f64;
-    // Between the modes there is next to nothing: 95 % of each are on their side, far from the other.
+    // Between the modes there is next to nothing: 95 % of each are on their side, far from the
+    // other.
     let (top, bottom) = (low.quantile(Quantile::P95)?, high.quantile(Quantile::P5)?);
     let (low, high) = (low.median()?, high.median()?);
     let is_apart = log(high) - log(low) > APART.ln() && log(bottom) - log(top) > VALLEY.ln();
@@ -180,7 +182,8 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
     notices.into_iter().flatten().collect()
 }
 
-/// Returns the primitives without figures, each with its reason: those that can't be measured, and those that failed.
+/// Returns the primitives without figures, each with its reason: those that can't be measured, and
+/// those that failed.
 pub(super) fn absent(run: &Run) -> Vec<(String, String)> {
     let mut all = facts(run, ABSENT);
     let failed = facts(run, FAILED).into_iter();

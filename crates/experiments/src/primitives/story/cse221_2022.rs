@@ -72,7 +72,8 @@ const ROWS: [(&str, Variant); 7] = [
 
 /// By how much one is above the other that "costs far less".
 const FAR: f64 = 3.0;
-/// The greatest ratio of the costs of calls with the most and the fewest arguments that is no trend.
+/// The greatest ratio of the costs of calls with the most and the fewest arguments that is no
+/// trend.
 const NO_TREND: f64 = 1.5;
 
 /// Returns the row of a primitive's cost on an idle target, preferably on one without an emulator.
@@ -121,7 +122,8 @@ fn less(run: &Run, one: Variant, other: Variant) -> Answered {
     )
 }
 
-/// Tests whether the curve shows as many levels as there are caches, and memory, and the size of a line.
+/// Tests whether the curve shows as many levels as there are caches, and memory, and the size of a
+/// line.
 fn hierarchy(run: &Run) -> Answered {
     let claimed = machine::claimed(run);
     let named = |wanted: &str| claimed.iter().any(|[name, ..]| name == wanted);

@@ -18,14 +18,16 @@ const PAGE: u64 = 4_096;
 /// Stands where no level of the curve goes with a cache.
 pub(super) const UNSEEN: &str = "not distinguishable";
 
-/// Returns the target whose memory hierarchy is shown: the first that no emulator executes, on this machine.
+/// Returns the target whose memory hierarchy is shown: the first that no emulator executes, on this
+/// machine.
 fn target(run: &Run) -> Option<&str> {
     let mut rows = known(run, "latency", Figure::Min);
     let own = rows.find(|(row, _)| !row.emulated && !row.group.capabilities().kernel.is_remote());
     own.map(|(row, _)| row.target.as_str())
 }
 
-/// Returns the least latencies of all runs: what a neighbour takes of a cache in one of them is not taken for its end.
+/// Returns the least latencies of all runs: what a neighbour takes of a cache in one of them is not
+/// taken for its end.
 pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     let rows = known(run, "latency", Figure::Min);
     let own = rows.filter(|(row, _)| row.target == target && row.load.is_idle());
@@ -33,8 +35,8 @@ pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     Points(least.collect())
 }
 
-/// Returns the latency of a load that no cache holds, on a target. A single level is no hierarchy, and the last level of a curve that ends
-/// within the claimed caches is one of these.
+/// Returns the latency of a load that no cache holds, on a target. A single level is no hierarchy,
+/// and the last level of a curve that ends within the claimed caches is one of these.
 pub(super) fn slowest(run: &Run, target: &str) -> Option<f64> {
     let points = least(run, target);
     let levels = points.levels();
@@ -46,7 +48,8 @@ pub(super) fn slowest(run: &Run, target: &str) -> Option<f64> {
         .map(|level| level.latency)
 }
 
-/// Returns the caches of the measured CPU that hold data, from the first level on: those of others may be larger.
+/// Returns the caches of the measured CPU that hold data, from the first level on: those of others
+/// may be larger.
 pub(super) fn caches(run: &Run) -> Vec<&Cache> {
     let machine = run.machine.iter();
     let mut caches: Vec<&Cache> = machine
@@ -62,8 +65,8 @@ pub(super) fn caches(run: &Run) -> Vec<&Cache> {
     caches
 }
 
-/// Returns the level that was found for each cache: the one whose size is nearest, and every level but once. Where fewer were
-/// found than there are caches, the last cache has the last level.
+/// Returns the level that was found for each cache: the one whose size is nearest, and every level
+/// but once. Where fewer were found than there are caches, the last cache has the last level.
 fn matched<'a>(
     caches: &[&'a Cache],
     found: &[MemoryLevel],
@@ -190,7 +193,8 @@ fn pages(bytes: u64) -> String {
     format!("{} ({count} pages of 4 KiB)", N.bytes(bytes))
 }
 
-/// Returns how much the file cache holds: the largest file that is read again about as fast as the smallest ones.
+/// Returns how much the file cache holds: the largest file that is read again about as fast as the
+/// smallest ones.
 fn file_cache(run: &Run, target: &str, memory: Option<&String>) -> Option<Claimed> {
     /// By how much a file that is in the cache may be slower than another one that is.
     const SLOWER: f64 = 4.0;
@@ -217,7 +221,8 @@ fn clock(run: &Run) -> Option<Claimed> {
     Some(line("core clock", claimed, ghz(hz)))
 }
 
-/// Describes in a sentence what the caches are worth: `Claimed 32 MiB of L3 cache, effective 8 MiB.`
+/// Describes in a sentence what the caches are worth:
+/// `Claimed 32 MiB of L3 cache, effective 8 MiB.`
 pub(super) fn sentence(run: &Run) -> Option<String> {
     let target = target(run)?;
     let matched = matched(&caches(run), &least(run, target).levels());

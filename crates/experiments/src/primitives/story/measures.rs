@@ -1,4 +1,5 @@
-//! What `primitives` measures: costs, times, latencies and bandwidths, what was expected of them, and what the machine turns out to be.
+//! What `primitives` measures: costs, times, latencies and bandwidths, what was expected of them,
+//! and what the machine turns out to be.
 
 use std::cmp::Reverse;
 
@@ -215,7 +216,8 @@ fn bandwidth(
     Ok((!rates.is_empty()).then(|| (head.labels.clone(), Sample::Counts(rates, Some(1.0)))))
 }
 
-/// Returns what was expected, of what was measured: where an emulator executes code, expectations of a machine mean nothing.
+/// Returns what was expected, of what was measured: where an emulator executes code, expectations
+/// of a machine mean nothing.
 fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
     if data.program().is_some_and(|program| program.agent.emulated) {
         return Vec::new();
@@ -226,8 +228,8 @@ fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
         .collect()
 }
 
-/// Returns the labels that an expectation is for: of an array's largest size, if it names none, and of the nearest other side, which is
-/// measured first.
+/// Returns the labels that an expectation is for: of an array's largest size, if it names none, and
+/// of the nearest other side, which is measured first.
 fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels {
     let id = id_of(&expected.labels);
     let sets = data.record.sets_of("pass").map(|(_, head)| &head.labels);
@@ -308,8 +310,8 @@ impl<'a> Points<'a> {
         curve.last().map_or(0.0, |(size, _)| *size)
     }
 
-    /// Returns the pages whose curve shows the levels: huge ones, since they show caches and not the TLB, unless there were so few that the
-    /// curve ends early.
+    /// Returns the pages whose curve shows the levels: huge ones, since they show caches and not
+    /// the TLB, unless there were so few that the curve ends early.
     pub(super) fn pages(&self) -> &'static str {
         let (huge, small) = (self.largest_in("2M"), self.largest_in("4K"));
         if huge > 0.0 && 2.0 * huge >= small {
@@ -329,9 +331,11 @@ impl<'a> Points<'a> {
         memory_levels(&self.curve("latency", &[("pages", self.pages())], "size"))
     }
 
-    /// Returns the size of a line: the least distance at which the second load of a pair no longer comes with the first.
+    /// Returns the size of a line: the least distance at which the second load of a pair no longer
+    /// comes with the first.
     pub(super) fn line_size(&self) -> Option<f64> {
-        /// Loads of which all miss the first level take at least so many times as long as those of which half hit.
+        /// Loads of which all miss the first level take at least so many times as long as those of
+        /// which half hit.
         const MISS: f64 = 1.15;
         let curve = self.curve("line", &[], "distance");
         let (_, least) = curve.first()?;
@@ -339,14 +343,15 @@ impl<'a> Points<'a> {
         Some(beyond.0)
     }
 
-    /// Returns how much memory the levels of the TLB reach: pages times their size, where one line of each page costs more than as
-    /// many lines side by side.
+    /// Returns how much memory the levels of the TLB reach: pages times their size, where one line
+    /// of each page costs more than as many lines side by side.
     pub(super) fn tlb_reach(&self) -> Vec<f64> {
         const PAGE: f64 = 4_096.0;
         const LINE: f64 = 64.0;
         let caches = self.curve("latency", &[("pages", "2M")], "size");
         let apart = self.curve("tlb", &[], "pages");
-        // What as many lines cost that lie side by side: on a straight line between the nearest sizes, both logarithmic.
+        // What as many lines cost that lie side by side: on a straight line between the nearest
+        // sizes, both logarithmic.
         let beside = |pages: f64| {
             let size = pages * LINE;
             let above = caches.iter().position(|(own, _)| *own >= size)?;

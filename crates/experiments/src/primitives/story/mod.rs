@@ -1,4 +1,5 @@
-//! How primitives are shown: what each should cost, what it costs, and what the machine turns out to be.
+//! How primitives are shown: what each should cost, what it costs, and what the machine turns out
+//! to be.
 
 mod checks;
 mod cse221_2022;

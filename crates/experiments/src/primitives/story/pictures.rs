@@ -1,4 +1,5 @@
-//! Pictures of primitives: what was expected beside what it took, latency by working set, and by working set and stride.
+//! Pictures of primitives: what was expected beside what it took, latency by working set, and by
+//! working set and stride.
 
 use maud::{Markup, html};
 use tare_figures::Run;
@@ -16,7 +17,8 @@ use super::measures::id_of;
 use super::tables::{named, place};
 use super::{is_same, known, machine};
 
-/// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was expected of them.
+/// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was
+/// expected of them.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
     let costs: Vec<&Row> = known(run, "cost", Figure::Min)
         .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))

@@ -1,10 +1,12 @@
-//! calder-2020: how long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate is
-//! kept up?
+//! calder-2020: how long do instances take to start, as processes, containers, Linux guests and
+//! unikernels, and which rate is kept up?
 //!
-//! The study's kinds differ in what executes them: its unikernel and one of its two Linux guests ran in QEMU without KVM, so
-//! an emulator's figures answer for these two, and for them alone. Its Linux guest boots a whole Debian; a kernel with nothing but
-//! a static program is another kind, and is compared with nothing. Absolute times are those of the study's machine, with 72 logical
-//! CPUs: what can be compared is the order of the kinds, and how each changes as the interval gets shorter.
+//! The study's kinds differ in what executes them: its unikernel and one of its two Linux guests
+//! ran in QEMU without KVM, so an emulator's figures answer for these two, and for them alone. Its
+//! Linux guest boots a whole Debian; a kernel with nothing but a static program is another kind,
+//! and is compared with nothing. Absolute times are those of the study's machine, with 72 logical
+//! CPUs: what can be compared is the order of the kinds, and how each changes as the interval gets
+//! shorter.
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
@@ -108,8 +110,8 @@ fn of_kind<'a>(run: &'a Run, wanted: &str) -> Vec<Series<'a>> {
     all
 }
 
-/// Returns the first ladder of a kind; of unikernels preferably one without KVM, as the study's was. Says what is missing
-/// otherwise.
+/// Returns the first ladder of a kind; of unikernels preferably one without KVM, as the study's
+/// was. Says what is missing otherwise.
 fn get<'a>(run: &'a Run, wanted: &str) -> Result<Series<'a>, Inconclusive> {
     let all = of_kind(run, wanted).into_iter();
     all.min_by_key(|ladder| !ladder.is_emulated())
@@ -140,7 +142,8 @@ fn sustained<'a>(ladder: &Series<'a>) -> Result<Sustained<'a>, Inconclusive> {
     ladder::sustained(ladder).ok_or_else(none)
 }
 
-/// Asks whether the kinds have the order of the study. A missing kind leaves it open, unless the others contradict it.
+/// Asks whether the kinds have the order of the study. A missing kind leaves it open, unless the
+/// others contradict it.
 fn order(run: &Run) -> Answered {
     let all = KINDS.map(|kind| {
         let ns = mean(get(run, kind)?.first());
@@ -209,7 +212,8 @@ fn docker_collapses(run: &Run) -> Answered {
     )
 }
 
-/// Asks whether the highest sustained rate of a kind is within bounds, if rates up to `beyond` were measured.
+/// Asks whether the highest sustained rate of a kind is within bounds, if rates up to `beyond` were
+/// measured.
 fn ends_within(run: &Run, kind: &str, (low, high): (f64, f64), beyond: f64) -> Answered {
     let sustained = sustained(&get(run, kind)?)?;
     let why = format!("sustained {}", sustained.written());

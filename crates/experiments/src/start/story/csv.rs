@@ -1,4 +1,5 @@
-//! `start.csv`: one row for each target, interval and run, with the columns of calder-2020 and ours.
+//! `start.csv`: one row for each target, interval and run, with the columns of calder-2020 and
+//! ours.
 
 use tare_figures::Run;
 use tare_figures::cases::Case;

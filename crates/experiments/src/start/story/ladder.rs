@@ -23,7 +23,8 @@ pub(super) struct Sustained<'a> {
     pub end: Option<(f64, &'a str)>,
 }
 
-/// Returns the ladders of a run: instances one by one first, then from the longest interval to the shortest.
+/// Returns the ladders of a run: instances one by one first, then from the longest interval to the
+/// shortest.
 pub(super) fn all(run: &Run) -> Vec<Series<'_>> {
     Series::along(Case::all(run, NAME), "interval", place)
 }

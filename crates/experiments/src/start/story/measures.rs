@@ -1,8 +1,8 @@
 //! What `start` measures: how long instances take, what became of them, and what they cost.
 //!
-//! Everything follows from the rows of instances. Figures are of the instances that were planned within the measured window; the
-//! throughput alone counts every instance that was completed within it, since those that the warm-up left behind stand for
-//! those that the window leaves behind.
+//! Everything follows from the rows of instances. Figures are of the instances that were planned
+//! within the measured window; the throughput alone counts every instance that was completed within
+//! it, since those that the warm-up left behind stand for those that the window leaves behind.
 
 use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples};
 use tare_results::model::{Arrived, Instance, InstanceOutcome, Labels};
@@ -123,7 +123,8 @@ pub(super) fn done<'a>(data: &CellData<'a>) -> impl Iterator<Item = &'a Instance
     counted(data).filter(|instance| instance.outcome() == InstanceOutcome::Done)
 }
 
-/// Returns the time between two moments; `None` if one of them is not known, or they are not in this order.
+/// Returns the time between two moments; `None` if one of them is not known, or they are not in
+/// this order.
 pub(super) fn span(from_ns: u64, to_ns: u64) -> Option<u64> {
     known(to_ns)?.checked_sub(known(from_ns)?)
 }
@@ -211,7 +212,8 @@ fn saturated(data: &CellData<'_>) -> Option<Sample> {
     Some(Sample::Number(f64::from(u8::from(saturated))))
 }
 
-/// Returns the greatest number of live instances from the beginning of the window on; `None` if none was started.
+/// Returns the greatest number of live instances from the beginning of the window on; `None` if
+/// none was started.
 fn most_alive(data: &CellData<'_>) -> Option<Sample> {
     let arrived = data.record.arrived.as_ref();
     let from_ns = arrived.map_or(0, |arrived| arrived.from_ns);
@@ -231,7 +233,8 @@ fn most_alive(data: &CellData<'_>) -> Option<Sample> {
     alive.max().map(|most| Sample::Number(most as f64))
 }
 
-/// Divides the CPU time of instances into that of their own code and the time around it, where both are known.
+/// Divides the CPU time of instances into that of their own code and the time around it, where both
+/// are known.
 fn cpu_parts(data: &CellData<'_>) -> Samples {
     let both = || done(data).filter_map(|one| Some((known(one.own_ns)?, cpu(one)?)));
     let own = counts(both().map(|(own, _)| own));
@@ -241,7 +244,8 @@ fn cpu_parts(data: &CellData<'_>) -> Samples {
     Ok(parts.collect())
 }
 
-/// Divides CPU time that was spent within the window by the number of instances that were completed in it.
+/// Divides CPU time that was spent within the window by the number of instances that were completed
+/// in it.
 fn shared_cpu(data: &CellData<'_>, measure: &str) -> Samples {
     let spent = data.record.value(measure, &Labels::default());
     let completed = completed(data);

@@ -1,4 +1,5 @@
-//! How starts are shown: how long instances take until they are ready, and which rate of starts each target keeps up.
+//! How starts are shown: how long instances take until they are ready, and which rate of starts
+//! each target keeps up.
 
 mod calder_2020;
 mod checks;

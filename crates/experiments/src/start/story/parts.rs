@@ -6,8 +6,9 @@ use tare_results::model::{Instance, Labels};
 
 use super::measures::{counts, done, span};
 
-/// The parts before an instance is ready, each with its head in tables: what ends at reset, at the kernel, at `main`, and when
-/// the instance is ready. Where the moments between are not known, parts are one, and have the names of all.
+/// The parts before an instance is ready, each with its head in tables: what ends at reset, at the
+/// kernel, at `main`, and when the instance is ready. Where the moments between are not known,
+/// parts are one, and have the names of all.
 pub(super) const BEFORE_READY: [(&str, &str); 12] = [
     ("launch", "launch"),
     ("launch+main", "launch\n+main"),

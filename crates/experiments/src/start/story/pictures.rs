@@ -1,5 +1,6 @@
-//! Pictures of starts: how long they take one by one, how that and the throughput change as starts come more often, how the
-//! latencies of each interval are distributed, and how much memory an instance takes.
+//! Pictures of starts: how long they take one by one, how that and the throughput change as starts
+//! come more often, how the latencies of each interval are distributed, and how much memory an
+//! instance takes.
 
 use maud::{Markup, html};
 use tare_figures::Run;

@@ -35,7 +35,8 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     })
 }
 
-/// Returns how long instances took until they were ready, each ladder with the rate that it sustained.
+/// Returns how long instances took until they were ready, each ladder with the rate that it
+/// sustained.
 fn sentence(all: &[&Series<'_>]) -> String {
     // The cost of the engine's presence has its own sentence.
     let mut plain = all.to_vec();

@@ -1,4 +1,5 @@
-//! `wakeup-phases.csv`: one row for each target, phase and run, with the columns of landolfi-2018 and ours.
+//! `wakeup-phases.csv`: one row for each target, phase and run, with the columns of landolfi-2018
+//! and ours.
 
 use tare_figures::Run;
 use tare_figures::rows::Figure;

@@ -1,12 +1,14 @@
 //! landolfi-2018: how late is a task woken under load, by the kernel's preemption model?
 //!
-//! The study measured each kernel once, on one machine. Here a claim is answered run by run: it is reproduced if
-//! every run of every kernel shows it, not reproduced if no run of some kernel does, and inconclusive if
-//! runs disagree. Kernels are compared with those of the same group only, guests with guests.
+//! The study measured each kernel once, on one machine. Here a claim is answered run by run: it is
+//! reproduced if every run of every kernel shows it, not reproduced if no run of some kernel does,
+//! and inconclusive if runs disagree. Kernels are compared with those of the same group only,
+//! guests with guests.
 //!
-//! What an emulator takes for an instruction of a guest, and when it pauses, is not the kernel's doing: where
-//! it gave the guest the machine's time the answer is inconclusive. Where it counted instructions (`clock=instructions`)
-//! the latencies are a property of the kernel's code, and claims are answered by them, and say so.
+//! What an emulator takes for an instruction of a guest, and when it pauses, is not the kernel's
+//! doing: where it gave the guest the machine's time the answer is inconclusive. Where it counted
+//! instructions (`clock=instructions`) the latencies are a property of the kernel's code, and
+//! claims are answered by them, and say so.
 
 use tare_results::model::Schedule;
 use tare_results::target::Clock;
@@ -160,8 +162,8 @@ const SD: Quantity = Quantity {
     drawn: None,
 };
 
-/// Takes the largest group of kernels that can be compared: of one group, by one clock, with latencies that tell
-/// something. Says why there is none.
+/// Takes the largest group of kernels that can be compared: of one group, by one clock, with
+/// latencies that tell something. Says why there is none.
 fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Inconclusive> {
     let mut telling = kernels(run);
     if telling.is_empty() {
@@ -183,7 +185,8 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Inconclusive> {
     ))
 }
 
-/// What one kernel shows of a claim: whether it holds in each of its runs, or pairs of runs, and the figures.
+/// What one kernel shows of a claim: whether it holds in each of its runs, or pairs of runs, and
+/// the figures.
 type Shown = (Vec<bool>, String);
 
 /// Puts together what several kernels show.
@@ -206,7 +209,8 @@ fn folded(each: &[Shown], kernels: &[Kernel<'_>]) -> Answered {
     }
 }
 
-/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why none shows it.
+/// Asks each kernel without real-time preemption whether a phase has the greatest figure. Says why
+/// none shows it.
 fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Answered {
     let kernels = comparable(run)?;
     let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
@@ -238,8 +242,8 @@ fn greatest(run: &Run, wanted: &str, what: &str, figure: Figure) -> Answered {
     folded(&each, &kernels)
 }
 
-/// Asks whether a figure of one model, made of the longest latencies of a run's phases, is below those of others. Says
-/// which model is missing.
+/// Asks whether a figure of one model, made of the longest latencies of a run's phases, is below
+/// those of others. Says which model is missing.
 fn below_others(
     run: &Run,
     model: &str,
@@ -290,7 +294,8 @@ fn below_others(
     folded(&each, &kernels)
 }
 
-/// No measurement can show a bound: the answer is whether the real-time kernel's longest is below every other's.
+/// No measurement can show a bound: the answer is whether the real-time kernel's longest is below
+/// every other's.
 fn only_real_time_bounds(run: &Run) -> Answered {
     let longest = |run: Vec<Option<f64>>| run.into_iter().flatten().max_by(f64::total_cmp);
     let others = ["none", "voluntary", "full"];
@@ -307,7 +312,8 @@ fn full_beats_others(run: &Run) -> Answered {
     below_others(run, "full", &["none", "voluntary"], what, average)
 }
 
-/// Returns what a published row is compared with: the kernels of its preemption model, in its phase.
+/// Returns what a published row is compared with: the kernels of its preemption model, in its
+/// phase.
 fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
     let phase = row.field("phase");
     let model = match row.field("kernel") {

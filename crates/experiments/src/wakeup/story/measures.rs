@@ -133,8 +133,8 @@ pub(super) fn missed(threads: &Threads) -> Result<(u64, u64), String> {
     Ok((response.missed(), response.total()))
 }
 
-/// Returns the latencies of all threads together, once for each phase, and then of each thread where there are
-/// several. What fell between two phases belongs to none.
+/// Returns the latencies of all threads together, once for each phase, and then of each thread
+/// where there are several. What fell between two phases belongs to none.
 fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
     let mut all = phases(data, false)?;
     let thread = |head: &SetHead| head.labels.number("thread");
@@ -157,8 +157,8 @@ fn sets<'a>(
     })
 }
 
-/// Puts the threads together, once for each phase of the plan, and once for any other that the samples name: what was
-/// woken after the load of the phase began, or before.
+/// Puts the threads together, once for each phase of the plan, and once for any other that the
+/// samples name: what was woken after the load of the phase began, or before.
 pub(super) fn phases(
     data: &CellData<'_>,
     is_between: bool,

@@ -1,8 +1,9 @@
 //! How wake-ups are shown: how late threads ran that slept until absolute times, and why.
 //!
-//! Two latencies stand side by side everywhere. The *service* latency is cyclictest's: of the wake-ups that
-//! happened. The *response* latency counts every activation, each missed one with what it waited, so that a
-//! stall of a hundred intervals counts a hundred times ("coordinated omission" is the name of not doing so).
+//! Two latencies stand side by side everywhere. The *service* latency is cyclictest's: of the
+//! wake-ups that happened. The *response* latency counts every activation, each missed one with
+//! what it waited, so that a stall of a hundred intervals counts a hundred times ("coordinated
+//! omission" is the name of not doing so).
 
 mod checks;
 mod csv;
@@ -72,7 +73,8 @@ struct Stored {
 /// The part of `summary.json` that only wakeup has.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WakeupStory {
-    /// The ten worst wake-ups of each target under each load, or schedule of loads; the worst first.
+    /// The ten worst wake-ups of each target under each load, or schedule of loads; the worst
+    /// first.
     pub worst: Vec<Worst>,
 }
 
@@ -84,7 +86,8 @@ impl Woken {
             .map_or(&[], |kept| kept.worst.as_slice())
     }
 
-    /// Divides the cases with their worst wake-ups into those that ran undisturbed and those that were traced.
+    /// Divides the cases with their worst wake-ups into those that ran undisturbed and those that
+    /// were traced.
     fn worst_of<'a>(&'a self, cases: &'a [Case<'a>]) -> [Vec<worst::OfCase<'a>>; 2] {
         let all = cases.iter().map(|case| (case, self.worst(case)));
         let (traced, plain) = all.partition(|(case, _)| case.plan.is_traced());

@@ -1,6 +1,8 @@
-//! Pictures of wake-ups: latencies over time with the phases marked, and how often they are how long.
+//! Pictures of wake-ups: latencies over time with the phases marked, and how often they are how
+//! long.
 //!
-//! Samples are reduced cell by cell: the envelope to columns of pixels, counts to those of each phase.
+//! Samples are reduced cell by cell: the envelope to columns of pixels, counts to those of each
+//! phase.
 
 use maud::{Markup, html};
 use tare_results::model::{CellPlan, SetHead};
@@ -21,7 +23,8 @@ use tare_pages::svg::band::{self, COLUMNS, Column};
 use super::words::{Phase, cases, intervals, name, name_under, undisturbed};
 use super::{Woken, measures};
 
-/// The greatest number of strips of single runs; with more, the runs of a case are laid over each other.
+/// The greatest number of strips of single runs; with more, the runs of a case are laid over each
+/// other.
 const STRIPS: usize = 12;
 /// The number of strips from which each is drawn more coarsely.
 const MANY: usize = 24;
@@ -55,8 +58,8 @@ impl Pictures {
     }
 }
 
-/// Reduces a run to columns, all threads together. Wake-ups before the load of their phase had begun
-/// are in a band of their own, and in no figure.
+/// Reduces a run to columns, all threads together. Wake-ups before the load of their phase had
+/// begun are in a band of their own, and in no figure.
 fn track(data: &CellData<'_>) -> Track {
     let sets = || data.sets("latency");
     // By when they were due: the last one may have come long after that.

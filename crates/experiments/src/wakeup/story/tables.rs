@@ -1,4 +1,5 @@
-//! The tables of wake-ups: one heading for each target, one line for each load or phase, threads below.
+//! The tables of wake-ups: one heading for each target, one line for each load or phase, threads
+//! below.
 
 use std::collections::BTreeSet;
 

@@ -53,7 +53,8 @@ fn once(cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
     once
 }
 
-/// Returns the culprit of the worst wake-up around which the kernel's events were recorded, and its share.
+/// Returns the culprit of the worst wake-up around which the kernel's events were recorded, and its
+/// share.
 fn blame(story: &Woken, cases: &[Case<'_>]) -> Option<String> {
     let each = cases
         .iter()
@@ -138,7 +139,8 @@ fn missed(all: &[Case<'_>], worst: &[Worst<'_>]) -> String {
     )
 }
 
-/// Compares with a tool that counts one latency for each wake-up, where that makes the greatest difference.
+/// Compares with a tool that counts one latency for each wake-up, where that makes the greatest
+/// difference.
 fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
     const QUANTILES: [Figure; 3] = [Figure::P99, Figure::P99_9, Figure::P99_99];
     let telling = cases.iter().filter(|case| is_telling(case));

@@ -65,7 +65,8 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// Returns the cases, traced ones last, kernels in the order of landolfi-2018: from none to full real-time preemption.
+/// Returns the cases, traced ones last, kernels in the order of landolfi-2018: from none to full
+/// real-time preemption.
 pub(super) fn cases(run: &Run) -> Vec<Case<'_>> {
     const ORDER: [&str; 5] = ["none", "voluntary", "lazy", "full", "rt"];
     let mut cases = Case::all(run, NAME);
@@ -93,8 +94,8 @@ pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
     case.fact("preemption model")
 }
 
-/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an emulator happened to do
-/// meanwhile.
+/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
+/// emulator happened to do meanwhile.
 pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }

@@ -1,7 +1,9 @@
-//! The worst wake-ups: when each was, under which load, how late, what it missed, and who is to blame.
+//! The worst wake-ups: when each was, under which load, how late, what it missed, and who is to
+//! blame.
 //!
-//! Wake-ups at or above the threshold are listed with their activation, and the first ones are kept as they
-//! were. Where neither has a bin's maximum, the envelope still shows it, to the width of a bin.
+//! Wake-ups at or above the threshold are listed with their activation, and the first ones are kept
+//! as they were. Where neither has a bin's maximum, the envelope still shows it, to the width of a
+//! bin.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -26,7 +28,8 @@ use super::words::{Phase, name_under};
 /// How many of the worst wake-ups are named.
 const WORST: usize = 10;
 
-/// The headings of their table. The rest is the thread's own way to reading the clock, and what was not recorded.
+/// The headings of their table. The rest is the thread's own way to reading the clock, and what was
+/// not recorded.
 const HEAD: [&str; 9] = [
     "after",
     "late by",
@@ -62,7 +65,8 @@ pub struct Worst {
     pub within_ns: u64,
     /// Number of the phase, from 0.
     pub phase: u32,
-    /// The load; if the wake-up is counted apart since the load began late, the one that still had to end.
+    /// The load; if the wake-up is counted apart since the load began late, the one that still had
+    /// to end.
     pub load: String,
     /// How late it was.
     pub latency_ns: u64,
@@ -140,8 +144,9 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
     found
 }
 
-/// Returns the phase in which a wake-up was planned, and the load in whose figures it is. Its set decides, not the moment at
-/// which the load began: what is counted apart since a load began late goes by whole slots of the phase.
+/// Returns the phase in which a wake-up was planned, and the load in whose figures it is. Its set
+/// decides, not the moment at which the load began: what is counted apart since a load began late
+/// goes by whole slots of the phase.
 fn phase_of(data: &CellData<'_>, set: &SetHead, at_ns: u64) -> (u32, String) {
     let plan = data.plan();
     let phase = set.labels.number("phase").unwrap_or_else(|| {
@@ -150,7 +155,8 @@ fn phase_of(data: &CellData<'_>, set: &SetHead, at_ns: u64) -> (u32, String) {
         last.min(at_ns / length)
     });
     let phase = u32::try_from(phase).unwrap_or(u32::MAX);
-    // Each load has a set. So a trace is among what no room was left to count only if it is counted apart.
+    // Each load has a set. So a trace is among what no room was left to count only if it is counted
+    // apart.
     let is_apart =
         set.labels.get("between").is_some() || set.labels.get("phase") == Some("unknown");
     if let Some(load) = data.cell.load.as_ref().filter(|_| is_apart) {
@@ -181,7 +187,8 @@ pub(super) fn keep(found: &mut Vec<Worst>) {
 /// The worst wake-ups of a case.
 pub(super) type OfCase<'a> = (&'a Case<'a>, &'a [Worst]);
 
-/// Makes the table, each target and load below a heading: without the columns of the parts if nothing is known of them.
+/// Makes the table, each target and load below a heading: without the columns of the parts if
+/// nothing is known of them.
 fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) -> Table {
     let mut worst = all.iter().flat_map(|(_, worst)| *worst);
     let is_blamed = worst.any(|worst| worst.blame.is_some());
@@ -238,7 +245,8 @@ fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
     row
 }
 
-/// Returns the table for a terminal: of each target and load if their reasons are known, else only a few.
+/// Returns the table for a terminal: of each target and load if their reasons are known, else only
+/// a few.
 pub(super) fn few(all: &[OfCase<'_>]) -> Titled {
     const FEW: usize = 3;
     let shown = |is_blamed| if is_blamed { WORST } else { FEW };

@@ -116,8 +116,8 @@ pub fn timed(durations: &[u64], fold: Fold) -> Folded {
 
 /// Folds a spin of `reads` timer reads with gaps given as (time after the first read, length).
 ///
-/// Undisturbed iterations alternate between `quiet` and `quiet` + 2 cycles. Where a gap starts within
-/// an iteration it starts with it, as in reality.
+/// Undisturbed iterations alternate between `quiet` and `quiet` + 2 cycles. Where a gap starts
+/// within an iteration it starts with it, as in reality.
 pub fn spin(reads: u64, quiet: u64, gaps: &[(u64, u64)], fold: Fold) -> Folded {
     let in_gaps: u64 = gaps.iter().map(|gap| gap.1).sum();
     let quiet_reads = reads - gaps.len() as u64;

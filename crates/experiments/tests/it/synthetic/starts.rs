@@ -1,6 +1,7 @@
 //! Makes cells of starts whose figures are known.
 //!
-//! Instances arrive one interval apart, and take what the test says. All times are those of a clock that begins at one second.
+//! Instances arrive one interval apart, and take what the test says. All times are those of a clock
+//! that begins at one second.
 
 use tare_results::model::{
     Arrivals, Arrived, Cell, CellPlan, Failure, Instance, InstanceOutcome, Labels, Record, Rung,
@@ -48,7 +49,8 @@ impl Default for Starts<'_> {
     }
 }
 
-/// Makes an instance that ended as it should: its main after half the time, its end 1 ms after it was ready.
+/// Makes an instance that ended as it should: its main after half the time, its end 1 ms after it
+/// was ready.
 pub fn done(planned_ns: u64, lag_ns: u64, takes_ns: u64) -> Instance {
     let started_ns = planned_ns + lag_ns;
     Instance {
@@ -86,7 +88,8 @@ pub fn lost(planned_ns: u64, fate: InstanceOutcome) -> Instance {
 }
 
 impl Run {
-    /// Adds a cell whose instances are what `make` makes of their number and the time for which they are planned.
+    /// Adds a cell whose instances are what `make` makes of their number and the time for which
+    /// they are planned.
     pub fn started(
         &mut self,
         block: u32,

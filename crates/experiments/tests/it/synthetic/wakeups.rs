@@ -1,7 +1,7 @@
 //! Makes wake-up cells whose figures are known.
 //!
-//! A thread is walked through its activations by the rule that every place follows: late, it skips what is due
-//! before now. Its latencies are folded in the plainest way.
+//! A thread is walked through its activations by the rule that every place follows: late, it skips
+//! what is due before now. Its latencies are folded in the plainest way.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,8 @@ impl Default for Schedule<'_> {
 const BINS: u64 = 1_000;
 
 impl Run {
-    /// Adds a cell whose threads woke up with the latencies that `latency` gives for thread, phase and activation.
+    /// Adds a cell whose threads woke up with the latencies that `latency` gives for thread, phase
+    /// and activation.
     pub fn woken(
         &mut self,
         block: u32,
@@ -61,7 +62,8 @@ impl Run {
     ) -> &mut Cell {
         let plan = self.wakeup_plan(block, schedule);
         let load = load(schedule);
-        // Wake-ups are counted in slots of a phase, each of which belongs to its load as a whole or not at all.
+        // Wake-ups are counted in slots of a phase, each of which belongs to its load as a whole or
+        // not at all.
         let phase_ns = schedule.activations * schedule.interval_ns;
         let is_between = |planned_ns| {
             let late_ns = schedule.late_ns.get((planned_ns / phase_ns) as usize);
@@ -184,8 +186,8 @@ fn load(schedule: Schedule<'_>) -> Option<Load> {
     })
 }
 
-/// Walks a thread through its activations, and adds what it tells: a set for each phase, and one for what was planned
-/// before its load began.
+/// Walks a thread through its activations, and adds what it tells: a set for each phase, and one
+/// for what was planned before its load began.
 fn walk(
     schedule: Schedule<'_>,
     number: u32,
@@ -300,7 +302,8 @@ fn walk(
     ]);
 }
 
-/// Makes latencies as an ordinary kernel shows them: a body around `base`, an exponential tail, rare stalls.
+/// Makes latencies as an ordinary kernel shows them: a body around `base`, an exponential tail,
+/// rare stalls.
 pub fn linux_like(base: f64, tail: f64, stalls: f64, random: &mut fastrand::Rng) -> u64 {
     let jitter = 1.0 + 0.25 * (random.f64() + random.f64() - 1.0);
     let mut ns = base * jitter;

@@ -55,7 +55,8 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
     exceedance.into_iter().chain(between).collect()
 }
 
-/// Renders the histograms of durations: the whole range, and the common durations if they are a small part of it.
+/// Renders the histograms of durations: the whole range, and the common durations if they are a
+/// small part of it.
 pub(super) fn histograms(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
     let all: Vec<&Counts> = panel
         .members

@@ -25,7 +25,8 @@ pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
     }
 }
 
-/// Renders a section for each workload and load: a single size in full, several sizes as a sweep with some in full.
+/// Renders a section for each workload and load: a single size in full, several sizes as a sweep
+/// with some in full.
 pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
     let all = series(panels);
     let pictures = all
@@ -37,7 +38,8 @@ pub(super) fn sections(panels: &[Panel<'_>], detail: Detail) -> Vec<Section> {
         let (name, content) = match sizes {
             [panel] => {
                 let is_shared = panel.members.len() > 1 || alike(panels, panel).count() > 1;
-                // That of the first stands beside the verdict, and all loads of a workload have one in common.
+                // That of the first stands beside the verdict, and all loads of a workload have one
+                // in common.
                 let is_shown = place == 0 && is_shared || !is_first_load(panels, panel);
                 let glance = (!is_shown).then(|| at_a_glance(panels, panel)).flatten();
                 let content = html! {
@@ -123,7 +125,8 @@ fn spread_out(all: usize, shown: usize) -> Vec<usize> {
     }
 }
 
-/// Renders all pictures of the cases that differ only in their target, that over time in about so many bytes.
+/// Renders all pictures of the cases that differ only in their target, that over time in about so
+/// many bytes.
 fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> Markup {
     let mut pictures = Vec::new();
     if with_time {

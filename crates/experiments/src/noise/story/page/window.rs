@@ -12,7 +12,8 @@ use super::super::panels::{Member, Panel};
 /// How far apart targets with the same durations are drawn, in pixels.
 const APART: f64 = 3.4;
 
-/// Renders the raw samples from the middle of the first run; of more targets than colours, several times.
+/// Renders the raw samples from the middle of the first run; of more targets than colours, several
+/// times.
 pub(super) fn windows(panel: &Panel<'_>) -> Vec<Markup> {
     let parts = panel.members.chunks(COLOURS);
     parts.filter_map(|part| window(panel, part)).collect()

@@ -1,7 +1,7 @@
 //! What a dozen targets say: the ends of the range, and the range of each group.
 //!
-//! With so many, a sentence that names each is read by nobody; the tables do. What an emulator executed is counted, and
-//! never ranked.
+//! With so many, a sentence that names each is read by nobody; the tables do. What an emulator
+//! executed is counted, and never ranked.
 
 use tare_figures::words;
 use tare_pages::kit::sentence::MANY;
@@ -90,7 +90,8 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
     text + "."
 }
 
-/// Says what each group of a panel with many targets loses, as a range; `None` if nothing is ranked.
+/// Says what each group of a panel with many targets loses, as a range; `None` if nothing is
+/// ranked.
 pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
     let ranked = ranked(panel);
     let each = panel.groups().into_iter().filter_map(|group| {
@@ -115,7 +116,8 @@ pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
     (!each.is_empty()).then(|| format!("By group: {}.{emulated}", each.join("; ")))
 }
 
-/// Returns the members of a panel whose certainty is shown: all of a few, of many the ends of the range.
+/// Returns the members of a panel whose certainty is shown: all of a few, of many the ends of the
+/// range.
 pub(super) fn told<'p, 'a>(panel: &'p Panel<'a>) -> Vec<&'p Member<'a>> {
     if panel.members.len() <= MANY {
         return panel.members.iter().collect();

@@ -1,7 +1,7 @@
 //! The verdict: what the run says, in a few plain sentences.
 //!
-//! It says what was seen and how sure that is, and never a cause that was not observed: that gaps come as often as the
-//! kernel's tick is an observation, that they are the tick is not.
+//! It says what was seen and how sure that is, and never a cause that was not observed: that gaps
+//! come as often as the kernel's tick is an observation, that they are the tick is not.
 
 mod comparison;
 mod many;
@@ -268,7 +268,8 @@ enum Beneath {
     Machine,
 }
 
-/// Names a tick of the same frequency. If it is not that of the kernel beneath, says what that means.
+/// Names a tick of the same frequency. If it is not that of the kernel beneath, says what that
+/// means.
 fn as_often_as(period_ns: f64, tick_hz: Option<u32>, beneath: Beneath) -> Option<String> {
     let is = |hz: &u32| (period_ns * f64::from(*hz) / 1e9 - 1.0).abs() < 0.005;
     if let Some(hz) = tick_hz.filter(is) {

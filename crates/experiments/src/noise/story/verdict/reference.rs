@@ -1,7 +1,7 @@
 //! Whether what a machine lost is usual, by what others have published of idle machines.
 //!
-//! Published figures of this kind are few, and each is of one machine: so the sentence says whose they are. Both detectors
-//! spin on the clock, as a workload does that only reads it.
+//! Published figures of this kind are few, and each is of one machine: so the sentence says whose
+//! they are. Both detectors spin on the clock, as a workload does that only reads it.
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
@@ -23,7 +23,8 @@ struct Reference {
     words: &'static str,
 }
 
-/// The example in the manual of Solarflare's sysjitter: 10 s, gaps from 200 ns on, 1,001 to 1,014 of them a second.
+/// The example in the manual of Solarflare's sysjitter: 10 s, gaps from 200 ns on, 1,001 to 1,014
+/// of them a second.
 const MACHINE: Reference = Reference {
     least: 0.001_43,
     most: 0.001_50,
@@ -39,8 +40,8 @@ const GUEST: Reference = Reference {
             documentation of Linux's osnoise tracer)",
 };
 
-/// Puts what this machine lost when idle beside what is published; `None` if that was not measured, if the machine is of
-/// neither kind, or if the run is there to be put beside a study.
+/// Puts what this machine lost when idle beside what is published; `None` if that was not measured,
+/// if the machine is of neither kind, or if the run is there to be put beside a study.
 pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     if run
         .plan
