@@ -108,8 +108,8 @@ fn an_interrupt_ends_quick_before_it_measures() {
 #[test]
 fn the_first_interrupt_says_how_long_the_cell_takes_yet() {
     let bench = Bench::new();
-    let started = bench.start("noise --workload gap --repetitions 100000000 --runs 2 --output run");
-    started.agent();
+    let started = bench.start("noise --workload gap --repetitions 200000000 --runs 2 --output run");
+    started.measures();
     started.signal(Signal::INT);
     let ran = started.end();
     ran.expect(4, &["finishing this cell (", " left); again to stop"]);

@@ -189,6 +189,16 @@ impl Started {
         wait_for("an agent", || agents_of(self.pid()).first().copied())
     }
 
+    /// Waits until the agent has used more CPU time than it takes to get ready.
+    pub fn measures(&self) {
+        let agent = self.agent();
+        wait_for("half a second of CPU time", || {
+            let stat = fs::read_to_string(format!("/proc/{agent}/stat")).ok()?;
+            let ticks: u64 = stat.rsplit_once(')')?.1.split(' ').nth(12)?.parse().ok()?;
+            (ticks > 50).then_some(())
+        });
+    }
+
     /// Waits until a measuring thread of the agent was woken more often than it takes to get ready.
     pub fn wakes(&self) {
         let agent = self.agent();
