@@ -24,7 +24,7 @@ pub use record::{
     Program, Record, SetHead, Unit, Value,
 };
 pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
-pub use tare_load_driver::Schedule;
+pub use tare_load_driver::{Schedule, cpus::Cpus as LoadCpus};
 pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would

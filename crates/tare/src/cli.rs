@@ -170,8 +170,8 @@ pub enum StudyCommand {
 /// The arguments of `tare reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
-    /// Published study: kot-2019, landolfi-2018, includeos-2015, calder-2020, cse221-2022
-    #[arg(value_name = "NAME", required_unless_present_any = ["list", "resume"])]
+    /// Published study
+    #[arg(value_name = "NAME", help = format!("Published study: {}", crate::commands::reproduce::studies()), required_unless_present_any = ["list", "resume"])]
     pub name: Option<String>,
     /// List the published studies and which can be reproduced
     #[arg(

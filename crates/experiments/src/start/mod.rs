@@ -10,7 +10,7 @@ mod pace;
 mod parameters;
 mod story;
 
-use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung, Schedule};
+use tare_results::model::{Arrivals, CellPlan, Labels, LoadCpus, MOST_INSTANCES, Rung, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -60,7 +60,13 @@ impl Experiment for Start {
     }
 
     fn refuses(&self) -> &'static [(&'static str, &'static str)] {
-        &[("cpu", "its instances run on any CPU")]
+        &[
+            ("cpu", "its instances run on any CPU"),
+            (
+                "share_cpu",
+                "it measures on no CPU that another run could claim",
+            ),
+        ]
     }
 
     fn drive(&self, stage: &mut Stage<'_>) -> Driven {
@@ -103,6 +109,16 @@ fn combinations(
     values: &Values,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     let (paces, job) = (parameters::paces(values)?, parameters::job(values));
+    let on_others = |load: &&Schedule| {
+        load.loads()
+            .iter()
+            .any(|load| *load.cpus() == LoadCpus::Others)
+    };
+    if let Some(load) = conditions.loads.iter().find(on_others) {
+        return Err(contradiction(format!(
+            "{load}: instances run on any CPU, so there is no measured one for 'others' to leave out. Give a list of CPUs"
+        )));
+    }
     let mut ladders = Vec::new();
     for target in &conditions.targets {
         check_target(target, &job)?;

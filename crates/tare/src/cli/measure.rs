@@ -173,6 +173,7 @@ impl FromArgMatches for MeasureCommand {
         }
         for (name, why) in experiment.refuses() {
             if matches.value_source(name) == Some(ValueSource::CommandLine) {
+                let name = name.replace('_', "-");
                 let why = format!("{} does not take --{name}: {why}", experiment.name());
                 return Err(Error::raw(ErrorKind::ArgumentConflict, why));
             }

@@ -97,11 +97,16 @@ fn lacking(published: &Published) -> Option<String> {
 }
 
 fn unknown(name: &str) -> CommandError {
-    let names: Vec<&str> = catalogue().studies.iter().map(|study| study.name).collect();
     CommandError::Usage(format!(
         "there is no published study '{name}'; known: {}",
-        names.join(", ")
+        studies()
     ))
+}
+
+/// Lists the names of the published studies.
+pub fn studies() -> String {
+    let names: Vec<&str> = catalogue().studies.iter().map(|study| study.name).collect();
+    names.join(", ")
 }
 
 fn list() -> String {

@@ -45,6 +45,14 @@ fn arguments_that_make_no_sense_are_usage_errors() {
             "start --cpu 0",
             "start does not take --cpu: its instances run on any CPU",
         ),
+        (
+            "start --share-cpu",
+            "start does not take --share-cpu: it measures on no CPU",
+        ),
+        (
+            "start --load dd --load-cpus others",
+            "no measured one for 'others' to leave out",
+        ),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),
         ("noise --resume run --seed 3", "cannot be used with"),

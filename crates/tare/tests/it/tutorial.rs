@@ -2,6 +2,7 @@
 //! workload and the target that the tutorials add.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -405,6 +406,16 @@ fn a_target_of_one_file_has_everything() {
     run("study explain study.toml").expect(0, &[&name]);
     run("run study.toml --output study").expect(0, &[&name]);
     run("compare run --to study").expect(0, &[&name]);
+
+    // A script plays a runtime that fails.
+    let broken = tutorial.bench.work().join("broken");
+    fs::write(&broken, "#!/bin/sh\necho no such bundle >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let on_broken = format!("--runs 1 --target oci,runtime={}", broken.display());
+    let why = "it ended with status 3; it said: no such bundle";
+    run(&format!("noise --workload prime {on_broken}")).expect(1, &[why]);
+    let start = "start --interval 1/4s --warmup 0s --measure 1s";
+    run(&format!("{start} {on_broken}")).expect(1, &[why]);
 
     // Nothing is left.
     assert_eq!(files(&tutorial.bench.scratch()), Vec::<String>::new());

@@ -348,12 +348,17 @@ fn a_kernel_that_panics_is_told_with_its_words() {
     let path = folder.path().join("agent");
     fs::write(&path, "this is no program").unwrap();
     bench.target.agent = MeasuredFile::agent_at(&path);
-    let seen = bench.launch(SHORT);
-    assert!(
-        seen.why().starts_with("the guest's kernel panicked ("),
-        "{}",
-        seen.why()
-    );
+    for is_alone in [true, false] {
+        let work = work(SHORT);
+        let job = Job {
+            is_alone,
+            ..Job::idle(&work)
+        };
+        let instance = bench.target.start(&job, &bench.guard).unwrap();
+        let seen = watch(instance, LIMIT);
+        let why = seen.why();
+        assert!(why.starts_with("the guest's kernel panicked ("), "{why}");
+    }
 }
 
 #[test]
