@@ -104,13 +104,15 @@ linted-measured: measuring
 test-laboratory:
 	$(LINTING) RUST_TEST_THREADS=$$(($$(nproc) + 1)) $(CARGO) test --workspace --all-targets --quiet
 
+# Tests of the network wait for their peers most of the time.
+WAITING := RUST_TEST_THREADS=$$(($$(nproc) + 2))
 test-measured:
 	cd measured && $(LINTING) $(CARGO) test $(APART) --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-images --test torture --quiet
-	cd measured && $(LINTING) $(CARGO) test -p tare-images --test network --quiet hostile::
+	cd measured && $(LINTING) $(WAITING) $(CARGO) test -p tare-images --test network --quiet hostile::
 	cd measured && $(CARGO) test -p tare-images --release $(ALONE) --quiet
-	cd measured && $(CARGO) test -p tare-images --profile service --test network --quiet
+	cd measured && $(WAITING) $(CARGO) test -p tare-images --profile service --test network --quiet
 
 setup:
 	@scripts/setup build
