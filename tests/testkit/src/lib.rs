@@ -31,6 +31,18 @@ pub fn skip(component: &str, why: &str) {
     let _ = writeln!(stderr, "{text}");
 }
 
+/// Asserts that a text contains each of these parts.
+///
+/// # Panics
+///
+/// Panics with the text and the first part that it lacks.
+#[track_caller]
+pub fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no '{part}' in: {text}");
+    }
+}
+
 /// Corrects the checksums of ordinary files up to 64 MiB in a folder, as far as they are listed in
 /// its `SHA256SUMS`. A folder without that list is unchanged.
 pub fn repair_sums(folder: &Path) {

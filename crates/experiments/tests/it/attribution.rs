@@ -1,44 +1,33 @@
 //! What the operating system adds: known answers, and every reason for not giving one.
 
 use serde_json::{Value, json};
-use tare_pages::{Report, page, terminal};
+use tare_pages::{Report, page};
+use tare_testkit::assert_contains;
 
-use crate::synthetic::{self, Fold, HZ, Run, measured, plain, spin, timed};
+use crate::synthetic::{self, HZ, Run, evenly, measured, shown};
+
+const KVM: Option<&str> = Some("KVM of QEMU 9.0");
 
 /// Makes a second of spinning with gaps of 20,021 cycles in even distances, of which 20,000 are
 /// lost.
 fn gaps(per_second: u64) -> synthetic::Folded {
-    gaps_from(1_300, per_second)
-}
-
-fn gaps_from(threshold: u64, per_second: u64) -> synthetic::Folded {
-    let distance = HZ as u64 / per_second.max(1);
-    let gaps: Vec<(u64, u64)> = (0..per_second)
-        .map(|n| (n * distance + 1_000, 20_021))
-        .collect();
-    // An undisturbed iteration takes 21 cycles in the mean.
-    let reads = (HZ as u64 - per_second * 20_000) / 21;
-    let fold = Fold {
-        threshold,
-        ..Fold::default()
-    };
-    spin(reads, 20, &gaps, fold)
+    evenly(HZ as u64, per_second, 1_300)
 }
 
 /// Measures `process` and the unikernel with so many gaps per second in each block.
 fn pair(blocks: &[(u64, u64)]) -> Run {
     let mut run = Run::new(1);
     for (block, (process, unikernel)) in (1..).zip(blocks) {
-        add(&mut run, block, "process", *process, None);
-        let kvm = Some("KVM of QEMU 9.0");
-        add(&mut run, block, "unikernel,irq=off", *unikernel, kvm);
+        run.gap(block, "process", gaps(*process));
+        guest(&mut run, block, "unikernel,irq=off", *unikernel);
     }
     run
 }
 
-fn add(run: &mut Run, block: u32, target: &str, rate: u64, accelerator: Option<&'static str>) {
-    run.accelerator = accelerator;
-    run.done(block, target, "gap", None, gaps(rate));
+/// Measures a guest that KVM executes.
+fn guest(run: &mut Run, block: u32, target: &str, rate: u64) {
+    run.accelerator = KVM;
+    run.gap(block, target, gaps(rate));
     run.accelerator = None;
 }
 
@@ -123,8 +112,8 @@ fn the_parts_add_up_and_the_interval_is_that_of_the_paired_differences() {
 fn a_unikernel_on_the_bare_machine_gives_more_than_a_bound() {
     let mut run = Run::new(1);
     for (block, rate) in [(1, 1_000), (2, 1_010), (3, 1_030)] {
-        add(&mut run, block, "process", rate, None);
-        add(&mut run, block, "unikernel,irq=off", 10, None);
+        run.gap(block, "process", gaps(rate));
+        run.gap(block, "unikernel,irq=off", gaps(10));
     }
     let (found, said) = attribution(run);
     assert_eq!(only(&found)["is_bound"], false);
@@ -143,10 +132,10 @@ fn overlapping_and_negative_differences_are_not_findings() {
         for part in split["parts"].as_array().unwrap() {
             assert_eq!(part["finding"], "not_distinguishable", "{part}");
         }
-        assert!(said[0].contains("not distinguishable"), "{}", said[0]);
+        assert_contains(&said[0], &["not distinguishable"]);
         assert!(!said[0].contains("system adds at"), "{}", said[0]);
         let page = page::render(&pair(&blocks).analyse());
-        assert!(page.contains("not\ndistinguishable"));
+        assert_contains(&page, &["not\ndistinguishable"]);
     }
 }
 
@@ -155,8 +144,7 @@ fn one_or_two_blocks_cannot_say() {
     for blocks in [&[(1_000, 10)][..], &[(1_000, 10), (1_010, 12)]] {
         let (found, said) = attribution(pair(blocks));
         assert_eq!(only(&found)["parts"][0]["finding"], "too_few_blocks");
-        assert!(said[0].contains("that takes 3 blocks"), "{}", said[0]);
-        assert!(said[0].contains("--runs"), "{}", said[0]);
+        assert_contains(&said[0], &["that takes 3 blocks", "--runs"]);
     }
 }
 
@@ -165,15 +153,11 @@ fn under_an_emulator_it_says_that_it_cannot() {
     let mut run = Run::new(1);
     for block in 1..=3 {
         run.emulated = false;
-        add(&mut run, block, "process", 1_000, None);
+        run.gap(block, "process", gaps(1_000));
         run.emulated = true;
-        add(
-            &mut run,
-            block,
-            "unikernel,irq=off",
-            10,
-            Some("TCG of QEMU 9.0"),
-        );
+        run.accelerator = Some("TCG of QEMU 9.0");
+        run.gap(block, "unikernel,irq=off", gaps(10));
+        run.accelerator = None;
     }
     let analysis = run.analyse();
     let (found, sentences) = told(&analysis);
@@ -182,10 +166,10 @@ fn under_an_emulator_it_says_that_it_cannot() {
     let said = "this run can't split what is lost below any operating system (firmware, hypervisor) from \
                 what the operating system adds: QEMU's TCG executed unikernel,irq=off, and the emulator's own \
                 delays are in its figures.";
-    assert!(sentences[0].contains(said));
-    assert!(plain(&terminal::render(&analysis, 100, false)).contains(said));
-    let page = page::render(&analysis);
-    assert!(page.contains("QEMU's TCG executed unikernel,irq=off"));
+    assert_contains(&sentences[0], &[said]);
+    let (text, page) = shown(&analysis);
+    assert_contains(&text, &[said]);
+    assert_contains(&page, &["QEMU's TCG executed unikernel,irq=off"]);
     assert!(!page.contains("What the operating system adds</h2>"));
 }
 
@@ -197,19 +181,13 @@ fn another_cpu_is_no_reference() {
     ] {
         let mut run = Run::new(1);
         for block in 1..=3 {
-            let cell = run.done(block, "process", "gap", None, gaps(1_000));
+            let cell = run.gap(block, "process", gaps(1_000));
             measured(cell).preparation.cpu = cpu;
-            add(
-                &mut run,
-                block,
-                "unikernel,irq=off",
-                10,
-                Some("KVM of QEMU 9.0"),
-            );
+            guest(&mut run, block, "unikernel,irq=off", 10);
         }
         let (found, said) = attribution(run);
         assert_eq!(found["splits"], json!([]));
-        assert!(said[0].contains(said_of_it), "{}", said[0]);
+        assert_contains(&said[0], &[said_of_it]);
     }
 }
 
@@ -217,9 +195,9 @@ fn another_cpu_is_no_reference() {
 fn a_guest_s_own_cpu_number_is_not_the_machine_s() {
     let mut run = Run::new(1);
     for (block, rate) in [(1, 1_000), (2, 1_010)] {
-        add(&mut run, block, "process", rate, None);
-        run.accelerator = Some("KVM of QEMU 9.0");
-        let cell = run.done(block, "unikernel,irq=off", "gap", None, gaps(10));
+        run.gap(block, "process", gaps(rate));
+        run.accelerator = KVM;
+        let cell = run.gap(block, "unikernel,irq=off", gaps(10));
         measured(cell).preparation.cpu = Some(0);
         run.accelerator = None;
     }
@@ -231,17 +209,16 @@ fn different_thresholds_are_not_compared_but_rounded_ones_are() {
     for (threshold, is_compared) in [(1_301, true), (2_600, false)] {
         let mut run = Run::new(1);
         for block in 1..=3 {
-            add(&mut run, block, "process", 1_000, None);
-            run.accelerator = Some("KVM of QEMU 9.0");
-            let folded = gaps_from(threshold, 10);
-            run.done(block, "unikernel,irq=off", "gap", None, folded);
+            run.gap(block, "process", gaps(1_000));
+            run.accelerator = KVM;
+            let folded = evenly(HZ as u64, 10, threshold);
+            run.gap(block, "unikernel,irq=off", folded);
             run.accelerator = None;
         }
         let (found, said) = attribution(run);
         assert_eq!(found["splits"].as_array().unwrap().len() == 1, is_compared);
         if !is_compared {
-            assert!(said[0].contains("1,300 cycles"), "{said:?}");
-            assert!(said[0].contains("--threshold"), "{said:?}");
+            assert_contains(&said[0], &["1,300 cycles", "--threshold"]);
         }
     }
 }
@@ -250,23 +227,23 @@ fn different_thresholds_are_not_compared_but_rounded_ones_are() {
 fn without_the_pair_it_says_how_to_get_it() {
     for target in ["process", "unikernel,irq=off", "unikernel"] {
         let mut run = Run::new(1);
-        add(&mut run, 1, target, 100, None);
+        run.gap(1, target, gaps(100));
         let (found, said) = attribution(run);
         assert_eq!(found["refused"][0]["id"], "no-pair");
-        assert!(said[0].contains("`--target process --target unikernel,irq=off`"));
+        assert_contains(&said[0], &["`--target process --target unikernel,irq=off`"]);
     }
     let mut run = Run::new(1);
-    add(&mut run, 1, "process", 100, None);
+    run.gap(1, "process", gaps(100));
     run.failed(1, "unikernel,irq=off", "gap", "it hung");
     let (found, said) = attribution(run);
     assert_eq!(found["refused"][0]["id"], "not-measured");
-    assert!(said[0].contains("no block has figures of both"));
+    assert_contains(&said[0], &["no block has figures of both"]);
 }
 
 #[test]
 fn a_block_that_lacks_one_of_the_two_is_left_out() {
     let mut run = pair(&[(1_000, 10), (1_010, 10)]);
-    add(&mut run, 3, "process", 90_000, None);
+    run.gap(3, "process", gaps(90_000));
     run.failed(3, "unikernel,irq=off", "gap", "it hung");
     let (found, _) = attribution(run);
     let split = only(&found);
@@ -281,13 +258,13 @@ fn without_gap_the_delays_of_prime_are_divided() {
         for n in 0..delays {
             durations[n * 10] = 11_000;
         }
-        timed(&durations, Fold::default())
+        durations
     };
     let mut run = Run::new(1);
     for (block, delays) in [(1, 100), (2, 110), (3, 105)] {
-        run.done(block, "process", "prime", Some(22), delayed(delays));
-        run.accelerator = Some("KVM of QEMU 9.0");
-        run.done(block, "unikernel,irq=off", "prime", Some(22), delayed(5));
+        run.prime(block, "process", &delayed(delays));
+        run.accelerator = KVM;
+        run.prime(block, "unikernel,irq=off", &delayed(5));
         run.accelerator = None;
     }
     let (found, said) = attribution(run);
@@ -298,65 +275,41 @@ fn without_gap_the_delays_of_prime_are_divided() {
     near(number(&class["all"]), 1_050e-6);
     near(number(&class["below"]), 50e-6);
     near(number(&class["difference"]["estimate"]), 1_000e-6);
-    assert!(
-        said[0].contains("in delays above 400 cycles"),
-        "{}",
-        said[0]
-    );
+    assert_contains(&said[0], &["in delays above 400 cycles"]);
 }
 
 #[test]
 fn each_load_is_divided_and_a_guest_s_kernel_by_what_lies_below_both() {
     let mut run = pair(&[(1_000, 10), (1_010, 10)]);
     for (block, rate) in [(1, 500), (2, 510)] {
-        add(
-            &mut run,
-            block,
-            "linux,kernel=debian-rt",
-            rate,
-            Some("KVM of QEMU 9.0"),
-        );
+        guest(&mut run, block, "linux,kernel=debian-rt", rate);
     }
     run.load = "dd";
     for (block, rate) in [(1, 4_000), (2, 4_040), (3, 4_020)] {
-        add(&mut run, block, "process", rate, None);
-        add(
-            &mut run,
-            block,
-            "unikernel,irq=off",
-            20,
-            Some("KVM of QEMU 9.0"),
-        );
-        add(
-            &mut run,
-            block,
-            "linux,kernel=debian-rt",
-            500,
-            Some("KVM of QEMU 9.0"),
-        );
+        run.gap(block, "process", gaps(rate));
+        guest(&mut run, block, "unikernel,irq=off", 20);
+        guest(&mut run, block, "linux,kernel=debian-rt", 500);
     }
     let analysis = run.analyse();
     let (found, said) = told(&analysis);
     let splits = found["splits"].as_array().unwrap().iter();
     let splits: Vec<_> = splits
-        .map(|split| (&split["load"], &split["target"], &split["is_bound"]))
+        .map(|split| json!([split["load"], split["target"], split["is_bound"]]))
         .collect();
+    let guest = "linux,kernel=debian-rt";
     assert_eq!(
-        splits,
+        splits[..2],
         [
-            (&json!("idle"), &json!("process"), &json!(true)),
-            (
-                &json!("idle"),
-                &json!("linux,kernel=debian-rt"),
-                &json!(false)
-            ),
-            (&json!("dd"), &json!("process"), &json!(true)),
+            json!(["idle", "process", true]),
+            json!(["idle", guest, false])
         ]
     );
+    assert_eq!(splits[2..], [json!(["dd", "process", true])]);
     assert_eq!(said.len(), 2);
     assert!(said[1].starts_with("Split under dd: of the"), "{}", said[1]);
     let page = page::render(&analysis);
-    assert!(
-        page.contains("process against unikernel,irq=off, gap under dd (3\u{a0}blocks): at most")
+    assert_contains(
+        &page,
+        &["process against unikernel,irq=off, gap under dd (3\u{a0}blocks): at most"],
     );
 }

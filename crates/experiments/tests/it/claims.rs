@@ -1,10 +1,12 @@
 //! What a run tells of the study that it reproduces.
 
-use tare_figures::claims::{Answer, Reproduction};
 use tare_pages::{page, terminal};
 use tare_results::model::Cell;
+use tare_testkit::assert_contains;
 
-use crate::synthetic::{self, Fold, Run, measured, timed};
+use crate::synthetic::{
+    self, Fold, NO, Run, UNKNOWN, YES, answers, assert_answers, measured, reproduction, timed,
+};
 
 /// How a system of a run behaves.
 #[derive(Clone, Copy)]
@@ -83,34 +85,12 @@ fn place(cell: &mut Cell, system: System) {
     agent.accelerator = system.is_guest.then(|| "KVM of QEMU 7.2".to_owned());
 }
 
-fn told(run: Run) -> Reproduction {
-    let analysis = run.analyse();
-    analysis
-        .summary()
-        .reproduction
-        .clone()
-        .expect("it reproduces a study")
-}
-
-fn answers(reproduction: &Reproduction) -> Vec<Answer> {
-    let claims = reproduction.claims.iter();
-    claims.map(|claim| claim.finding.answer).collect()
-}
-
-const YES: Answer = Answer::Reproduced;
-const NO: Answer = Answer::NotReproduced;
-const UNKNOWN: Answer = Answer::CannotBeTold;
-
 #[test]
 fn a_run_as_the_study_s_reproduces_its_claims() {
-    let same = told(run(&[LINUX, UNIKERNEL, QUIET], false, 1));
+    let same = reproduction(run(&[LINUX, UNIKERNEL, QUIET], false, 1));
     // Nothing spun on the timer, so nothing tells whether delays are regular.
-    assert_eq!(
-        answers(&same),
-        [YES, YES, UNKNOWN, YES, YES, YES, NO],
-        "{same:#?}"
-    );
-    let threefold = told(run(&[LINUX, UNIKERNEL, QUIET], false, 3));
+    assert_answers(&same, &[YES, YES, UNKNOWN, YES, YES, YES, NO]);
+    let threefold = reproduction(run(&[LINUX, UNIKERNEL, QUIET], false, 3));
     assert_eq!(answers(&threefold)[5..], [NO, YES], "{threefold:#?}");
 }
 
@@ -120,14 +100,14 @@ fn long_delays_of_a_unikernel_on_the_bare_machine_contradict_the_study() {
         delay: 9_000,
         ..UNIKERNEL
     };
-    let told = told(run(&[LINUX, slow, QUIET], false, 1));
+    let told = reproduction(run(&[LINUX, slow, QUIET], false, 1));
     assert_eq!(answers(&told)[..2], [NO, NO], "{told:#?}");
     let noisy = System {
         delay: 9_000,
         often: 5,
         ..QUIET
     };
-    let told = self::told(run(&[LINUX, UNIKERNEL, noisy], false, 1));
+    let told = reproduction(run(&[LINUX, UNIKERNEL, noisy], false, 1));
     assert_eq!(answers(&told)[3], NO, "{told:#?}");
 }
 
@@ -138,29 +118,26 @@ fn those_of_a_guest_may_be_its_host_s() {
         is_guest: true,
         ..UNIKERNEL
     };
-    let told = told(run(&[LINUX, guest, QUIET], false, 1));
+    let told = reproduction(run(&[LINUX, guest, QUIET], false, 1));
     assert_eq!(answers(&told)[..2], [UNKNOWN, UNKNOWN], "{told:#?}");
-    assert!(
-        told.claims[0].finding.why.contains("ran as a guest"),
-        "{told:#?}"
-    );
+    assert_contains(&told.claims[0].finding.why, &["ran as a guest"]);
     // That a guest has none is told all the same.
     let quiet = System {
         is_guest: true,
         ..QUIET
     };
-    let told = self::told(run(&[LINUX, quiet], false, 1));
+    let told = reproduction(run(&[LINUX, quiet], false, 1));
     assert_eq!(answers(&told)[3], YES, "{told:#?}");
 }
 
 #[test]
 fn an_emulator_tells_nothing() {
-    let told = told(run(&[LINUX, UNIKERNEL, QUIET], true, 1));
+    let told = reproduction(run(&[LINUX, UNIKERNEL, QUIET], true, 1));
     assert!(
         answers(&told).iter().all(|answer| *answer == UNKNOWN),
         "{told:#?}"
     );
-    assert!(told.claims[0].finding.why.contains("TCG"), "{told:#?}");
+    assert_contains(&told.claims[0].finding.why, &["TCG"]);
     assert!(
         told.comparisons
             .iter()
@@ -170,56 +147,41 @@ fn an_emulator_tells_nothing() {
 
 #[test]
 fn the_first_sentence_counts_the_claims() {
-    let said = |run: Run| {
-        let verdict = run.analyse().summary().verdict.clone();
-        assert!(
-            verdict.details[0].starts_with("prime, 4 sizes"),
-            "{verdict:?}"
-        );
-        verdict.headline
-    };
-    assert_eq!(
-        said(run(&[LINUX, UNIKERNEL, QUIET], false, 1)),
-        "kot-2019: 5 claims reproduced, 1 not, 1 inconclusive."
-    );
-    // What a machine would have told if it had executed the same.
-    assert_eq!(
-        said(run(&[LINUX, UNIKERNEL, QUIET], true, 1)),
-        "kot-2019: no claim reproduced, 6 inconclusive without KVM, 1 inconclusive."
-    );
     // What an emulator's pauses do to its figures does not count as another reason.
     let slow = System {
         delay: 9_000,
         is_guest: true,
         ..UNIKERNEL
     };
-    assert_eq!(
-        said(run(&[LINUX, slow, QUIET], true, 1)),
-        "kot-2019: no claim reproduced, 6 inconclusive without KVM, 1 inconclusive."
-    );
-    assert_eq!(
-        said(run(&[LINUX], false, 1)),
-        "kot-2019: 2 claims reproduced, 1 not, 4 inconclusive."
-    );
+    let emulated = "no claim reproduced, 6 inconclusive without KVM, 1 inconclusive.";
+    for (run, counted) in [
+        (
+            run(&[LINUX, UNIKERNEL, QUIET], false, 1),
+            "5 claims reproduced, 1 not, 1 inconclusive.",
+        ),
+        (run(&[LINUX, UNIKERNEL, QUIET], true, 1), emulated),
+        (run(&[LINUX, slow, QUIET], true, 1), emulated),
+        (
+            run(&[LINUX], false, 1),
+            "2 claims reproduced, 1 not, 4 inconclusive.",
+        ),
+    ] {
+        let verdict = run.analyse().summary().verdict.clone();
+        assert_contains(&verdict.details[0], &["prime, 4 sizes"]);
+        assert_eq!(verdict.headline, format!("kot-2019: {counted}"));
+    }
 }
 
 #[test]
 fn what_is_missing_is_named() {
-    let told = told(run(&[LINUX], false, 1));
-    let why: Vec<&str> = told.claims.iter().map(|c| c.finding.why.as_str()).collect();
-    assert_eq!(
-        why[0],
-        "the run has no prime or copy on the unikernel with interrupts"
-    );
-    assert_eq!(
-        why[3],
-        "the run has no prime or copy on the unikernel without interrupts"
-    );
-    assert!(
-        told.comparisons
-            .iter()
-            .any(|c| c.here == "not measured in this run")
-    );
+    let told = reproduction(run(&[LINUX], false, 1));
+    for (claim, interrupts) in [(0, "with"), (3, "without")] {
+        let missing =
+            format!("the run has no prime or copy on the unikernel {interrupts} interrupts");
+        assert_eq!(told.claims[claim].finding.why, missing);
+    }
+    let mut rows = told.comparisons.iter();
+    assert!(rows.any(|row| row.here == "not measured in this run"));
 }
 
 #[test]
@@ -234,27 +196,23 @@ fn work_that_does_not_grow_in_a_line_is_told() {
         };
         run.done(1, "process", "prime", Some(limit), timed(&durations, fold));
     }
-    let told = told(run);
+    let told = reproduction(run);
     assert_eq!(told.claims[4].finding.answer, NO, "{told:#?}");
 }
 
 #[test]
 fn published_figures_are_drawn_beside_ours_and_called_so() {
     let page = page::render(&run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse());
-    for title in [
-        "Mean duration",
-        "Repetitions delayed by 2,000 to 6,000 cycles",
+    for part in [
+        "<h3>Mean duration: published and here</h3>",
+        "<h3>Repetitions delayed by 2,000 to 6,000 cycles: published and here</h3>",
+        // Where it is from: another machine.
+        "of another machine (kot-2019: figures as the study",
+        "published by kot-2019, on another machine",
+        ">published 906.263 ± 0.006\u{a0}cycles</text>",
+        ">published 0.07\u{a0}%</text>",
     ] {
-        assert!(page.contains(&format!("<h3>{title}: published and here</h3>")));
-    }
-    // Where it is from: another machine.
-    assert!(page.contains("of another machine (kot-2019: figures as the study"));
-    assert!(page.contains("published by kot-2019, on another machine"));
-    for label in [
-        "published 906.263 ± 0.006\u{a0}cycles",
-        "published 0.07\u{a0}%",
-    ] {
-        assert!(page.contains(&format!(">{label}</text>")), "{label}");
+        assert_contains(&page, &[part]);
     }
     // Without the systems of the study there is nothing to draw.
     let other = page::render(&run(&[], false, 1).analyse());
@@ -265,11 +223,7 @@ fn published_figures_are_drawn_beside_ours_and_called_so() {
 fn claims_stand_in_report_terminal_and_summary() {
     let analysis = run(&[LINUX, UNIKERNEL, QUIET], false, 1).analyse();
     let page = page::render(&analysis);
-    assert!(page.contains("Against kot-2019") && page.contains("inconclusive"));
-    assert!(
-        page.contains("906.263"),
-        "the published table is in the page"
-    );
+    assert_contains(&page, &["Against kot-2019", "inconclusive", "906.263"]);
     let text = terminal::render(&analysis, 100, false);
     // They come first.
     assert!(text.starts_with("Claims of kot-2019\n"), "{text}");
@@ -279,7 +233,10 @@ fn claims_stand_in_report_terminal_and_summary() {
         page.find(part)
             .unwrap_or_else(|| panic!("{part} is missing"))
     };
-    assert!(page.contains("<title>tare reproduce kot-2019 on CPU 1: kot-2019: "));
+    assert_contains(
+        &page,
+        &["<title>tare reproduce kot-2019 on CPU 1: kot-2019: "],
+    );
     assert!(at("claim of the study") < at("<figure"));
     assert!(at("id=\"claims\"") < at("id=\"results\""));
     let json = serde_json::to_value(analysis.summary()).unwrap();

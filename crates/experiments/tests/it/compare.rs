@@ -1,12 +1,15 @@
 //! Sides of a comparison against each other.
 
 use tare_figures::compare::{
-    CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, compare, side, sides_by,
+    CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, ShiftJudgement, compare, side,
+    sides_by,
 };
+use tare_figures::gates::GateError;
 use tare_pages::{Report, terminal};
+use tare_testkit::assert_contains;
 
+use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, timed};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
@@ -15,8 +18,7 @@ fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
     for block in 1..=runs {
         let schedule = Schedule {
             target,
-            loads: &["idle", "dd"],
-            ..Schedule::default()
+            ..Schedule::under(&["idle", "dd"])
         };
         let offset = random.u64(..100);
         let worst = 150_000 + random.u64(..400_000);
@@ -29,7 +31,7 @@ fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
 }
 
 /// Compares runs, each of which is one invocation.
-fn between(base: &[Report], new: &[Report]) -> Result<Comparison, CompareError> {
+pub fn between(base: &[Report], new: &[Report]) -> Result<Comparison, CompareError> {
     let of = |name: &str, runs: &[Report]| {
         let runs = (1..).zip(runs);
         side(
@@ -53,8 +55,20 @@ fn row<'a>(comparison: &'a Comparison, load: &str, measure: &str, figure: &str) 
         .unwrap()
 }
 
+/// Asserts that the sides do not differ in any figure.
+#[track_caller]
+fn assert_alike(comparison: &Comparison) {
+    let differ = comparison.rows.iter().any(|row| row.differs);
+    assert!(!differ, "{comparison:#?}");
+}
+
+/// Judges a shift against a limit.
+fn judge(text: &str, comparison: &Comparison) -> Result<ShiftJudgement, GateError> {
+    text.parse::<ShiftGate>().unwrap().judge(comparison, false)
+}
+
 /// Says whether NEW is worse in some figure.
-fn is_worse(comparison: &Comparison) -> bool {
+pub fn is_worse(comparison: &Comparison) -> bool {
     comparison.rows.iter().any(|row| row.is_worse)
 }
 
@@ -89,15 +103,8 @@ fn a_shift_between_systems_is_found_with_its_size_and_nothing_else() {
 #[test]
 fn alike_sides_do_not_differ() {
     let compared = between(&invocations(6, 4_000, 3), &invocations(6, 4_000, 4)).unwrap();
-    assert!(
-        compared.rows.iter().all(|row| !row.differs),
-        "{compared:#?}"
-    );
-    assert!(
-        compared.verdict[0].contains("doesn't prove"),
-        "{:?}",
-        compared.verdict
-    );
+    assert_alike(&compared);
+    assert_contains(&compared.verdict[0], &["doesn't prove"]);
 }
 
 #[test]
@@ -119,55 +126,48 @@ fn a_single_pair_is_two_runs_and_fails_no_gate_unless_that_is_allowed() {
     let compared = between(&[base], &[new]).unwrap();
     assert_eq!(compared.unit, CompareUnit::TwoRuns);
     assert!(row(&compared, "idle", "response", "p50").differs);
-    assert!(compared.verdict[0].starts_with("These two runs differ"));
-    assert!(
-        compared
-            .verdict
-            .last()
-            .unwrap()
-            .contains("give 4 invocations")
-    );
+    let verdict = compared.verdict.join(" ");
+    assert_contains(&verdict, &["These two runs differ", "give 4 invocations"]);
     let gate: ShiftGate = "wakeup/response.p50 > +5%".parse().unwrap();
     let judged = gate.judge(&compared, false).unwrap();
-    assert!(
-        !judged.failed && judged.sentence.contains("--allow-single"),
-        "{judged:?}"
-    );
+    assert!(!judged.failed);
+    assert_contains(&judged.sentence, &["--allow-single"]);
     assert!(gate.judge(&compared, true).unwrap().failed);
 }
 
 #[test]
 fn gates_let_pass_what_is_within_their_limit_and_nothing_that_cannot_be_told() {
     let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
-    let judge = |text: &str| {
-        let gate: ShiftGate = text.parse().unwrap();
-        gate.judge(&compared, false)
-    };
-    assert!(judge("response.p50 > +5%").unwrap().failed);
-    assert!(!judge("response.p50 > +20%").unwrap().failed);
-    assert!(judge("response.p50{load=dd} > +200ns").unwrap().failed);
-    assert!(!judge("missed > +1points").unwrap().failed);
+    for (gate, failed) in [
+        ("response.p50 > +5%", true),
+        ("response.p50 > +20%", false),
+        ("response.p50{load=dd} > +200ns", true),
+        ("missed > +1points", false),
+    ] {
+        assert_eq!(judge(gate, &compared).unwrap().failed, failed, "{gate}");
+    }
     // What is compared with the limit is the shift, not the difference of the medians.
-    for (limit, said) in [("+5%", "+9.62 %"), ("+200ns", "+398 ns")] {
+    for (limit, shift) in [("+5%", "+9.62 %"), ("+200ns", "+398 ns")] {
         let gate = format!("response.p50{{load=idle}} > {limit}");
         assert_eq!(
-            judge(&gate).unwrap().sentence,
+            judge(&gate, &compared).unwrap().sentence,
             format!(
-                "Gate failed: wakeup/response.p50 of process, phase=0 shifted by {said} (medians 4.16 µs and 4.55 µs), \
+                "Gate failed: wakeup/response.p50 of process, phase=0 shifted by {shift} (medians 4.16 µs and 4.55 µs), \
                  beyond '{gate}'."
             )
         );
     }
-    let nothing = judge("noise/lost > +5%").unwrap_err().to_string();
-    assert!(nothing.contains("matches no figure"), "{nothing}");
-    assert!(judge("response.p50 > +5points").is_err());
+    let nothing = judge("noise/lost > +5%", &compared).unwrap_err();
+    assert_contains(&nothing.to_string(), &["matches no figure"]);
+    assert!(judge("response.p50 > +5points", &compared).is_err());
+    // Without a figure it is the measure's first, and groups are known.
+    let judged = judge("response{load=idle,group=process} > +5%", &compared).unwrap();
+    assert_contains(&judged.sentence, &["wakeup/response.max"]);
+    assert!(judge("response{group=guest} > +5%", &compared).is_err());
     let few = between(&invocations(2, 4_000, 1), &invocations(2, 9_000, 2)).unwrap();
-    let gate: ShiftGate = "response.p50 > +5%".parse().unwrap();
-    let judged = gate.judge(&few, false).unwrap();
-    assert!(
-        judged.failed && judged.sentence.contains("needs 4 of each"),
-        "{judged:?}"
-    );
+    let judged = judge("response.p50 > +5%", &few).unwrap();
+    assert!(judged.failed);
+    assert_contains(&judged.sentence, &["needs 4 of each"]);
 }
 
 #[test]
@@ -182,10 +182,7 @@ fn another_kernel_is_named() {
         compared.differences
     );
     let text = terminal::compare(&compared, 110).to_string();
-    assert!(
-        text.contains("linux,kernel=debian and linux,kernel=debian-rt"),
-        "{text}"
-    );
+    assert_contains(&text, &["linux,kernel=debian and linux,kernel=debian-rt"]);
 }
 
 #[test]
@@ -200,18 +197,14 @@ fn loads_are_compared_within_a_run() {
     assert!(median.base_load.is_idle());
     assert!(median.is_worse && (median.shift.unwrap() - 500.0).abs() < 100.0);
     let one = sides_by("target", "run", analysis.run()).unwrap_err();
-    assert!(one.to_string().contains("but one target"), "{one}");
+    assert_contains(&one.to_string(), &["but one target"]);
 }
 
 /// Makes a run whose loads come one after the other, each with its median in each of its phases.
 fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Report {
     let mut run = Run::new(1);
     for block in 1..=runs {
-        let schedule = Schedule {
-            loads,
-            ..Schedule::default()
-        };
-        run.woken(block, schedule, |_, phase, n| {
+        run.woken(block, Schedule::under(loads), |_, phase, n| {
             medians[phase] + u64::from(block) + n % 20
         });
     }
@@ -253,12 +246,9 @@ fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     // What is the same of both is told once.
     assert_eq!(judge("response.p50 > +50%"), Ok(vec![false]));
     let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
-    assert!(
-        nothing.to_string().contains("matches no figure"),
-        "{nothing}"
-    );
+    assert_contains(&nothing.to_string(), &["matches no figure"]);
     let unit = judge("response.p50{load=du} > +5points").unwrap_err();
-    assert!(unit.to_string().contains("another unit"), "{unit}");
+    assert_contains(&unit.to_string(), &["another unit"]);
 }
 
 #[test]
@@ -267,8 +257,7 @@ fn runs_of_one_invocation_count_once_in_whatever_order_they_are() {
         let mut run = Run::new(1);
         for block in 1..=6 {
             let durations: Vec<u64> = (0..1_000).map(|n| 1_000 + offset + n % 7).collect();
-            let folded = timed(&durations, Fold::default());
-            let cell = run.done(block, "process", "prime", Some(22), folded);
+            let cell = run.prime(block, "process", &durations);
             // What failed at first was redone by a later invocation.
             if block % 2 == 0 {
                 cell.invocation = "2026-03-02T12:00:00Z".parse().unwrap();
@@ -279,10 +268,7 @@ fn runs_of_one_invocation_count_once_in_whatever_order_they_are() {
     let compared = between(&[redone(0)], &[redone(500)]).unwrap();
     assert_eq!(compared.unit, CompareUnit::Invocations);
     assert_eq!((compared.repetitions, compared.can_tell), ([2, 2], false));
-    assert!(
-        compared.rows.iter().all(|row| !row.differs),
-        "{compared:#?}"
-    );
+    assert_alike(&compared);
 }
 
 #[test]
@@ -305,22 +291,14 @@ fn a_relative_limit_is_of_the_base_also_where_a_value_is_0() {
     let compared = between(&base, &missing([220, 221, 222, 223, 224, 225])).unwrap();
     let share = row(&compared, "idle", "missed", "share");
     assert!(share.is_worse && share.relative.is_none(), "{share:?}");
-    let judge = |compared: &Comparison, text: &str| {
-        let gate: ShiftGate = text.parse().unwrap();
-        gate.judge(compared, false).unwrap()
-    };
-    assert!(judge(&compared, "missed > +5%").failed);
-    assert!(!judge(&compared, "missed > +20%").failed);
+    assert!(judge("missed > +5%", &compared).unwrap().failed);
+    assert!(!judge("missed > +20%", &compared).unwrap().failed);
     // From nothing to something is more than any share.
     let compared = between(&missing([0; 6]), &missing([100; 6])).unwrap();
-    let judged = judge(&compared, "missed > +100000%");
-    assert!(
-        judged.failed
-            && judged
-                .sentence
-                .contains("shifted by +1.00 pp (medians 0 % and 1.00 %)"),
-        "{judged:?}"
-    );
+    let judged = judge("missed > +100000%", &compared).unwrap();
+    assert!(judged.failed);
+    let shift = "shifted by +1.00 pp (medians 0 % and 1.00 %)";
+    assert_contains(&judged.sentence, &[shift]);
 }
 
 #[test]
@@ -328,11 +306,7 @@ fn counted_instructions_leave_nothing_to_chance() {
     let target = "linux,kernel=debian,clock=instructions";
     let counted = |median: u64| {
         let mut run = Run::new(1);
-        let schedule = Schedule {
-            target,
-            ..Schedule::default()
-        };
-        run.woken(1, schedule, |_, _, n| median + n % 20);
+        run.woken(1, Schedule::of(target), |_, _, n| median + n % 20);
         run.analyse()
     };
     let compared = between(&[counted(4_000)], &[counted(4_001)]).unwrap();
@@ -343,28 +317,21 @@ fn counted_instructions_leave_nothing_to_chance() {
     let verdict = compared.verdict.join(" ");
     assert!(verdict.starts_with("NEW is worse than BASE"), "{verdict}");
     assert!(!verdict.contains("two runs"), "{verdict}");
-    let gate: ShiftGate = "response.p50 > +0ns".parse().unwrap();
-    assert!(gate.judge(&compared, false).unwrap().failed);
+    let gate = "response.p50 > +0ns";
+    assert!(judge(gate, &compared).unwrap().failed);
     let same = between(&[counted(4_000)], &[counted(4_000)]).unwrap();
     assert!(!is_worse(&same) && same.can_tell);
-    let judged = gate.judge(&same, false).unwrap();
-    assert!(
-        !judged.failed && judged.sentence.contains("passed"),
-        "{judged:?}"
-    );
-    assert!(
-        same.verdict[0].contains("is the same"),
-        "{:?}",
-        same.verdict
-    );
+    let judged = judge(gate, &same).unwrap();
+    assert!(!judged.failed);
+    assert_contains(&judged.sentence, &["passed"]);
+    assert_contains(&same.verdict[0], &["is the same"]);
 }
 
 #[test]
 fn runs_with_nothing_in_common_are_refused() {
     let woken = run("process", 1, 4_000, 9);
     let mut noise = Run::new(1);
-    let folded = timed(&[100; 1_000], Fold::default());
-    noise.done(1, "process", "prime", Some(22), folded);
+    noise.prime(1, "process", &[100; 1_000]);
     let error = between(std::slice::from_ref(&woken), &[noise.analyse()]).unwrap_err();
     assert!(
         matches!(error, CompareError::NothingInCommon { .. }),
@@ -379,19 +346,15 @@ fn runs_with_nothing_in_common_are_refused() {
 }
 
 #[test]
-fn a_comparison_on_a_terminal() {
+fn a_comparison_on_a_terminal_and_in_a_pull_request() {
     let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
     let text = terminal::compare(&compared, 110).to_string();
     for line in text.lines() {
         assert!(line.chars().count() <= 110, "{line}");
     }
-    insta::assert_snapshot!(text);
-}
-
-#[test]
-fn a_comparison_in_a_pull_request() {
-    let compared = between(&invocations(6, 4_000, 1), &invocations(6, 4_400, 2)).unwrap();
-    insta::assert_snapshot!(terminal::compare_markdown(&compared));
+    insta::assert_snapshot!("a_comparison_on_a_terminal", text);
+    let markdown = terminal::compare_markdown(&compared);
+    insta::assert_snapshot!("a_comparison_in_a_pull_request", markdown);
 }
 
 #[test]
@@ -407,8 +370,7 @@ fn figures_of_which_one_side_has_fewer_repetitions_are_compared_too() {
                 let durations: Vec<u64> = (0..1_000)
                     .map(|n| 1_000 + offset + u64::from(block) + n % 7)
                     .collect();
-                let folded = timed(&durations, Fold::default());
-                run.done(block, target, "prime", Some(22), folded);
+                run.prime(block, target, &durations);
             }
         }
         run.analyse()
@@ -428,17 +390,4 @@ fn figures_of_which_one_side_has_fewer_repetitions_are_compared_too() {
     }
     // One table more asks for one repetition more.
     assert_eq!((compared.needed, compared.can_tell), (5, true));
-}
-
-#[test]
-fn a_gate_without_a_figure_is_of_the_first_and_knows_groups() {
-    let (base, new) = (invocations(6, 4_000, 1), invocations(6, 4_400, 2));
-    let compared = between(&base, &new).unwrap();
-    let judge = |text: &str| text.parse::<ShiftGate>().unwrap().judge(&compared, false);
-    let judged = judge("response{load=idle,group=process} > +5%").unwrap();
-    assert!(
-        judged.sentence.contains("wakeup/response.max"),
-        "{judged:?}"
-    );
-    assert!(judge("response{group=guest} > +5%").is_err());
 }

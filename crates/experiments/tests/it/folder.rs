@@ -5,15 +5,14 @@ use std::path::Path;
 
 use serde_json::Value;
 use tare_experiments::catalogue;
-use tare_host::{Machine, Source};
 use tare_pages::{RunData, analyse, write_all};
 use tare_results::{CellState, MachineRecord, RunFolder};
+use tare_testkit::assert_contains;
 
-use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
+use crate::synthetic::{self, Fold, HZ, Run, spin, unknown_machine};
 
 pub fn create(path: &Path, data: &RunData) -> RunFolder {
-    let nowhere = tempfile::tempdir().unwrap();
-    let machine = MachineRecord::new(Machine::collect(&Source::at(nowhere.path())), Vec::new());
+    let machine = MachineRecord::new(unknown_machine(), Vec::new());
     RunFolder::create(path, &data.plan, &machine).unwrap()
 }
 
@@ -33,25 +32,13 @@ fn small() -> RunData {
     let mut run = Run::new(1);
     let mut durations = vec![1_000; 1_000];
     durations[500] = 9_000;
-    let spinning = Fold {
-        threshold: 1_300,
-        ..Fold::default()
-    };
+    let gaps = [(50_000, 4_000), (90_000, 5_000)];
     for block in 1..=2 {
-        run.done(
+        run.prime(block, "process", &durations);
+        run.gap(
             block,
             "process",
-            "prime",
-            Some(22),
-            timed(&durations, Fold::default()),
-        );
-        let gaps = [(50_000, 4_000), (90_000, 5_000)];
-        run.done(
-            block,
-            "process",
-            "gap",
-            None,
-            spin(10_000, 20, &gaps, spinning),
+            spin(10_000, 20, &gaps, Fold::above(1_300)),
         );
     }
     run.failed(2, "process", "prime", "the agent ended with signal 11");
@@ -114,6 +101,5 @@ fn a_damaged_cell_is_named_and_the_others_are_reported() {
     assert_eq!(summary.done, 3);
     let cell = &summary.not_measured[0];
     assert_eq!(cell.id, 1);
-    assert!(cell.reason.contains("events.parquet"), "{}", cell.reason);
-    assert!(cell.reason.contains("--resume"), "{}", cell.reason);
+    assert_contains(&cell.reason, &["events.parquet", "--resume"]);
 }

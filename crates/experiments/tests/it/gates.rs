@@ -3,11 +3,12 @@
 use tare_experiments::catalogue;
 use tare_figures::gates::{Gate, GateError, Judgement};
 use tare_pages::Report;
+use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, spin, timed};
+use crate::synthetic::{Fold, Run, spin};
 
-fn judge(analysis: &Report, text: &str) -> Result<Judgement, GateError> {
+pub fn judge(analysis: &Report, text: &str) -> Result<Judgement, GateError> {
     text.parse::<Gate>().unwrap().judge(analysis, catalogue())
 }
 
@@ -38,13 +39,7 @@ fn a_maximum_is_the_highest_of_the_runs() {
 fn a_limit_without_a_unit_is_for_figures_without_one() {
     let mut run = Run::new(1);
     let gaps = [(1_000, 50_000), (200_000, 80_000)];
-    run.done(
-        1,
-        "process",
-        "gap",
-        None,
-        spin(10_000, 30, &gaps, Fold::default()),
-    );
+    run.gap(1, "process", spin(10_000, 30, &gaps, Fold::default()));
     let analysis = run.analyse();
     for (gate, remedy) in [
         ("lost > 2", "write a percentage"),
@@ -54,7 +49,7 @@ fn a_limit_without_a_unit_is_for_figures_without_one() {
     ] {
         let error = judge(&analysis, gate).unwrap_err();
         assert!(matches!(error, GateError::Unit { .. }), "{gate}: {error}");
-        assert!(error.to_string().contains(remedy), "{gate}: {error}");
+        assert_contains(&error.to_string(), &[remedy]);
     }
     assert!(judge(&analysis, "gaps.total > 1").unwrap().failed);
 }
@@ -62,8 +57,7 @@ fn a_limit_without_a_unit_is_for_figures_without_one() {
 #[test]
 fn a_matching_cell_that_was_left_out_fails() {
     let mut run = Run::new(1);
-    let fold = || timed(&[1_000; 50], Fold::default());
-    run.done(1, "process", "prime", Some(22), fold());
+    run.prime(1, "process", &[1_000; 50]);
     run.left_out(1, "crun", "prime", "the rate before was too much");
     let analysis = run.analyse();
     for gate in ["duration > 1s", "noise/duration.max{target=crun} > 1s"] {
@@ -71,11 +65,11 @@ fn a_matching_cell_that_was_left_out_fails() {
         assert!(judged.failed, "{gate}");
         let told =
             "is inconclusive: cell 2, crun prime 22, was left out: the rate before was too much.";
-        assert!(judged.sentence.contains(told), "{}", judged.sentence);
+        assert_contains(&judged.sentence, &[told]);
     }
     // What was measured, and is beyond the limit, is told first.
     let judged = judge(&analysis, "duration > 1ns").unwrap();
-    assert!(judged.sentence.contains("of process"), "{judged:?}");
+    assert_contains(&judged.sentence, &["of process"]);
     let judged = judge(&analysis, "duration{target=process} > 1s").unwrap();
     assert!(!judged.failed, "{judged:?}");
     for gate in [
@@ -95,14 +89,8 @@ fn a_matching_cell_that_was_left_out_fails() {
 fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
     let mut run = Run::new(1);
     run.missing(1, "process", "prime");
-    let fold = || spin(10_000, 30, &[], Fold::default());
-    run.done(1, "process", "gap", None, fold());
-    let loads = &["idle", "dd"];
-    let schedule = Schedule {
-        loads,
-        ..Schedule::default()
-    };
-    run.woken(1, schedule, |_, _, _| 4_000);
+    run.gap(1, "process", spin(10_000, 30, &[], Fold::default()));
+    run.woken(1, Schedule::under(&["idle", "dd"]), |_, _, _| 4_000);
     let plan = run.data().plan;
     let check = |text: &str| text.parse::<Gate>().unwrap().check(&plan, catalogue());
     for gate in [
@@ -127,6 +115,6 @@ fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
         ("latency{phase=2} > 1ms", "latency is measured of process"),
     ] {
         let error = check(gate).unwrap_err().to_string();
-        assert!(error.contains(there), "{gate}: {error}");
+        assert_contains(&error, &[there]);
     }
 }

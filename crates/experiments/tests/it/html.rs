@@ -1,14 +1,16 @@
 //! The page: whole, self-contained, small, and with every maximum.
 
 use tare_experiments::catalogue;
-use tare_host::{Finding, Machine, Severity, Source};
+use tare_host::{Finding, Severity};
 use tare_pages::{Report, RunData, analyse_with, page};
 use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
+use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::{self, Schedule};
 use crate::synthetic::{
     Fold, Folded, HZ, Run, analyse, gaps_like, linux_like, measured, record, spin, timed,
+    unknown_machine,
 };
 
 /// Makes a run in which everything is: several targets, workloads and runs, failures, a full list.
@@ -20,47 +22,24 @@ pub fn everything() -> RunData {
             run.emulated = noise == 0.0;
             for size in [22, 26, 30] {
                 let durations = linux_like(20_000, 12 * size * size, 26, noise, &mut random);
-                run.done(
-                    block,
-                    target,
-                    "prime",
-                    Some(size),
-                    timed(&durations, Fold::default()),
-                );
+                let folded = timed(&durations, Fold::default());
+                run.done(block, target, "prime", Some(size), folded);
             }
             let spinning = Fold {
-                threshold: 1_300,
                 capacity: 200,
-                ..Fold::default()
+                ..Fold::above(1_300)
             };
             let gaps = gaps_like(0.5 * noise, 700.0, &mut random);
-            run.done(
-                block,
-                target,
-                "gap",
-                None,
-                spin(60_000_000, 25, &gaps, spinning),
-            );
-            run.done(
-                block,
-                target,
-                "copy",
-                Some(100),
-                timed(&[500; 100], Fold::default()),
-            );
+            run.gap(block, target, spin(60_000_000, 25, &gaps, spinning));
+            let copied = timed(&[500; 100], Fold::default());
+            run.done(block, target, "copy", Some(100), copied);
         }
     }
-    run.failed(
-        1,
-        "docker & <podman>",
-        "prime",
-        "ended with \"signal\" <11>; see `dmesg`",
-    );
+    let reason = "ended with \"signal\" <11>; see `dmesg`";
+    run.failed(1, "docker & <podman>", "prime", reason);
     run.missing(2, "process", "prime");
     let mut data = run.data();
-    let nowhere = tempfile::tempdir().unwrap();
-    let machine = Machine::collect(&Source::at(nowhere.path()));
-    data.machine = Some(MachineRecord::new(machine, Vec::new()));
+    data.machine = Some(MachineRecord::new(unknown_machine(), Vec::new()));
     data
 }
 
@@ -83,27 +62,25 @@ fn what_bears_on_belief_stands_above_every_figure() {
 }
 
 #[test]
-fn the_page_is_well_formed() {
-    let page = page::render(&analyse(everything()));
-    assert_balanced(&page);
-    assert!(page.starts_with("<!DOCTYPE html>"));
-    for heading in [
-        "Results",
-        "Every run",
-        "Calibration",
-        "Machine",
-        "Method",
-        "Provenance",
-    ] {
-        assert!(page.contains(&format!(">{heading}</h2>")), "{heading}");
-    }
-    assert!(page.contains("What was not measured, and why"));
-    assert!(page.contains("in all\n") && page.contains("cycles, mean</td>"));
-    assert!(page.contains("docker &amp; &lt;podman&gt;"));
-    assert!(page.contains("unikernel,irq=off (emulated)"));
-    // Figures that do not exist must not slip into pictures or tables.
-    for wrong in ["NaN", "inf,", ">inf", ">None<", "Some("] {
-        assert!(!page.contains(wrong), "{wrong}");
+fn the_pages_are_well_formed() {
+    let woken = woken(2, 2, &["idle", "command:dd '&' '<du>'"]);
+    for (name, data) in [("noise", everything()), ("wake-ups", woken)] {
+        let page = page::render(&analyse(data));
+        assert_whole(&page);
+        let headings = page.split("<h").skip(1).filter_map(|rest| {
+            let (level, rest) = rest.split_once('>')?;
+            let (text, _) = rest.split_once("</h")?;
+            let level: usize = level.get(..1)?.parse().ok()?;
+            Some(format!("{}{text}", "  ".repeat(level - 1)))
+        });
+        insta::assert_snapshot!(name, headings.collect::<Vec<_>>().join("\n"));
+        if name == "noise" {
+            assert_contains(&page, &["docker &amp; &lt;podman&gt;", "cycles, mean</td>"]);
+        } else {
+            // The longest of every run stands beside its ring.
+            let rings = ["1.10", "1.20"].map(|ms| format!("<title>{ms}\u{a0}ms</title>"));
+            assert_contains(&page, &["dd '&amp;' '&lt;du&gt;'", &rings[0], &rings[1]]);
+        }
     }
 }
 
@@ -121,7 +98,7 @@ fn the_page_needs_no_network_and_no_script() {
         let id = anchor
             .strip_prefix('#')
             .expect("links lead to parts of the page");
-        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+        assert_contains(&page, &[&format!("id=\"{id}\"")]);
     }
 }
 
@@ -135,25 +112,18 @@ fn the_longest_of_every_run_is_in_picture_and_table() {
             *duration += 500 + n as u64;
         }
         durations[40_000] = longest;
-        run.done(
-            block,
-            "process",
-            "prime",
-            Some(22),
-            timed(&durations, Fold::default()),
-        );
+        run.prime(block, "process", &durations);
     }
     let page = page::render(&run.analyse());
     for longest in longest {
         let text = format!("{}\u{202f}{:03}", longest / 1_000, longest % 1_000);
-        assert!(
-            page.contains(&format!("<td>{text}</td>")),
-            "{text} in the table"
-        );
-        assert!(page.contains("<title>process, run"), "{text}");
-        assert!(
-            page.contains(&format!(": {text}\u{a0}cycles")),
-            "{text} in the picture"
+        assert_contains(
+            &page,
+            &[
+                &format!("<td>{text}</td>"),
+                "<title>process, run",
+                &format!(": {text}\u{a0}cycles"),
+            ],
         );
     }
 }
@@ -164,7 +134,7 @@ fn two_hundred_cells_of_a_hundred_thousand_different_delays_stay_below_the_limit
     for (sizes, runs, delays) in combinations {
         let page = page::render(&dense(sizes, runs, delays));
         assert!(page.len() < page::LIMIT, "{sizes} × {runs}: {}", page.len());
-        assert_balanced(&page);
+        assert_whole(&page);
     }
 }
 
@@ -173,13 +143,8 @@ fn dense(sizes: u64, runs: u32, delays: u64) -> Report {
     let mut run = Run::new(1);
     for block in 1..=runs {
         for size in 0..sizes {
-            run.done(
-                block,
-                "process",
-                "prime",
-                Some(10 + size),
-                Folded::default(),
-            );
+            let size = Some(10 + size);
+            run.done(block, "process", "prime", size, Folded::default());
         }
     }
     let data = run.data();
@@ -270,37 +235,6 @@ pub fn woken(places: u32, runs: u32, loads: &[&str]) -> RunData {
 }
 
 #[test]
-fn wake_ups_have_a_whole_page() {
-    let page = page::render(&analyse(woken(2, 2, &["idle", "command:dd '&' '<du>'"])));
-    assert_balanced(&page);
-    for heading in [
-        "Wake-up latency",
-        "Wake-up latency over time",
-        "How often, and how late",
-        "Histogram",
-        "Calibration",
-        "Method",
-        "Provenance",
-    ] {
-        assert!(page.contains(heading), "{heading}");
-    }
-    assert!(page.contains("dd '&amp;' '&lt;du&gt;'"));
-    assert!(page.contains("All runs together"));
-    // The longest of every run stands beside its ring.
-    for longest in ["1.10", "1.20"] {
-        assert!(
-            page.contains(&format!("<title>{longest}\u{a0}ms</title>")),
-            "{longest}"
-        );
-    }
-    for wrong in ["NaN", "inf,", ">inf", ">None<", "Some("] {
-        assert!(!page.contains(wrong), "{wrong}");
-    }
-    // Of noise there is nothing to say.
-    assert!(!page.contains("kot-2019"));
-}
-
-#[test]
 fn many_wake_ups_stay_below_the_limit() {
     let loads = ["idle", "ping", "idle", "dd", "du", "tar", "nc"];
     for (places, runs) in [(14, 2), (2, 20)] {
@@ -310,91 +244,61 @@ fn many_wake_ups_stay_below_the_limit() {
             "{places} × {runs}: {}",
             page.len()
         );
-        assert_balanced(&page);
+        assert_whole(&page);
     }
 }
 
 #[test]
-fn extreme_wake_ups_are_drawn() {
+fn extremes_and_failures_are_drawn() {
+    let schedule = Schedule {
+        activations: 3,
+        ..Schedule::default()
+    };
     for latency in [0, 1, 3_600_000_000_000] {
         let mut run = Run::new(1);
-        let schedule = Schedule {
-            activations: 3,
-            ..Schedule::default()
-        };
         run.woken(1, schedule, |_, _, _| latency);
-        let page = page::render(&run.analyse());
-        assert_balanced(&page);
-        assert!(!page.contains("NaN"), "{latency}");
+        assert_whole(&page::render(&run.analyse()));
     }
-}
+    let hour = (3_600.0 * HZ) as u64;
+    let mut run = Run::new(1);
+    run.prime(1, "process", &[0, 0, 0, 0]);
+    let long = timed(&[1, hour, 1, 1], Fold::default());
+    run.done(1, "process", "prime", Some(26), long);
+    let one = timed(&[7], Fold::default());
+    run.done(1, "process", "copy", Some(1), one);
+    run.gap(1, "process", spin(10, 20, &[(50, hour)], Fold::default()));
+    assert_whole(&page::render(&run.analyse()));
 
-#[test]
-fn a_run_without_any_figure_still_has_a_page() {
     let mut run = Run::new(1);
     run.failed(1, "process", "prime", "it did not start");
     let page = page::render(&run.analyse());
-    assert_balanced(&page);
-    assert!(page.contains("Nothing was measured"));
-    assert!(page.contains("it did not start"));
-}
-
-#[test]
-fn extreme_durations_are_drawn() {
-    let mut run = Run::new(1);
-    let hour = (3_600.0 * HZ) as u64;
-    run.done(
-        1,
-        "process",
-        "prime",
-        Some(22),
-        timed(&[0, 0, 0, 0], Fold::default()),
-    );
-    run.done(
-        1,
-        "process",
-        "prime",
-        Some(26),
-        timed(&[1, hour, 1, 1], Fold::default()),
-    );
-    run.done(1, "process", "copy", Some(1), timed(&[7], Fold::default()));
-    run.done(
-        1,
-        "process",
-        "gap",
-        None,
-        spin(10, 20, &[(50, hour)], Fold::default()),
-    );
-    let page = page::render(&run.analyse());
-    assert_balanced(&page);
-    assert!(!page.contains("NaN"));
+    assert_whole(&page);
+    assert_contains(&page, &["Nothing was measured", "it did not start"]);
 }
 
 #[test]
 fn a_table_of_nothing_but_zeros_is_folded() {
-    let mut run = Run::new(1);
-    for block in 1..=3 {
-        for (target, longest) in [("process", 9_000), ("unikernel,irq=off", 1_000)] {
-            let mut durations = vec![1_000; 10_000];
-            durations[5_000] = longest;
-            let folded = timed(&durations, Fold::default());
-            run.done(block, target, "prime", Some(22), folded);
+    let page = |longest: &[(&str, u64)]| {
+        let mut run = Run::new(1);
+        for block in 1..=3 {
+            for (target, longest) in longest {
+                let mut durations = vec![1_000; 10_000];
+                durations[5_000] = *longest;
+                run.prime(block, target, &durations);
+            }
         }
-    }
+        page::render(&run.analyse())
+    };
     let title = "Delays per million repetitions, by cycles above the mean";
-    let both = page::render(&run.analyse());
-    assert!(both.contains(&format!("<h3>{title}</h3>")));
-    let mut run = Run::new(1);
-    for block in 1..=3 {
-        let folded = timed(&[1_000; 10_000], Fold::default());
-        run.done(block, "unikernel,irq=off", "prime", Some(22), folded);
-    }
-    let quiet = page::render(&run.analyse());
-    assert!(!quiet.contains(&format!("<h3>{title}</h3>")));
+    let heading = format!("<h3>{title}</h3>");
+    let both = page(&[("process", 9_000), ("unikernel,irq=off", 1_000)]);
+    assert_contains(&both, &[&heading]);
+    let quiet = page(&[("unikernel,irq=off", 1_000)]);
+    assert!(!quiet.contains(&heading));
     let folded = format!("<summary>{title}: all 0</summary>");
     // In the results and among the tables of every run.
     assert_eq!(quiet.matches(&folded).count(), 2);
-    assert!(quiet.contains("<h3>Durations</h3>"));
+    assert_contains(&quiet, &["<h3>Durations</h3>"]);
 }
 
 #[test]
@@ -403,10 +307,9 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     // was due.
     let mut run = Run::new(1);
     let schedule = Schedule {
-        loads: &["idle", "dd"],
         activations: 5_000,
         late_ns: &[0, 100_000_000],
-        ..Schedule::default()
+        ..Schedule::under(&["idle", "dd"])
     };
     run.woken(1, schedule, |_, _, n| match n {
         5_300 => 9_000_000,
@@ -416,11 +319,11 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     });
     let analysis = run.analyse();
     let verdict = &analysis.summary().verdict.headline;
-    assert!(verdict.contains("3.00 ms"), "{verdict}");
+    assert_contains(verdict, &["3.00 ms"]);
     let page = page::render(&analysis);
-    assert!(page.contains("<title>3.00\u{a0}ms</title>"));
+    assert_contains(&page, &["<title>3.00\u{a0}ms</title>"]);
     assert!(!page.contains("<title>9.00\u{a0}ms</title>"));
-    assert!(page.contains("Grey: due before its load began"));
+    assert_contains(&page, &["Grey: due before its load began"]);
 
     // The clock of an emulator has another frequency in each run.
     let mut run = Run::new(1);
@@ -428,7 +331,7 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
         for target in ["unikernel", "unikernel,irq=off"] {
             let gaps = [(1_000_000, longest), (30_000_000, 100_000)];
             let folded = spin(60_000_000, 25, &gaps, Fold::default());
-            let cell = run.done(block, target, "gap", None, folded);
+            let cell = run.gap(block, target, folded);
             for frequency in &mut measured(cell).frequencies {
                 frequency.hz /= slower;
             }
@@ -436,7 +339,7 @@ fn the_longest_in_a_picture_is_that_of_the_verdict() {
     }
     let analysis = run.analyse();
     let verdict = &analysis.summary().verdict.headline;
-    assert!(verdict.contains("5.38 ms"), "{verdict}");
+    assert_contains(verdict, &["5.38 ms"]);
     let page = page::render(&analysis);
     let rings = page.matches("<title>5.38\u{a0}ms</title>").count();
     assert_eq!(rings, 2);
@@ -450,7 +353,7 @@ fn the_axis_of_time_ends_where_the_last_wake_up_was_due() {
         _ => 2_000,
     });
     let page = page::render(&run.analyse());
-    assert!(page.contains(">800\u{a0}ms</text>"));
+    assert_contains(&page, &[">800\u{a0}ms</text>"]);
     assert!(!page.contains(">1.5\u{a0}s</text>") && !page.contains(">2\u{a0}s</text>"));
 }
 
@@ -463,22 +366,27 @@ fn pictures_show_the_interval_that_the_verdict_tells() {
             for target in ["process", "crun"] {
                 let gaps = gaps_like(0.5, 700.0, random);
                 let folded = spin(60_000_000, 25, &gaps, Fold::default());
-                run.done(block, target, "gap", None, folded);
+                run.gap(block, target, folded);
             }
         }
         page::render(&run.analyse())
     };
     let with = page(5, &mut random);
-    assert!(with.contains("95 % interval") && with.contains("(95 % CI)"));
+    assert_contains(&with, &["95 % interval", "(95 % CI)"]);
     assert!(with.contains("line interval s0") && !with.contains("line range"));
     // Two runs have no interval: what is drawn is called a range.
     let without = page(2, &mut random);
-    assert!(without.contains("range; too few runs for an interval"));
+    assert_contains(&without, &["range; too few runs for an interval"]);
     assert!(without.contains("line range s0") && !without.contains("line interval"));
 }
 
-/// Checks that every element is closed in the right order.
-fn assert_balanced(page: &str) {
+/// Asserts that every element is closed in the right order, and that no figure that does not exist
+/// slipped in.
+#[track_caller]
+fn assert_whole(page: &str) {
+    for wrong in ["NaN", "inf,", ">inf", ">None<", "Some("] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
     const VOID: [&str; 5] = ["meta", "br", "!DOCTYPE", "hr", "wbr"];
     let mut open: Vec<&str> = Vec::new();
     for tag in page.split('<').skip(1) {

@@ -1,10 +1,10 @@
 //! What a run of wake-ups tells of landolfi-2018.
 
-use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
-use tare_experiments::catalogue;
-use tare_figures::claims::{Answer, Reproduction};
-use tare_pages::page;
+use crate::synthetic::{NO, Run, UNKNOWN, YES, answers, assert_answers, reproduction};
+use tare_figures::claims::Reproduction;
+use tare_pages::{page, terminal};
+use tare_testkit::assert_contains;
 
 const LOADS: [&str; 7] = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
 
@@ -33,9 +33,7 @@ pub const STUDY: [Kernel; 4] = [
 ];
 
 fn told(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Reproduction {
-    let analysis = run(kernels, emulated, suffix, shorter).analyse();
-    let told = analysis.summary().reproduction.clone();
-    told.expect("it reproduces a study")
+    reproduction(run(kernels, emulated, suffix, shorter))
 }
 
 /// Makes a run of two blocks under these kernels.
@@ -69,64 +67,40 @@ pub fn run(kernels: &[Kernel], emulated: bool, suffix: &str, shorter: u64) -> Ru
     run
 }
 
-fn answers(told: &Reproduction) -> Vec<Answer> {
-    told.claims
-        .iter()
-        .map(|claim| claim.finding.answer)
-        .collect()
-}
-
-const YES: Answer = Answer::Reproduced;
-const NO: Answer = Answer::NotReproduced;
-const UNKNOWN: Answer = Answer::CannotBeTold;
-
 #[test]
 fn the_published_figures_reproduce_the_claims() {
-    let told = told(&STUDY, false, "", 0);
-    assert_eq!(answers(&told), [YES; 4], "{told:#?}");
-    let du = told
-        .comparisons
-        .iter()
-        .find(|c| c.what.starts_with("DU, none"));
-    let du = du.unwrap();
-    assert_eq!(du.published, "6334 / 2.501 / 15.298");
-    assert!(du.here.starts_with("6,334 / "), "{du:?}");
-    assert_eq!(told.comparisons.len(), 28);
-}
-
-#[test]
-fn headline_and_title_name_the_study_and_count_its_claims() {
     let analysis = run(&STUDY, false, "", 0).analyse();
     let headline = "landolfi-2018: 4 claims reproduced.";
     assert_eq!(analysis.summary().verdict.headline, headline);
-    let page = page::render(&analysis);
     let title = format!("<title>tare reproduce landolfi-2018 on CPU 1: {headline}</title>");
-    assert!(page.contains(&title));
-    let text = tare_pages::terminal::render(&analysis, 100, false);
+    assert_contains(&page::render(&analysis), &[&title]);
+    let text = terminal::render(&analysis, 100, false);
     assert!(text.starts_with("Claims of landolfi-2018\n"), "{text}");
+    let told = analysis.summary().reproduction.as_ref().unwrap();
+    assert_eq!(told.comparisons.len(), 28);
+    let mut rows = told.comparisons.iter();
+    let du = rows.find(|row| row.what.starts_with("DU, none")).unwrap();
+    assert_eq!(du.published, "6334 / 2.501 / 15.298");
+    assert!(du.here.starts_with("6,334 / "), "{du:?}");
 }
 
 #[test]
 fn published_figures_are_drawn_beside_ours() {
     let page = page::render(&run(&STUDY[..2], false, "", 0).analyse());
-    for title in [
-        "Longest wake-up latency by load",
-        "Mean wake-up latency by load",
-    ] {
-        let (_, picture) = page
-            .split_once(&format!("<h3>{title}: published and here</h3>"))
-            .unwrap();
+    for title in ["Longest", "Mean"] {
+        let title = format!("<h3>{title} wake-up latency by load: published and here</h3>");
+        let (_, picture) = page.split_once(&title).unwrap();
         let (picture, _) = picture.split_once("</figure>").unwrap();
-        assert!(picture.contains("another machine (wake-up latency in microseconds"));
-        // A diamond for each load under the two kernels that were measured, and none of the others.
-        assert_eq!(
-            picture.matches("<path class=\"published\"").count(),
-            14 + 1,
-            "{picture}"
+        assert_contains(
+            picture,
+            &["another machine (wake-up latency in microseconds"],
         );
+        // A diamond for each load under the two kernels that were measured, and none of the others.
+        let diamonds = picture.matches("<path class=\"published\"").count();
+        assert_eq!(diamonds, 14 + 1, "{picture}");
         assert!(picture.contains("preempt=none") && !picture.contains("debian-rt"));
     }
-    assert!(page.contains(">published 6334\u{a0}µs</text>"));
+    assert_contains(&page, &[">published 6334\u{a0}µs</text>"]);
 }
 
 #[test]
@@ -137,7 +111,7 @@ fn other_figures_contradict_them() {
     other[2].2 = NONE;
     other[3].2[6] = 8_000_000;
     let told = told(&other, false, "", 0);
-    assert_eq!(answers(&told), [NO, YES, NO, NO], "{told:#?}");
+    assert_answers(&told, &[NO, YES, NO, NO]);
 }
 
 #[test]
@@ -163,37 +137,27 @@ fn runs_that_disagree_tell_nothing() {
             _ => 2_000,
         });
     }
-    let analysis = run.data().analyse(catalogue()).unwrap();
-    let told = analysis.summary().reproduction.clone().unwrap();
+    let told = reproduction(run);
     assert_eq!(told.claims[0].finding.answer, UNKNOWN, "{told:#?}");
-    assert!(told.claims[0].finding.why.contains("disagree"), "{told:#?}");
+    assert_contains(&told.claims[0].finding.why, &["disagree"]);
     // One kernel is nothing to compare with.
     assert_eq!(answers(&told)[2..], [UNKNOWN, UNKNOWN]);
-    assert!(
-        told.claims[2].finding.why.contains("preemption rt"),
-        "{told:#?}"
-    );
+    assert_contains(&told.claims[2].finding.why, &["preemption rt"]);
 }
 
 #[test]
 fn an_emulator_tells_nothing_unless_it_counts_instructions() {
     let told = told(&STUDY, true, "", 0);
-    assert_eq!(answers(&told), [UNKNOWN; 4], "{told:#?}");
-    assert!(told.claims[0].finding.why.contains("TCG"), "{told:#?}");
-    assert!(told.comparisons[0].here.contains("(emulated)"));
+    assert_answers(&told, &[UNKNOWN; 4]);
+    assert_contains(&told.claims[0].finding.why, &["TCG"]);
+    assert_contains(&told.comparisons[0].here, &["(emulated)"]);
     let counted = self::told(&STUDY, true, ",clock=instructions", 0);
-    assert_eq!(answers(&counted), [YES; 4], "{counted:#?}");
-    assert!(
-        counted.claims[0]
-            .finding
-            .why
-            .contains("counted instructions"),
-        "{counted:#?}"
-    );
+    assert_answers(&counted, &[YES; 4]);
+    assert_contains(&counted.claims[0].finding.why, &["counted instructions"]);
 }
 
 #[test]
 fn small_differences_between_runs_change_no_answer() {
     let told = told(&STUDY, false, "", 500);
-    assert_eq!(answers(&told), [YES; 4], "{told:#?}");
+    assert_answers(&told, &[YES; 4]);
 }

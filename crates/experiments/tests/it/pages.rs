@@ -3,6 +3,7 @@
 use std::fs;
 
 use tare_pages::page;
+use tare_testkit::assert_contains;
 use tare_testkit::browser;
 
 use crate::html::{everything, woken};
@@ -86,10 +87,7 @@ fn every_strip_fills_its_width_and_what_never_happened_takes_no_room() {
     let page = page::render(&unlike().analyse());
     let (_, strips) = page.split_once(">Interruptions over time<").unwrap();
     let (strips, _) = strips.split_once("</svg>").unwrap();
-    assert!(
-        strips.contains(&format!("{QUIET}: nothing to draw")),
-        "{strips}"
-    );
+    assert_contains(strips, &[&format!("{QUIET}: nothing to draw")]);
     // Each says how long its runs are, since they differ.
     assert_eq!(strips.matches(" a run</text>").count(), 4, "{strips}");
     let dots = strips.split("class=\"dots s0\" d=\"").skip(1);

@@ -2,12 +2,14 @@
 
 use tare_experiments::catalogue;
 use tare_host::machine::Cache;
-use tare_host::{Machine, Source};
 use tare_pages::{Report, page, terminal};
 use tare_results::MachineRecord;
+use tare_testkit::assert_contains;
 
 use crate::synthetic::primitives::Primitives;
-use crate::synthetic::{HZ, Run, analyse, plain};
+use crate::synthetic::{
+    HZ, NO, Run, UNKNOWN, YES, analyse, assert_answers, ids, plain, reproduction, unknown_machine,
+};
 
 /// Returns a figure of a row with these labels.
 fn figure(analysis: &Report, measure: &str, figure: &str, labels: &str) -> f64 {
@@ -31,17 +33,25 @@ fn figure_of(measure: &str) -> &'static str {
     }
 }
 
+/// The labels of passes over arrays within and beyond all caches.
+const SMALL: &str = "primitive=bandwidth-read size=16384";
+const LARGE: &str = "primitive=bandwidth-read size=67108864";
+
 /// One ns in cycles.
 const NS: f64 = HZ / 1e9;
 
-fn analysed(cells: &[Primitives<'_>], blocks: u32) -> Report {
+fn analysed(cell: Primitives<'_>) -> Report {
     let mut run = Run::new(1);
-    for block in 1..=blocks {
-        for cell in cells {
-            run.measured(block, *cell);
-        }
-    }
+    run.measured(1, cell);
     run.analyse()
+}
+
+/// Returns costs as values of a cell.
+fn costs(labels: &[(String, f64)]) -> Vec<(&str, &str, f64)> {
+    let costs = labels.iter();
+    costs
+        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
+        .collect()
 }
 
 const SYSCALLS: Primitives<'_> = Primitives {
@@ -66,26 +76,14 @@ const SYSCALLS: Primitives<'_> = Primitives {
 
 #[test]
 fn costs_are_told_beside_what_was_expected_of_them() {
-    let analysis = analysed(&[SYSCALLS], 1);
+    let analysis = analysed(SYSCALLS);
     let of = |measure: &str| figure(&analysis, measure, figure_of(measure), "primitive=getppid");
-    assert_eq!(
-        (of("cost"), of("mean"), of("expected"), of("ratio")),
-        (100.0, 110.0, 50.0, 2.0)
-    );
+    let found = ["cost", "mean", "expected", "ratio"].map(of);
+    assert_eq!(found, [100.0, 110.0, 50.0, 2.0]);
     assert_eq!(figure(&analysis, "time", "max", "primitive=getppid"), 120.0);
-    let text = plain(&terminal::render(&analysis, 100, false));
-    for words in [
-        "On process: a system call 100 ns.",
-        "2 of 2 expectations were right within a factor of 2; furthest off is getppid, at 2 times what was expected.",
-        "open on process",
-        "there is no folder",
-        "failed: it was killed by signal 9",
-        "enosys on process cost nothing, which cannot be",
-    ] {
-        assert!(text.contains(words), "no '{words}' in {text}");
-    }
+    insta::assert_snapshot!(terminal::render(&analysis, 100, false));
     let page = page::render(&analysis);
-    assert!(page.contains("worked out before") && page.contains("What was expected, and why"));
+    assert_contains(&page, &["worked out before", "What was expected, and why"]);
 }
 
 /// Returns what goes with the first bound that a number does not exceed, or what goes with none.
@@ -94,26 +92,17 @@ fn beside(number: u64, bounds: &[(u64, f64)], beyond: f64) -> f64 {
     found.map_or(beyond, |(_, value)| *value)
 }
 
+/// The latencies of the caches, with their sizes in bytes.
+const CACHES: [(u64, f64); 3] = [(32_768, 1.25), (524_288, 3.75), (8_388_608, 12.5)];
+
 /// Returns a random cycle's latencies for caches of 32 KiB, 512 KiB and 8 MiB that replace the
 /// oldest line, up to a power of two.
 fn latencies(pages: &str, most: u32) -> Vec<(String, f64)> {
     let sizes = 40..=4 * most;
     let sizes = sizes.map(|quarter| (2_f64.powf(f64::from(quarter) / 4.0) as u64) & !63);
-    let of = |size| {
-        beside(
-            size,
-            &[(32_768, 1.25), (524_288, 3.75), (8_388_608, 12.5)],
-            125.0,
-        )
-    };
-    sizes
-        .map(|size| {
-            (
-                format!("primitive=latency pages={pages} size={size}"),
-                of(size),
-            )
-        })
-        .collect()
+    let of = |size| beside(size, &CACHES, 125.0);
+    let labels = |size| format!("primitive=latency pages={pages} size={size}");
+    sizes.map(|size| (labels(size), of(size))).collect()
 }
 
 /// Analyses a run of curves of latencies alone.
@@ -122,10 +111,7 @@ fn analysed_curves(curves: &[(&str, u32)]) -> Report {
     let values: Vec<(String, f64)> = curves
         .flat_map(|(pages, most)| latencies(pages, *most))
         .collect();
-    let values: Vec<(&str, &str, f64)> = values
-        .iter()
-        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
-        .collect();
+    let values = costs(&values);
     let cell = Primitives {
         target: "process",
         area: "memory",
@@ -135,8 +121,7 @@ fn analysed_curves(curves: &[(&str, u32)]) -> Report {
     let mut run = Run::new(1);
     run.measured(1, cell);
     let mut data = run.data();
-    let nowhere = tempfile::tempdir().unwrap();
-    let mut machine = Machine::collect(&Source::at(nowhere.path()));
+    let mut machine = unknown_machine();
     machine.topology.caches = vec![Cache {
         level: 3,
         kind: "Unified".to_owned(),
@@ -189,7 +174,7 @@ fn what_is_expected_without_placement_is_of_the_nearest_other_side() {
         ],
         ..Primitives::default()
     };
-    let analysis = analysed(&[cell], 1);
+    let analysis = analysed(cell);
     let of = |labels: &str| figure(&analysis, "ratio", "value", labels);
     let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 1e-3;
     assert!(near(of("primitive=pipe-bandwidth cpu=same"), 1.0));
@@ -203,7 +188,7 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     // 64 pages of the first TLB cost nothing more, 2,048 of the second a little, others much.
     for pages in (6..=30).map(|half| 2_f64.powf(f64::from(half) / 2.0) as u64) {
         let lines = pages * 64;
-        let cache = beside(lines, &[(32_768, 1.25), (524_288, 3.75)], 12.5);
+        let cache = beside(lines, &CACHES, 12.5);
         let extra = beside(pages, &[(64, 1.0), (2_048, 2.0)], 6.0);
         values.push((format!("primitive=tlb pages={pages}"), cache * extra));
     }
@@ -211,42 +196,22 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
         let ns = if distance < 64 { 60.0 } else { 120.0 };
         values.push((format!("primitive=line distance={distance}"), ns));
     }
-    let values: Vec<(&str, &str, f64)> = values
-        .iter()
-        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
-        .collect();
+    let mut values = costs(&values);
     let passes = |gb: f64| (65_536_000.0 / gb * NS) as u64;
     let (small, large) = (passes(40.0), passes(10.0));
+    values.extend([SMALL, LARGE].map(|array| ("bytes", array, 65_536_000.0)));
     let cell = Primitives {
         target: "process",
         area: "memory",
-        values: &values
-            .into_iter()
-            .chain([
-                ("bytes", "primitive=bandwidth-read size=16384", 65_536_000.0),
-                (
-                    "bytes",
-                    "primitive=bandwidth-read size=67108864",
-                    65_536_000.0,
-                ),
-            ])
-            .collect::<Vec<_>>(),
+        values: &values,
         sets: &[
-            (
-                "pass",
-                "primitive=bandwidth-read size=16384",
-                &[small, 2 * small],
-            ),
-            (
-                "pass",
-                "primitive=bandwidth-read size=67108864",
-                &[large, 2 * large],
-            ),
+            ("pass", SMALL, &[small, 2 * small]),
+            ("pass", LARGE, &[large, 2 * large]),
         ],
         expected: &[("bandwidth", "primitive=bandwidth-read", 20e9)],
         ..Primitives::default()
     };
-    let analysis = analysed(&[cell], 1);
+    let analysis = analysed(cell);
     let of = |measure: &str, labels: &str| figure(&analysis, measure, figure_of(measure), labels);
     assert_eq!(of("level-size", "level=1"), 32_768.0);
     assert_eq!(of("level-size", "level=2"), 524_288.0);
@@ -254,18 +219,13 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     assert!((of("level-latency", "level=4") - 125.0).abs() < 1e-6);
     assert_eq!(of("line-size", ""), 64.0);
     assert_eq!(of("tlb-reach", "level=1"), 64.0 * 4_096.0);
-    let best = figure(
-        &analysis,
-        "bandwidth",
-        "max",
-        "primitive=bandwidth-read size=67108864",
-    );
+    let best = figure(&analysis, "bandwidth", "max", LARGE);
     assert!((best / 10e9 - 1.0).abs() < 1e-3, "{best}");
     // Of an array that a cache holds nothing was expected.
     let ratio = of("ratio", "primitive=bandwidth-read");
     assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
     let page = page::render(&analysis);
-    assert!(page.contains("Latency by working set") && page.contains("The memory hierarchy"));
+    assert_contains(&page, &["Latency by working set", "The memory hierarchy"]);
 }
 
 #[test]
@@ -279,25 +239,21 @@ fn what_cannot_be_is_flagged() {
         target: "process",
         area: "memory",
         values: &[
-            ("bytes", "primitive=bandwidth-read size=16384", 1e9),
-            ("bytes", "primitive=bandwidth-read size=67108864", 1e9),
+            ("bytes", SMALL, 1e9),
+            ("bytes", LARGE, 1e9),
             ("clock", "primitive=latency at=begin", 0.3),
             ("clock", "primitive=latency at=end", 0.4),
         ],
         sets: &[
-            ("pass", "primitive=bandwidth-read size=16384", &[slow]),
-            ("pass", "primitive=bandwidth-read size=67108864", &[fast]),
+            ("pass", SMALL, &[slow]),
+            ("pass", LARGE, &[fast]),
             ("time", "primitive=getpid", &modes),
         ],
         ..Primitives::default()
     };
-    let analysis = analysed(&[cell], 1);
-    let alarms = &analysis.summary().alarms;
+    let analysis = analysed(cell);
     for id in ["bandwidth-implausible", "clock-unsteady", "bimodal"] {
-        assert!(
-            alarms.iter().any(|alarm| alarm.id == id),
-            "no {id} in {alarms:#?}"
-        );
+        assert!(ids(&analysis).contains(&id), "{id}");
     }
 }
 
@@ -306,59 +262,35 @@ fn claims_of_the_study_are_answered_from_rows() {
     let calls: Vec<(String, f64)> = (0..8)
         .map(|arguments| (format!("primitive=call-{arguments}"), 8.0))
         .collect();
-    let mut values: Vec<(&str, &str, f64)> = calls
-        .iter()
-        .map(|(labels, ns)| ("cost", labels.as_str(), *ns))
-        .collect();
-    values.extend([
-        ("cost", "primitive=core-cycle", 1.0 / 3.1),
-        ("cost", "primitive=thread-create", 10_000.0),
-        ("cost", "primitive=fork-exit memory=small", 100_000.0),
+    let others = [
+        ("primitive=core-cycle", 1.0 / 3.1),
+        ("primitive=thread-create", 10_000.0),
+        ("primitive=fork-exit memory=small", 100_000.0),
+        ("primitive=switch-thread cpu=same memory=0 ring=10", 2_000.0),
         (
-            "cost",
-            "primitive=switch-thread cpu=same memory=0 ring=10",
-            2_000.0,
-        ),
-        (
-            "cost",
             "primitive=switch-process cpu=same memory=0 ring=10",
             3_000.0,
         ),
-    ]);
+    ];
+    let mut values = costs(&calls);
+    values.extend(others.map(|(labels, ns)| ("cost", labels, ns)));
     let mut run = Run::new(1);
     run.reproduces = Some("cse221-2022");
-    run.measured(
-        1,
-        Primitives {
-            target: "process",
-            area: "processor",
-            values: &values,
-            ..Primitives::default()
-        },
-    );
-    let analysis = run.analyse();
+    let cell = Primitives {
+        target: "process",
+        area: "processor",
+        values: &values,
+        ..Primitives::default()
+    };
+    run.measured(1, cell);
+    let told = reproduction(run);
+    assert_answers(&told, &[YES, YES, NO, UNKNOWN]);
     let study = catalogue().study("cse221-2022").unwrap();
-    let told = analysis.summary().reproduction.as_ref().unwrap();
-    let answers: Vec<&str> = told
-        .claims
-        .iter()
-        .map(|claim| claim.finding.answer.words())
-        .collect();
-    assert_eq!(
-        answers,
-        ["reproduced", "reproduced", "not reproduced", "inconclusive"]
-    );
     assert_eq!(told.claims.len(), study.claims.len());
-    let process = told
-        .comparisons
-        .iter()
-        .find(|one| one.what == "process-create")
-        .unwrap();
-    assert!(process.here.contains("100 µs"), "{process:?}");
-    let dram = told
-        .comparisons
-        .iter()
-        .find(|one| one.what == "latency-dram")
-        .unwrap();
-    assert_eq!(dram.here, "not measured in this run");
+    let here = |what: &str| {
+        let mut rows = told.comparisons.iter();
+        rows.find(|row| row.what == what).unwrap().here.as_str()
+    };
+    assert_contains(here("process-create"), &["100 µs"]);
+    assert_eq!(here("latency-dram"), "not measured in this run");
 }

@@ -1,23 +1,21 @@
 //! What a run of starts tells.
 
 use tare_experiments::catalogue;
-use tare_figures::compare::{compare, side};
-use tare_figures::gates::{Gate, GateError};
+use tare_figures::gates::Gate;
 use tare_pages::{Report, page, terminal};
 use tare_results::model::{Instance, InstanceOutcome};
+use tare_testkit::assert_contains;
 
+use crate::compare::{between, is_worse};
+use crate::gates::judge;
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
-use crate::synthetic::{Run, figure, has_whole_words, plain, row};
+use crate::synthetic::{Run, alarm, assert_fits, csv, figure, ids, record, row, verdict};
 
 const ALONE: Starts<'_> = Starts {
-    target: "process",
     interval: ("alone", None),
     warmup: 10,
     counted: 50,
-    saturated: None,
-    not_open_loop: None,
-    beside: false,
-    values: &[],
+    ..Starts::DEFAULT
 };
 
 /// The intervals of a short ladder.
@@ -41,7 +39,7 @@ fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from
             interval: (interval, Some(ns)),
             counted: 100,
             saturated,
-            ..Starts::default()
+            ..Starts::DEFAULT
         };
         run.started(block, starts, |number, planned| match saturated {
             Some(_) if number % 8 == 7 => lost(planned, InstanceOutcome::Refused),
@@ -71,7 +69,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     let starts = Starts {
         counted: 100,
         values: &[("engine cpu", 320e6), ("machine cpu", 640e6)],
-        ..Starts::default()
+        ..Starts::DEFAULT
     };
     run.started(1, starts, |number, planned| match number {
         // Four of the warm-up count in nothing but the throughput.
@@ -129,8 +127,7 @@ fn instances_one_by_one_have_no_figures_of_an_open_loop() {
         assert!(row(&analysis, measure).is_none(), "{measure}");
     }
     assert_eq!(figure(&analysis, "rate.rate"), Some(10.0));
-    let headline = &analysis.summary().verdict.headline;
-    assert_eq!(headline, "Ready after 1.00 ms on process.");
+    assert_eq!(verdict(&analysis)[0], "Ready after 1.00 ms on process.");
 }
 
 #[test]
@@ -139,17 +136,13 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
     ladder(&mut run, 1, "process", 1, 9);
     run.emulated = true;
     ladder(&mut run, 1, "unikernel", 90, 1);
-    let analysis = run.analyse();
-    let verdict = &analysis.summary().verdict;
     assert_eq!(
-        verdict.headline,
-        "Ready after 1.03 ms on process (at least 64/s sustained)."
-    );
-    assert!(
-        verdict.details.contains(
-            &"Executed by an emulator: ready after 90.0 ms on unikernel (emulated) (16/s sustained).".to_owned()
-        ),
-        "{verdict:#?}"
+        verdict(&run.analyse()),
+        [
+            "Ready after 1.03 ms on process (at least 64/s sustained).",
+            "Largest part of a start on process: main, 50.0 % of the mean (517 µs).",
+            "Executed by an emulator: ready after 90.0 ms on unikernel (emulated) (16/s sustained).",
+        ]
     );
 }
 
@@ -160,49 +153,30 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
         let starts = Starts {
             interval: (interval, Some(ns)),
             not_open_loop: (step == 2).then_some("7 % of the starts were more than 1 ms late"),
-            ..Starts::default()
+            ..Starts::DEFAULT
         };
         run.started(1, starts, |_, planned| done(planned, 0, MS));
     }
     let analysis = run.analyse();
-    let summary = analysis.summary();
-    assert_eq!(
-        summary.verdict.headline,
-        "Ready after 1.00 ms on process (at least 32/s sustained)."
-    );
-    let alarm = summary
-        .alarms
-        .iter()
-        .find(|alarm| alarm.id == "not-open-loop")
-        .unwrap();
-    assert!(
-        alarm.text.contains("process at 64/s") && alarm.text.contains("7 %"),
-        "{alarm:?}"
-    );
+    let headline = "Ready after 1.00 ms on process (at least 32/s sustained).";
+    assert_eq!(verdict(&analysis)[0], headline);
+    let alarm = alarm(&analysis, "not-open-loop");
+    assert_contains(alarm, &["process at 64/s", "7 %"]);
     let text = terminal::render(&analysis, 100, false);
-    assert!(text.contains("1/64s, not open-loop"), "{text}");
+    assert_contains(&text, &["1/64s, not open-loop"]);
 }
 
 #[test]
 fn failures_are_told_with_their_reason_and_number() {
     let mut run = Run::new(1);
     for block in 1..=2 {
-        run.started(block, Starts::default(), |number, planned| {
-            match number % 9 {
-                0 => lost(planned, InstanceOutcome::Failed),
-                _ => done(planned, 0, MS),
-            }
+        run.started(block, Starts::DEFAULT, |number, planned| match number % 9 {
+            0 => lost(planned, InstanceOutcome::Failed),
+            _ => done(planned, 0, MS),
         });
     }
-    let analysis = run.analyse();
-    let mut alarms = analysis.summary().alarms.iter();
-    let alarm = alarms.find(|alarm| alarm.id == "instances-failed").unwrap();
-    assert!(
-        alarm
-            .text
-            .starts_with("8 instances of process at 16/s failed: 8 × exit status 7."),
-        "{alarm:?}"
-    );
+    let failed = "8 instances of process at 16/s failed: 8 × exit status 7.";
+    assert_contains(alarm(&run.analyse(), "instances-failed"), &[failed]);
 }
 
 #[test]
@@ -213,10 +187,14 @@ fn what_the_engine_s_presence_costs_is_told() {
         let takes = if beside { 2 * MS } else { MS };
         run.started(1, starts, |_, planned| done(planned, 0, takes));
     }
-    let verdict = run.analyse().summary().verdict.clone();
-    assert_eq!(verdict.headline, "Ready after 1.00 ms on process.");
-    let told = "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.";
-    assert!(verdict.details.contains(&told.to_owned()), "{verdict:#?}");
+    assert_eq!(
+        verdict(&run.analyse()),
+        [
+            "Ready after 1.00 ms on process.",
+            "Largest part of a start on process, beside=dockerd: main, 50.0 % of the mean (1.00 ms).",
+            "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
+        ]
+    );
 }
 
 #[test]
@@ -228,23 +206,19 @@ fn few_instances_have_a_mean() {
         ..ALONE
     };
     run.started(1, starts, |_, planned| done(planned, 0, 4_000 * MS));
-    let verdict = run.analyse().summary().verdict.clone();
-    assert_eq!(verdict.headline, "Ready on average after 4.00 s on linux.");
+    let headline = "Ready on average after 4.00 s on linux.";
+    assert_eq!(verdict(&run.analyse())[0], headline);
 }
 
 #[test]
 fn a_run_where_nothing_became_ready_says_so() {
     let mut run = Run::new(1);
-    run.started(1, Starts::default(), |_, planned| {
+    run.started(1, Starts::DEFAULT, |_, planned| {
         lost(planned, InstanceOutcome::Unfinished)
     });
     let analysis = run.analyse();
-    let summary = analysis.summary();
-    assert_eq!(
-        summary.verdict.headline,
-        "No instance became ready (process)."
-    );
-    assert!(summary.alarms.iter().any(|alarm| alarm.id == "none-ready"));
+    assert_eq!(verdict(&analysis)[0], "No instance became ready (process).");
+    assert!(ids(&analysis).contains(&"none-ready"));
     let _ = page::render(&analysis);
 }
 
@@ -275,10 +249,10 @@ fn a_damaged_folder_is_no_reason_to_stop() {
         let target = if block % 2 == 0 { "process" } else { "linux" };
         let starts = Starts {
             target,
-            ..Starts::default()
+            ..Starts::DEFAULT
         };
         let cell = run.started(block, starts, |number, _| damaged[number as usize]);
-        let record = crate::synthetic::record(cell);
+        let record = record(cell);
         let arrived = record.arrived.as_mut().unwrap();
         (arrived.from_ns, arrived.until_ns) = (any(), any());
         arrived.failures.clear();
@@ -294,151 +268,86 @@ fn a_damaged_folder_is_no_reason_to_stop() {
 #[test]
 fn an_instance_that_was_ready_before_its_start_makes_its_cell_useless() {
     let mut run = Run::new(1);
-    run.started(1, Starts::default(), |_, planned| Instance {
+    run.started(1, Starts::DEFAULT, |_, planned| Instance {
         ready_ns: 1,
         ..done(planned, 0, MS)
     });
     let analysis = run.analyse();
     let reason = &analysis.summary().not_measured[0].reason;
-    assert!(reason.contains("ready before it was started"), "{reason}");
+    assert_contains(reason, &["ready before it was started"]);
 }
 
-/// What every experiment has by the frame alone.
-mod frame {
-    use super::*;
-
-    fn judge(analysis: &Report, text: &str) -> Result<bool, GateError> {
-        let gate: Gate = text.parse().unwrap();
-        Ok(gate.judge(analysis, catalogue())?.failed)
+#[test]
+fn gates() {
+    let analysis = three(2).analyse();
+    for (gate, failed) in [
+        ("ready.p50{target=process,interval=alone} > 2ms", false),
+        ("start/ready{target=docker,interval=alone} > 200ms", true),
+        ("rate{target=process,interval=1/64s} < 60/s", false),
+        ("rate{target=crun,interval=1/64s} < 60/s", true),
+        ("refused{target=process} > 1%", false),
+        ("refused > 1%", true),
+        ("saturated{target=docker} > 0", true),
+        ("memory.max > 2MiB", false),
+        ("memory.max > 1000B", true),
+        ("part.max{part=main,target=docker} > 1s", false),
+    ] {
+        let judged = judge(&analysis, gate).unwrap();
+        assert_eq!(judged.failed, failed, "{gate}");
     }
+    let gate: Gate = "ready{interval=1/16s} > 1s".parse().unwrap();
+    assert_eq!(gate.check(&analysis.run().plan, catalogue()), Ok(()));
+}
 
-    #[test]
-    fn gates() {
-        let run = three(2);
-        let analysis = run.analyse();
-        for (gate, failed) in [
-            ("ready.p50{target=process,interval=alone} > 2ms", false),
-            ("start/ready{target=docker,interval=alone} > 200ms", true),
-            ("rate{target=process,interval=1/64s} < 60/s", false),
-            ("rate{target=crun,interval=1/64s} < 60/s", true),
-            ("refused{target=process} > 1%", false),
-            ("refused > 1%", true),
-            ("saturated{target=docker} > 0", true),
-            ("memory.max > 2MiB", false),
-            ("memory.max > 1000B", true),
-            ("part.max{part=main,target=docker} > 1s", false),
-        ] {
-            assert_eq!(judge(&analysis, gate), Ok(failed), "{gate}");
-        }
-        let gate: Gate = "ready{interval=1/16s} > 1s".parse().unwrap();
-        assert_eq!(gate.check(&analysis.run().plan, catalogue()), Ok(()));
-    }
-
-    #[test]
-    fn comparison() {
-        let invocations = |takes_us: u64| -> Vec<Report> {
-            let each = (0..6).map(|number| {
-                let mut run = Run::new(1);
-                for block in 1..=3 {
-                    let starts = Starts {
-                        counted: 100,
-                        ..Starts::default()
-                    };
-                    run.started(block, starts, |at, planned| {
-                        // The slower ones are refused more often, too.
-                        match at % 10 {
-                            9 if takes_us > 1_000 && at % (20 + number) < 10 => {
-                                lost(planned, InstanceOutcome::Refused)
-                            }
-                            _ => done(planned, 0, takes_us * 1_000 + (at + number) % 7),
+#[test]
+fn less_of_what_should_be_more_is_worse() {
+    let invocations = |takes_us: u64| -> Vec<Report> {
+        let each = (0..6).map(|number| {
+            let mut run = Run::new(1);
+            for block in 1..=3 {
+                let starts = Starts {
+                    counted: 100,
+                    ..Starts::DEFAULT
+                };
+                run.started(block, starts, |at, planned| {
+                    // The slower ones are refused more often, too.
+                    match at % 10 {
+                        9 if takes_us > 1_000 && at % (20 + number) < 10 => {
+                            lost(planned, InstanceOutcome::Refused)
                         }
-                    });
-                }
-                run.analyse()
-            });
-            each.collect()
-        };
-        let (base, new) = (invocations(1_000), invocations(1_300));
-        let of = |name: &str, runs: &[Report]| {
-            side(name, runs.iter().map(|run| (name.to_owned(), run.run())))
-        };
-        let compared = compare(&of("BASE", &base), &of("NEW", &new)).unwrap();
-        let row = |measure: &str, figure: &str| {
-            let mut rows = compared.rows.iter();
-            rows.find(|row| row.measure == measure && row.figure == figure)
-                .unwrap()
-        };
-        assert!(row("ready", "p50").is_worse);
-        // Less of what should be more is worse.
-        let rate = row("rate", "rate");
-        assert!(rate.shift < Some(0.0) && rate.is_worse, "{rate:?}");
-        let other = compare(&of("BASE", &new), &of("NEW", &base)).unwrap();
-        assert!(!other.rows.iter().any(|row| row.is_worse));
-        assert!(
-            compared
-                .rows
-                .iter()
-                .all(|row| row.measure != "live" && row.measure != "offered")
-        );
+                        _ => done(planned, 0, takes_us * 1_000 + (at + number) % 7),
+                    }
+                });
+            }
+            run.analyse()
+        });
+        each.collect()
+    };
+    let (base, new) = (invocations(1_000), invocations(1_300));
+    let compared = between(&base, &new).unwrap();
+    let row = |measure: &str, figure: &str| {
+        let mut rows = compared.rows.iter();
+        let found = rows.find(|row| row.measure == measure && row.figure == figure);
+        found.unwrap()
+    };
+    assert!(row("ready", "p50").is_worse);
+    let rate = row("rate", "rate");
+    assert!(rate.shift < Some(0.0) && rate.is_worse, "{rate:?}");
+    assert!(!is_worse(&between(&new, &base).unwrap()));
+    for row in &compared.rows {
+        assert!(row.measure != "live" && row.measure != "offered");
     }
+}
 
-    #[test]
-    fn pages_and_files() {
-        let analysis = three(1).analyse();
-        let page = plain(&page::render(&analysis));
-        for text in [
-            "Ready after",
-            "Time until an instance is ready",
-            "Throughput",
-            "What an instance costs",
-            "12 %",
-        ] {
-            assert!(page.contains(text), "{text}");
-        }
-        let files = analysis
-            .stories()
-            .flat_map(|story| story.csv(analysis.run()));
-        let files: Vec<(String, String)> = files.collect();
-        let (name, csv) = &files[0];
-        assert_eq!(name, "start.csv");
-        let mut lines = csv.lines();
-        assert!(
-            lines
-                .next()
-                .unwrap()
-                .starts_with("interval_s,kind,latency_s,throughput_per_s,target,")
-        );
-        assert_eq!(lines.count(), analysis.run().cells.len());
-        let named = |line: &str, name: &str| {
-            let at = csv.split(['\n', ',']).position(|field| field == name);
-            line.split(',').nth(at.unwrap()).unwrap().to_owned()
-        };
-        let line = csv
-            .lines()
-            .find(|line| line.starts_with("0.0625,"))
-            .unwrap();
-        // A hundred arrivals have no quantile of 99 %, but a longest one.
-        assert_eq!(named(line, "lag_p99_s"), "");
-        assert_eq!(named(line, "lag_max_s"), "0.00002");
-        assert!(
-            csv.contains("\n0.0625,process,0.00102,16,process,idle,hello,false,false,1,0.00102,"),
-            "{csv}"
-        );
-        assert!(
-            analysis
-                .summary()
-                .figures
-                .iter()
-                .any(|row| row.measure == "ready")
-        );
+#[test]
+fn files_and_pages() {
+    let analysis = three(1).analyse();
+    let page = page::render(&analysis);
+    for text in ["Throughput", "What an instance costs", "12\u{a0}%"] {
+        assert_contains(&page, &[text]);
     }
-
-    #[test]
-    fn no_word_is_broken_on_a_narrow_terminal() {
-        let analysis = three(1).analyse();
-        let narrow = terminal::render(&analysis, 80, false);
-        has_whole_words(&narrow, &terminal::render(&analysis, 1_000, false)).unwrap();
-    }
+    insta::assert_snapshot!(csv(&analysis));
+    assert_fits(&analysis, 80);
 }
 
 #[test]

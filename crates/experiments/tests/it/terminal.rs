@@ -1,17 +1,21 @@
 //! What a person sees at the end of a run.
 
 use tare_experiments::catalogue;
-use tare_host::{Fact, Machine, Source};
+use tare_host::Fact;
 use tare_pages::terminal;
 use tare_results::model::{Achieved, Load, LoadPlace};
 use tare_results::{CellState, MachineRecord};
+use tare_testkit::assert_contains;
 
+use crate::synthetic::wakeups::Schedule;
 use crate::synthetic::{self, Fold, HZ, Run, spin, timed};
+use crate::wakeups;
 
 const TICK: u64 = (HZ / 250.0) as u64;
 
 /// Makes two seconds of spinning: a tick of 250 Hz, and a longer gap now and then.
-fn ticking(block: u64) -> synthetic::Folded {
+fn ticking(block: u32) -> synthetic::Folded {
+    let block = u64::from(block);
     let tick = |n: u64| {
         (
             n * TICK + 1_000 * ((n * 7) % 5),
@@ -36,18 +40,12 @@ fn ticking(block: u64) -> synthetic::Folded {
         };
         is_free
     });
-    spin(200_000_000, 25, &gaps, spinning())
-}
-
-fn spinning() -> Fold {
-    Fold {
-        threshold: 1_300,
-        ..Fold::default()
-    }
+    spin(200_000_000, 25, &gaps, Fold::above(1_300))
 }
 
 /// Makes 100,000 repetitions of four timer steps, some of them delayed.
-fn repetitions(base: u64, block: u64, delayed: bool) -> synthetic::Folded {
+fn repetitions(base: u64, block: u32, delayed: bool) -> synthetic::Folded {
+    let block = u64::from(block);
     let mut durations: Vec<u64> = (0..100_000)
         .map(|n| base + 26 * ((n * 7 + block) % 4))
         .collect();
@@ -59,6 +57,12 @@ fn repetitions(base: u64, block: u64, delayed: bool) -> synthetic::Folded {
     timed(&durations, Fold::default())
 }
 
+/// Adds repetitions of `prime` up to this limit, some of them delayed.
+fn prime(run: &mut Run, block: u32, target: &str, limit: u64, base: u64) {
+    let folded = repetitions(base, block, true);
+    run.done(block, target, "prime", Some(limit), folded);
+}
+
 fn text(run: Run) -> String {
     terminal::render(&run.analyse(), 100, false)
 }
@@ -67,7 +71,7 @@ fn text(run: Run) -> String {
 fn one_target_with_gaps() {
     let mut run = Run::new(26);
     for block in 1..=5 {
-        run.done(block, "process", "gap", None, ticking(u64::from(block)));
+        run.gap(block, "process", ticking(block));
     }
     insta::assert_snapshot!(text(run));
 }
@@ -75,7 +79,7 @@ fn one_target_with_gaps() {
 #[test]
 fn one_run_of_prime() {
     let mut run = Run::new(26);
-    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    prime(&mut run, 1, "process", 22, 1_040);
     insta::assert_snapshot!(text(run));
 }
 
@@ -83,29 +87,13 @@ fn one_run_of_prime() {
 fn two_targets_and_two_workloads() {
     let mut run = Run::new(1);
     for block in 1..=3 {
-        run.done(block, "process", "gap", None, ticking(u64::from(block)));
-        run.done(
-            block,
-            "process",
-            "prime",
-            Some(22),
-            repetitions(1_040, u64::from(block), true),
-        );
+        run.gap(block, "process", ticking(block));
+        prime(&mut run, block, "process", 22, 1_040);
         run.emulated = true;
-        run.done(
-            block,
-            "unikernel",
-            "gap",
-            None,
-            spin(200_000_000, 25, &[], spinning()),
-        );
-        run.done(
-            block,
-            "unikernel",
-            "prime",
-            Some(22),
-            repetitions(4_040, 0, false),
-        );
+        let quiet = spin(200_000_000, 25, &[], Fold::above(1_300));
+        run.gap(block, "unikernel", quiet);
+        let undelayed = repetitions(4_040, 0, false);
+        run.done(block, "unikernel", "prime", Some(22), undelayed);
         run.emulated = false;
     }
     insta::assert_snapshot!(text(run));
@@ -116,15 +104,10 @@ fn a_sweep() {
     let mut run = Run::new(1);
     for block in 1..=3 {
         for (limit, base) in [(10, 300), (22, 1_040), (46, 3_800)] {
-            let with_delays = repetitions(base, u64::from(block), true);
-            run.done(block, "process", "prime", Some(limit), with_delays);
-            run.done(
-                block,
-                "linux,kernel=debian-rt",
-                "prime",
-                Some(limit),
-                repetitions(base, 0, false),
-            );
+            prime(&mut run, block, "process", limit, base);
+            let undelayed = repetitions(base, 0, false);
+            let guest = "linux,kernel=debian-rt";
+            run.done(block, guest, "prime", Some(limit), undelayed);
         }
     }
     insta::assert_snapshot!(text(run));
@@ -133,12 +116,8 @@ fn a_sweep() {
 #[test]
 fn nothing_but_failures() {
     let mut run = Run::new(1);
-    run.failed(
-        1,
-        "process",
-        "prime",
-        "the agent ended with signal 11; report it with its output",
-    );
+    let reason = "the agent ended with signal 11; report it with its output";
+    run.failed(1, "process", "prime", reason);
     run.missing(2, "process", "prime");
     insta::assert_snapshot!(text(run));
 }
@@ -147,7 +126,7 @@ fn nothing_but_failures() {
 fn names_from_outside_are_read_and_not_obeyed() {
     let mut run = Run::new(26);
     run.load = "command:\u{202e}EVIL";
-    let cell = run.done(1, "process", "gap", None, ticking(1));
+    let cell = run.gap(1, "process", ticking(1));
     cell.notices = vec!["of a guest\u{1b}[2J\r\nEVIL".to_owned()];
     cell.load = Some(Load {
         place: LoadPlace::Beside,
@@ -160,7 +139,7 @@ fn names_from_outside_are_read_and_not_obeyed() {
         }],
         notices: Vec::new(),
     });
-    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    prime(&mut run, 1, "process", 22, 1_040);
     run.failed(1, "docker", "prime", "\u{1b}[31mall is well\nEVIL\u{7f}");
     let analysis = run.analyse();
     for width in [60, 100, 10_000] {
@@ -177,10 +156,7 @@ fn names_from_outside_are_read_and_not_obeyed() {
         assert!(!text.contains(hidden), "{text}");
         // Where no line is broken, none begins with what came after a line feed.
         assert!(width < 10_000 || !text.contains("\nEVIL"), "{text}");
-        assert!(
-            text.contains("\\u001b[2J") && text.contains("\\u202efiles"),
-            "{text}"
-        );
+        assert_contains(&text, &["\\u001b[2J", "\\u202efiles"]);
     }
 }
 
@@ -190,21 +166,16 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
     for block in 1..=3 {
         for (repetitions, base) in [(100_000, 1_040), (200_000, 1_045)] {
             run.further = Some(("repetitions", repetitions));
-            let folded = self::repetitions(base, u64::from(block), true);
-            run.done(block, "process", "prime", Some(22), folded);
+            prime(&mut run, block, "process", 22, base);
         }
         run.further = None;
         for (limit, base) in [(10, 300), (46, 3_800)] {
-            let folded = self::repetitions(base, u64::from(block), true);
-            run.done(block, "process", "prime", Some(limit), folded);
+            prime(&mut run, block, "process", limit, base);
         }
     }
     let analysis = run.analyse();
-    let verdict = &analysis.summary().verdict;
-    assert!(
-        verdict.headline.starts_with("prime, 3 sizes from 10 to 46"),
-        "{verdict:?}"
-    );
+    let headline = &analysis.summary().verdict.headline;
+    assert_contains(headline, &["prime, 3 sizes from 10 to 46"]);
     let text = terminal::render(&analysis, 120, false);
     for repetitions in [100_000, 200_000] {
         let name = format!("\nprime 22, repetitions={repetitions} · process ");
@@ -218,10 +189,9 @@ fn what_a_machine_loses_is_put_beside_what_idle_machines_lost() {
     let told = |hypervisor: Option<&str>, reproduces, gaps: synthetic::Folded| {
         let mut run = Run::new(26);
         run.reproduces = reproduces;
-        run.done(1, "process", "gap", None, gaps);
+        run.gap(1, "process", gaps);
         let mut data = run.data();
-        let nowhere = tempfile::tempdir().unwrap();
-        let mut machine = Machine::collect(&Source::at(nowhere.path()));
+        let mut machine = synthetic::unknown_machine();
         machine.virtualisation.hypervisor = Fact::Known(hypervisor.map(str::to_owned));
         data.machine = Some(MachineRecord::new(machine, Vec::new()));
         let analysis = synthetic::analyse(data);
@@ -229,95 +199,61 @@ fn what_a_machine_loses_is_put_beside_what_idle_machines_lost() {
         details.retain(|detail| detail.starts_with("For comparison"));
         details.join(" ")
     };
-    let guest = told(Some("KVM"), None, ticking(1));
-    assert!(
-        guest.contains("osnoise") && guest.contains("an idle guest"),
-        "{guest}"
+    let gap = spin(200_000_000, 25, &[(1_000, 9_000)], Fold::above(1_300));
+    insta::assert_snapshot!(
+        [
+            told(Some("KVM"), None, ticking(1)),
+            told(None, None, ticking(1)),
+            told(None, None, gap),
+        ]
+        .join("\n")
     );
-    assert!(
-        guest.ends_with("2.00 % here is of the same order: usual."),
-        "{guest}"
-    );
-    let machine = told(None, None, ticking(1));
-    assert!(machine.contains("sysjitter"), "{machine}");
-    assert!(
-        machine.ends_with("2.00 % here is 13.4 times the most of that, more than usual."),
-        "{machine}"
-    );
-    let quiet = told(
-        None,
-        None,
-        spin(200_000_000, 25, &[(1_000, 9_000)], spinning()),
-    );
-    assert!(quiet.ends_with("is less than that."), "{quiet}");
     assert_eq!(told(None, Some("kot-2019"), ticking(1)), "");
 }
 
 #[test]
-fn no_word_is_broken_at_80_columns() {
+fn no_line_is_wider_than_the_terminal_and_no_word_broken() {
+    let guest = "linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1";
     let mut run = Run::new(26);
     for block in 1..=3 {
-        for target in [
-            "process",
-            "linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1",
-        ] {
-            run.done(block, target, "gap", None, ticking(u64::from(block)));
-            let folded = repetitions(1_040, u64::from(block), true);
-            run.done(block, target, "prime", Some(22), folded);
+        for target in ["process", guest] {
+            run.gap(block, target, ticking(block));
+            prime(&mut run, block, target, 22, 1_040);
         }
     }
     let analysis = run.analyse();
-    let unlimited = terminal::render(&analysis, 10_000, false);
-    for width in [80, 100, 120] {
-        let text = terminal::render(&analysis, width, false);
-        synthetic::has_whole_words(&text, &unlimited).unwrap();
-        // The name has a line of its own, and the figures that matter are there.
-        assert!(text.contains("\ngap · linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1"));
-        assert!(text.contains("lost") && text.contains("longest"), "{text}");
+    for width in [60, 80, 100, 120, 200] {
+        synthetic::assert_fits(&analysis, width);
     }
-}
-
-#[test]
-fn no_line_is_wider_than_the_terminal() {
-    for width in [60, 80, 100, 200] {
-        let mut run = Run::new(26);
-        run.done(1, "process", "gap", None, ticking(1));
-        let long = "linux,kernel=debian-rt,preempt=full,isolcpus=1";
-        run.done(1, long, "prime", Some(22), repetitions(1_040, 1, true));
-        let text = terminal::render(&run.analyse(), width, false);
-        for line in text.lines() {
-            assert!(line.chars().count() <= width, "{width}: {line}");
-        }
-    }
+    // The name has its own line, and the figures that matter are there.
+    let text = terminal::render(&analysis, 80, false);
+    let name = format!("\ngap · {guest}");
+    assert_contains(&text, &[&name, "lost", "longest"]);
 }
 
 #[test]
 fn colour_changes_nothing_but_colour() {
     let mut run = Run::new(26);
-    run.done(1, "process", "gap", None, ticking(1));
+    run.gap(1, "process", ticking(1));
     let analysis = run.analyse();
     let plain = terminal::render(&analysis, 100, false);
     let coloured = terminal::render(&analysis, 100, true);
     assert!(!plain.contains('\x1b'));
     assert!(coloured.contains('\x1b'));
-    let mut without = String::new();
-    for (place, part) in coloured.split('\x1b').enumerate() {
-        let end = if place == 0 {
-            0
-        } else {
-            part.find('m').unwrap() + 1
-        };
-        without.push_str(&part[end..]);
-    }
+    let mut parts = coloured.split('\x1b');
+    let mut without = parts.next().unwrap().to_owned();
+    without.extend(parts.map(|part| part.split_once('m').unwrap().1));
     assert_eq!(without, plain);
 }
 
 #[test]
 fn the_current_result_fits_in_a_line() {
     let mut run = Run::new(26);
-    run.done(1, "process", "gap", None, ticking(1));
-    run.done(1, "process", "prime", Some(22), repetitions(1_040, 1, true));
+    run.gap(1, "process", ticking(1));
+    prime(&mut run, 1, "process", 22, 1_040);
     run.failed(1, "docker", "prime", "the daemon does not run; start it");
+    run.woken(1, Schedule::default(), |_, _, n| 4_000 + n % 7);
+    wakeups::stalled(&mut run, 1, &["idle", "dd"]);
     let lines: Vec<String> = run
         .data()
         .cells

@@ -11,9 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use tare_experiments::catalogue;
+use tare_figures::claims::{Answer, Reproduction};
 use tare_figures::gates::Selector;
 use tare_figures::rows::Row;
-use tare_pages::{Report, RunData};
+use tare_host::{Machine, Source};
+use tare_pages::{Report, RunData, page, terminal};
 use tare_results::CellState;
 use tare_results::model::{
     Agent, Bin, Calibration, Cell, CellPlan, Count, Event, Frequency, FrequencySource, Instance,
@@ -63,6 +65,30 @@ impl Default for Fold {
             work: 84,
         }
     }
+}
+
+impl Fold {
+    /// Returns how a spin is folded that lists gaps from `threshold` cycles on.
+    pub fn above(threshold: u64) -> Self {
+        Self {
+            threshold,
+            ..Self::default()
+        }
+    }
+}
+
+/// Folds `wall` cycles of spinning with `count` gaps of 20,021 cycles in even distances.
+///
+/// An undisturbed iteration takes 21 cycles in the mean, so each gap loses 20,000 cycles.
+pub fn evenly(wall: u64, count: u64, threshold: u64) -> Folded {
+    let distance = wall / count.max(1);
+    let gaps: Vec<(u64, u64)> = (0..count).map(|n| (n * distance + 1_000, 20_021)).collect();
+    spin(
+        (wall - count * 20_000) / 21,
+        20,
+        &gaps,
+        Fold::above(threshold),
+    )
 }
 
 /// Folds the durations of `prime` or `copy`.
@@ -236,6 +262,67 @@ pub fn figure(analysis: &Report, name: &str) -> Option<f64> {
     Some(hz.map_or(estimate, |hz| estimate * hz / 1e9))
 }
 
+/// Returns the ids of the notices of a run.
+pub fn ids(analysis: &Report) -> Vec<&'static str> {
+    let alarms = analysis.summary().alarms.iter();
+    alarms.map(|alarm| alarm.id).collect()
+}
+
+/// Returns the text of the notice with this id.
+#[track_caller]
+pub fn alarm<'a>(analysis: &'a Report, id: &str) -> &'a str {
+    let mut alarms = analysis.summary().alarms.iter();
+    &alarms.find(|alarm| alarm.id == id).unwrap().text
+}
+
+/// Returns the headline of a run, and the sentences after it.
+pub fn verdict(analysis: &Report) -> Vec<String> {
+    let verdict = &analysis.summary().verdict;
+    let mut sentences = vec![verdict.headline.clone()];
+    sentences.extend_from_slice(&verdict.details);
+    sentences
+}
+
+/// Returns the text of the CSV file that the first story writes.
+pub fn csv(analysis: &Report) -> String {
+    let mut files = (analysis.stories()).flat_map(|story| story.csv(analysis.run()));
+    files.next().expect("there is a file").1
+}
+
+/// Returns the answers to the claims of a study.
+pub fn answers(reproduction: &Reproduction) -> Vec<Answer> {
+    let claims = reproduction.claims.iter();
+    claims.map(|claim| claim.finding.answer).collect()
+}
+
+/// Asserts what the answers to the claims of a study are.
+#[track_caller]
+pub fn assert_answers(reproduction: &Reproduction, expected: &[Answer]) {
+    assert_eq!(answers(reproduction), expected, "{reproduction:#?}");
+}
+
+/// Returns what a run finds of the study that it reproduces.
+pub fn reproduction(run: Run) -> Reproduction {
+    let reproduction = run.analyse().summary().reproduction.clone();
+    reproduction.expect("the run reproduces a study")
+}
+
+pub const YES: Answer = Answer::Reproduced;
+pub const NO: Answer = Answer::NotReproduced;
+pub const UNKNOWN: Answer = Answer::CannotBeTold;
+
+/// Returns a machine of which nothing is known.
+pub fn unknown_machine() -> Machine {
+    let nowhere = tempfile::tempdir().unwrap();
+    Machine::collect(&Source::at(nowhere.path()))
+}
+
+/// Returns what is shown on a terminal of 120 columns, and on the page, without line breaks.
+pub fn shown(analysis: &Report) -> (String, String) {
+    let text = terminal::render(analysis, 120, false);
+    (plain(&text), plain(&page::render(analysis)))
+}
+
 /// Removes what only typesets: kinds of blanks, and where a line may be broken.
 pub fn plain(text: &str) -> String {
     let text = text.replace(['\u{a0}', '\u{202f}'], " ");
@@ -243,13 +330,16 @@ pub fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether no word of a text is broken: each stands in the text without a limit, too.
-pub fn has_whole_words(text: &str, unlimited: &str) -> Result<(), String> {
-    let words: BTreeSet<&str> = unlimited.split_whitespace().collect();
-    match text.split_whitespace().find(|word| !words.contains(word)) {
-        Some(broken) => Err(format!("'{broken}' is part of a word:\n{text}")),
-        None => Ok(()),
-    }
+/// Asserts that no line is wider than the terminal, and that no word is broken from 80 columns on.
+#[track_caller]
+pub fn assert_fits(analysis: &Report, width: usize) {
+    let text = terminal::render(analysis, width, false);
+    let wide = text.lines().find(|line| line.chars().count() > width);
+    assert_eq!(wide, None, "{width}");
+    let unlimited = terminal::render(analysis, 10_000, false);
+    let whole: BTreeSet<&str> = unlimited.split_whitespace().collect();
+    let broken = text.split_whitespace().find(|word| !whole.contains(word));
+    assert!(width < 80 || broken.is_none(), "{broken:?}: {text}");
 }
 
 /// Makes the target that a text names.
@@ -327,6 +417,17 @@ impl Run {
         self.push(plan, record, vec![folded.samples])
     }
 
+    /// Adds a cell of `prime` up to 22.
+    pub fn prime(&mut self, block: u32, target: &str, durations: &[u64]) -> &mut Cell {
+        let folded = timed(durations, Fold::default());
+        self.done(block, target, "prime", Some(22), folded)
+    }
+
+    /// Adds a cell of `gap`.
+    pub fn gap(&mut self, block: u32, target: &str, folded: Folded) -> &mut Cell {
+        self.done(block, target, "gap", None, folded)
+    }
+
     fn push(&mut self, plan: CellPlan, record: Record, sets: Vec<SetSamples>) -> &mut Cell {
         let instances = vec![Instance::default()];
         self.push_samples(plan, record, Samples { instances, sets })
@@ -343,25 +444,28 @@ impl Run {
 
     /// Adds a cell that failed.
     pub fn failed(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
-        let plan = self.plan(block, target, workload, Some(22));
         let reason = reason.to_owned();
-        let cell = Box::new(cell(plan, Outcome::Failed { reason }));
-        self.cells
-            .push((CellState::Failed(cell), Samples::default()));
+        let outcome = Outcome::Failed { reason };
+        let cell = cell(self.plan(block, target, workload, Some(22)), outcome);
+        self.lack(CellState::Failed(Box::new(cell)));
     }
 
     /// Adds a cell that was left out.
     pub fn left_out(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
-        let plan = self.plan(block, target, workload, Some(22));
         let reason = reason.to_owned();
-        let cell = Box::new(cell(plan, Outcome::LeftOut { reason }));
-        self.cells.push((CellState::Done(cell), Samples::default()));
+        let outcome = Outcome::LeftOut { reason };
+        let cell = cell(self.plan(block, target, workload, Some(22)), outcome);
+        self.lack(CellState::Done(Box::new(cell)));
     }
 
     /// Adds a cell that was not measured.
     pub fn missing(&mut self, block: u32, target: &str, workload: &str) {
         self.plan(block, target, workload, Some(22));
-        self.cells.push((CellState::Missing, Samples::default()));
+        self.lack(CellState::Missing);
+    }
+
+    fn lack(&mut self, state: CellState) {
+        self.cells.push((state, Samples::default()));
     }
 
     /// Ends the run and derives its figures.

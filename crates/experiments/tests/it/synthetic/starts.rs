@@ -34,19 +34,18 @@ pub struct Starts<'a> {
     pub values: &'a [(&'a str, f64)],
 }
 
-impl Default for Starts<'_> {
-    fn default() -> Self {
-        Self {
-            target: "process",
-            interval: ("1/16s", Some(62_500_000)),
-            warmup: 4,
-            counted: 32,
-            saturated: None,
-            not_open_loop: None,
-            beside: false,
-            values: &[],
-        }
-    }
+impl Starts<'_> {
+    /// Processes, 16 of them a second.
+    pub const DEFAULT: Self = Self {
+        target: "process",
+        interval: ("1/16s", Some(62_500_000)),
+        warmup: 4,
+        counted: 32,
+        saturated: None,
+        not_open_loop: None,
+        beside: false,
+        values: &[],
+    };
 }
 
 /// Makes an instance that ended as it should: its main after half the time, its end 1 ms after it
@@ -130,14 +129,11 @@ impl Run {
             }),
             ..Record::default()
         };
-        self.push_samples(
-            plan,
-            record,
-            Samples {
-                instances,
-                sets: Vec::new(),
-            },
-        )
+        let samples = Samples {
+            instances,
+            sets: Vec::new(),
+        };
+        self.push_samples(plan, record, samples)
     }
 
     fn start_plan(&mut self, block: u32, starts: Starts<'_>) -> CellPlan {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tare_results::model::{
     self, Bin, Cell, CellPlan, Event, Fact, Labels, Load, LoadPhase, LoadPlace, Record, SetHead,
-    SetSamples, Trace, Unit, Value,
+    SetSamples, TraceEvent, TraceKind, Unit, Value,
 };
 use tare_results::work::{Rights, Work};
 use tare_wire::phases::{slot_begin_ns, slots_apart};
@@ -45,6 +45,24 @@ impl Default for Schedule<'_> {
             traced: false,
             raw: 1 << 20,
             model: None,
+        }
+    }
+}
+
+impl<'a> Schedule<'a> {
+    /// Returns how the threads of a target are woken.
+    pub fn of(target: &'a str) -> Self {
+        Self {
+            target,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how threads are woken under these loads.
+    pub fn under(loads: &'a [&'a str]) -> Self {
+        Self {
+            loads,
+            ..Self::default()
         }
     }
 }
@@ -149,9 +167,14 @@ pub fn told<'a>(cell: &'a mut Cell, measure: &str) -> &'a mut f64 {
     &mut value.expect("it was told").value
 }
 
-/// Says that a wake-up was traced, with these events.
-pub fn trace(cell: &mut Cell, trace: Trace) {
-    record(cell).traces.push(trace);
+/// Returns an event of a trace.
+pub fn event(at_ns: i64, what: TraceKind) -> TraceEvent {
+    TraceEvent {
+        at_ns,
+        what,
+        from_user: false,
+        stack: Vec::new(),
+    }
 }
 
 fn fact(name: &str, labels: &Labels, value: &str) -> Fact {
