@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::common::{self, Bench, agents_of, files, processes_with, wait_for};
 use rustix::process::Signal;
 
-/// A run of four cells of about a quarter of a second.
-const RUN: &str = "noise --workload gap --repetitions 20000000 --runs 4 --output run";
+/// A run of three cells of about two seconds.
+const RUN: &str = "noise --workload gap --repetitions 200000000 --runs 3 --output run";
 
 fn cells(run: &Path) -> usize {
     let whole = |name: &String| name.starts_with("cells/0") && name.ends_with("cell.json");
@@ -20,10 +20,10 @@ fn cells(run: &Path) -> usize {
 fn the_first_interrupt_finishes_the_cell_and_resuming_runs_only_what_is_missing() {
     let bench = Bench::new();
     let started = bench.start(RUN);
-    started.agent();
+    started.measures();
     started.signal(Signal::INT);
     let said = [
-        "interrupted: 3 cells are missing",
+        "interrupted: 2 cells are missing",
         "--resume",
         "report.html",
     ];
@@ -36,9 +36,9 @@ fn the_first_interrupt_finishes_the_cell_and_resuming_runs_only_what_is_missing(
 
     bench
         .run("noise --resume run --dry-run")
-        .expect(0, &["3 cells"]);
-    bench.run("noise --resume run").expect(0, &["[3/3]"]);
-    assert_eq!(cells(&run), 4);
+        .expect(0, &["2 cells"]);
+    bench.run("noise --resume run").expect(0, &["[2/2]"]);
+    assert_eq!(cells(&run), 3);
     assert_eq!(fs::read(&first).unwrap(), before);
     bench
         .run("noise --resume run")
@@ -51,6 +51,7 @@ fn the_second_interrupt_stops_at_once_and_leaves_no_process() {
     let started =
         bench.start("noise --workload gap --repetitions 5000000000 --runs 2 --output run");
     let (tare, agent) = (started.pid(), started.agent());
+    started.measures();
     started.signal(Signal::INT);
     thread::sleep(Duration::from_millis(100));
     assert_eq!(
