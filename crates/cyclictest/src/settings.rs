@@ -275,8 +275,8 @@ fn scheduling(
         (Policy::Other, 0) => (Policy::Other, 0),
         (Policy::Other, priority) => {
             if arguments.policy.is_some() {
-                let remark = "-p asks for a real-time priority: the policy is SCHED_FIFO";
-                notices.push(remark.to_owned());
+                let notice = "-p asks for a real-time priority: the policy is SCHED_FIFO";
+                notices.push(notice.to_owned());
             }
             (Policy::Fifo, priority)
         }

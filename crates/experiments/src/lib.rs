@@ -132,7 +132,6 @@ pub fn work(words: &str) -> Option<Work> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::process::Command;
 
     use tare_lab::experiment::Conditions;
     use tare_lab::parameter::{Takes, Values};
@@ -165,28 +164,6 @@ mod tests {
             }
         }
         assert!(find("nosie").is_none());
-    }
-
-    #[test]
-    fn what_runs_and_shows_experiments_depends_on_none() {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "tree",
-            "--offline",
-            "--locked",
-            "--edges=normal",
-            "--prefix=none",
-        ]);
-        cargo.args(
-            ["results", "lab", "figures", "pages", "targets"]
-                .map(|name| format!("--package=tare-{name}")),
-        );
-        let tree = cargo.output().unwrap();
-        let tree = String::from_utf8(tree.stdout).unwrap();
-        assert!(
-            tree.contains("tare-wire") && !tree.contains("tare-experiments"),
-            "{tree}"
-        );
     }
 
     #[test]

@@ -4,7 +4,12 @@
 //! one instance that measures ([`Stage::one`]) or by many that arrive ([`Stage::arrivals`]). The
 //! stage starts the load, starts instances and watches them, and collects what the cell has besides
 //! its outcome: notices, load, other work, samples. So nothing of it depends on how the cell is
-//! played.
+//! played. Finer steps (start one, wait, ask) have no caller yet: a seam comes with its first one.
+//!
+//! Both ways take the same `Launch` and the same receiver of records. What waits differs, because
+//! the tasks do: a single instance has a dialogue, with limits and samples of other work, for which
+//! one thread polls; thousands of arrivals have launchers and an epoll set, so that no thread wakes
+//! before something happens while start-up is measured.
 //!
 //! The limit of a cell holds for each of its three parts: it is prepared, measured, ended.
 

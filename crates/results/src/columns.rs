@@ -1,7 +1,9 @@
 //! Derived tables as Parquet: columns of texts, numbers and times, each of which may be missing.
 //!
-//! The samples of cells have a stricter form. This one is for tables that others read and tare does
-//! not read back.
+//! This one is for tables that others read and tare does not read back: whole columns of several
+//! types, with nulls. The samples of cells have a stricter form: unsigned numbers, streamed, without
+//! nulls, checked when they are read (`samples/table.rs`). A writer of both would need the sum of
+//! the two.
 
 use std::sync::Arc;
 

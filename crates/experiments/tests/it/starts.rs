@@ -33,7 +33,7 @@ fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from
         done(planned, 0, takes_ms * MS + number * 1_000)
     });
     for (step, (interval, ns)) in LADDER.into_iter().enumerate() {
-        let saturated = (step >= saturated_from).then_some("12 % of the arrivals were refused");
+        let saturated = (step >= saturated_from).then_some("12 % of the arrivals were rejected");
         let starts = Starts {
             target,
             interval: (interval, Some(ns)),
@@ -42,7 +42,7 @@ fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from
             ..Starts::DEFAULT
         };
         run.started(block, starts, |number, planned| match saturated {
-            Some(_) if number % 8 == 7 => lost(planned, InstanceOutcome::Refused),
+            Some(_) if number % 8 == 7 => lost(planned, InstanceOutcome::Rejected),
             Some(_) => done(planned, 20_000, 2 * takes_ms * MS),
             None => done(planned, 20_000, takes_ms * MS),
         });
@@ -75,7 +75,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
         // Four of the warm-up count in nothing but the throughput.
         0..4 => done(planned, 0, 900 * MS),
         4..9 => lost(planned, InstanceOutcome::Failed),
-        9..19 => lost(planned, InstanceOutcome::Refused),
+        9..19 => lost(planned, InstanceOutcome::Rejected),
         19 => lost(planned, InstanceOutcome::Unfinished),
         20..24 => done(planned, 2 * MS, 10 * MS),
         _ => done(planned, 500_000, 10 * MS),
@@ -105,7 +105,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("rate.rate", 88.0 / 6.25);
     close("offered.rate", 16.0);
     close("failed.share", 0.05);
-    close("refused.total", 10.0);
+    close("rejected.total", 10.0);
     close("unfinished.share", 0.01);
     close("saturated.value", 0.0);
     close("cpu.mean", 500_000.0);
@@ -285,8 +285,8 @@ fn gates() {
         ("start/ready{target=docker,interval=alone} > 200ms", true),
         ("rate{target=process,interval=1/64s} < 60/s", false),
         ("rate{target=crun,interval=1/64s} < 60/s", true),
-        ("refused{target=process} > 1%", false),
-        ("refused > 1%", true),
+        ("rejected{target=process} > 1%", false),
+        ("rejected > 1%", true),
         ("saturated{target=docker} > 0", true),
         ("memory.max > 2MiB", false),
         ("memory.max > 1000B", true),
@@ -310,10 +310,10 @@ fn less_of_what_should_be_more_is_worse() {
                     ..Starts::DEFAULT
                 };
                 run.started(block, starts, |at, planned| {
-                    // The slower ones are refused more often, too.
+                    // The slower ones are rejected more often, too.
                     match at % 10 {
                         9 if takes_us > 1_000 && at % (20 + number) < 10 => {
-                            lost(planned, InstanceOutcome::Refused)
+                            lost(planned, InstanceOutcome::Rejected)
                         }
                         _ => done(planned, 0, takes_us * 1_000 + (at + number) % 7),
                     }

@@ -233,7 +233,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
     let exact = rows.iter().any(|row| row.exact);
     let shapes = shapes(&values);
     let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
-    let is_enough = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
+    let can_differ = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
     let mut comparison = Comparison {
         names: [base.name.clone(), new.name.clone()],
         runs: [base.identities(), new.identities()],
@@ -244,7 +244,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         unmatched,
         tests: tested.len() as u64,
         needed: invocations_needed(significance).unwrap_or(u64::MAX),
-        can_tell: exact || shapes.iter().any(is_enough),
+        can_tell: exact || shapes.iter().any(can_differ),
         verdict: Vec::new(),
     };
     comparison.verdict = verdict::of(&comparison);

@@ -212,10 +212,10 @@ fn claim(inner: &Arc<Inner>, path: &Path, text: &str) -> Result<(Locked, Locked)
             },
             Some((name, owner)) => {
                 drop(settings);
-                let (fate, ours) = (clean_up(inner, &name, &owner), owner == inner.owner);
+                let (state, ours) = (clean_up(inner, &name, &owner), owner == inner.owner);
                 let path = path.to_owned();
                 let problem = GuardError::SettingInUse { path, owner };
-                match fate {
+                match state {
                     JournalState::Cleaned | JournalState::Gone => continue,
                     JournalState::Live if !ours => problem,
                     JournalState::Live | JournalState::Stored => return Err(problem),
@@ -235,9 +235,9 @@ fn clean_up(inner: &Inner, name: &str, owner: &OwnerId) -> JournalState {
         return JournalState::Live;
     }
     let mut report = UndoReport::default();
-    let fate = sweep_journal(&inner.state, name, &inner.options, &inner.here, &mut report);
+    let state = sweep_journal(&inner.state, name, &inner.options, &inner.here, &mut report);
     inner.report(report);
-    fate
+    state
 }
 
 /// Locks the file of a setting; `None` if somebody else has.

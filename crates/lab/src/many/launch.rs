@@ -111,6 +111,6 @@ fn attend_to(shared: &Shared<'_>, arrival: Arrival, mut instance: Instance, call
             Err(error.to_string())
         }
     };
-    notices.into_iter().for_each(|notice| shared.remark(notice));
+    notices.into_iter().for_each(|notice| shared.notice(notice));
     shared.ended(arrival.slot, instance, judged);
 }

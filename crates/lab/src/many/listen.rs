@@ -79,7 +79,7 @@ pub(super) fn listen(shared: &Shared<'_>) {
     let mut patience = None;
     let alarm = EventData::new_u64(ALARM);
     if let Err(error) = epoll::add(&shared.epoll, &shared.alarm, alarm, EventFlags::IN) {
-        return shared.remark(format!("instances can't be waited for: {error}"));
+        return shared.notice(format!("instances can't be waited for: {error}"));
     }
     while !shared.is_ended() || shared.live() > 0 {
         let given_up = |since: &mut Instant| since.elapsed() > KILL_LIMIT;
@@ -93,7 +93,7 @@ pub(super) fn listen(shared: &Shared<'_>) {
         let came = match epoll::wait(&shared.epoll, &mut events, most) {
             Ok(came) => came,
             Err(Errno::INTR) => 0,
-            Err(error) => return shared.remark(format!("instances can't be waited for: {error}")),
+            Err(error) => return shared.notice(format!("instances can't be waited for: {error}")),
         };
         for event in &events[..came] {
             match event.data.u64() {
@@ -118,7 +118,7 @@ pub(super) fn listen(shared: &Shared<'_>) {
 
 /// Leaves those that can't be killed to the kernel.
 fn leave_all(shared: &Shared<'_>) {
-    shared.remark("instances can't be killed, and were left to the kernel".to_owned());
+    shared.notice("instances can't be killed, and were left to the kernel".to_owned());
     for (number, place) in (0..).zip(&shared.slots) {
         let alive = lock(place).take();
         if let Some(alive) = alive {

@@ -43,7 +43,7 @@ fn at_times(shared: &Shared<'_>, interval_ns: u64, most: u64) {
     let mut until = u64::MAX;
     for number in 0.. {
         let planned = begin.saturating_add(interval_ns.saturating_mul(number));
-        if until == u64::MAX && warm.is_it(shared, planned) {
+        if until == u64::MAX && warm.is_over(shared, planned) {
             until = warm.measures_from(shared, planned);
         }
         if planned >= until || !wait_until(shared, planned) || is_last(shared, number, most) {
@@ -74,7 +74,7 @@ fn one_by_one(shared: &Shared<'_>, most: u64) {
         }
         shared.arrive(planned, until < u64::MAX);
         shared.wait_for_none();
-        if shared.is_enough.load(Ordering::Relaxed) {
+        if shared.stops.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -88,7 +88,7 @@ fn is_last(shared: &Shared<'_>, number: u64, most: u64) -> bool {
     let is_last = number >= most;
     if is_last {
         shared.start_no_more();
-        shared.remark(format!(
+        shared.notice(format!(
             "a cell has at most {most} instances: its window ended with them, before its time. Measure for a shorter time, \
              in more runs"
         ));
@@ -113,11 +113,11 @@ impl Warm {
     /// Returns whether arrivals planned then are measured: the warm-up is over, and as many are
     /// alive as there will be, since twice the time has passed that the first one took that did its
     /// work, or a cap was met, or none does its work.
-    fn is_it(&self, shared: &Shared<'_>, planned: u64) -> bool {
+    fn is_over(&self, shared: &Shared<'_>, planned: u64) -> bool {
         if planned < self.earliest {
             return false;
         }
-        if shared.has_refused.load(Ordering::Relaxed) {
+        if shared.has_rejected.load(Ordering::Relaxed) {
             return true;
         }
         match shared.first_ns.load(Ordering::Relaxed) {
@@ -139,15 +139,15 @@ impl Warm {
 
 fn finish(shared: &Shared<'_>, until: u64) {
     shared.live_at[1].store(shared.live(), Ordering::Relaxed);
-    let asked = shared.is_enough.load(Ordering::Relaxed);
-    let until = if asked { now_ns().min(until) } else { until };
+    let stops = shared.stops.load(Ordering::Relaxed);
+    let until = if stops { now_ns().min(until) } else { until };
     shared.until_ns.store(until, Ordering::Release);
 }
 
 /// Waits for a moment, as precisely as can be. Returns whether it came before all is to end.
 fn wait_until(shared: &Shared<'_>, planned: u64) -> bool {
     loop {
-        if shared.is_enough.load(Ordering::Relaxed) {
+        if shared.stops.load(Ordering::Relaxed) {
             return false;
         }
         let now = now_ns();

@@ -68,9 +68,9 @@ fn fill(instance: &mut Instance, told: &StartedUp, shared: &Shared<'_>) {
     let none = Labels::default();
     let value = |measure: &str, unit: &str| {
         let mut values = told.values.iter();
-        let is_it =
+        let is_asked =
             |value: &&Value| value.measure == measure && value.unit == unit && value.labels == none;
-        values.find(is_it).map(|value| value.value as u64)
+        values.find(is_asked).map(|value| value.value as u64)
     };
     instance.own_ns = value("cpu", "ns").unwrap_or(0);
     if !shared.launch.waits_for_own {

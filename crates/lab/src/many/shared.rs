@@ -36,8 +36,8 @@ pub(super) struct Shared<'a> {
     free: Mutex<Vec<u32>>,
     live: AtomicU32,
     most_live: AtomicU32,
-    /// Whether an arrival was refused.
-    pub(super) has_refused: AtomicBool,
+    /// Whether an arrival was rejected.
+    pub(super) has_rejected: AtomicBool,
     queue: Mutex<VecDeque<Arrival>>,
     /// Signalled when something comes into the queue, and at the end.
     news: Condvar,
@@ -60,7 +60,7 @@ pub(super) struct Shared<'a> {
     /// Live instances at these times.
     pub(super) live_at: [AtomicU32; 2],
     /// Set when no more are to be started.
-    pub(super) is_enough: AtomicBool,
+    pub(super) stops: AtomicBool,
     /// Set when no more will be.
     pub(super) is_paced: AtomicBool,
     /// Set when those that are alive are to be ended.
@@ -118,7 +118,7 @@ impl<'a> Shared<'a> {
             free: Mutex::new(slots.rev().collect()),
             live: AtomicU32::new(0),
             most_live: AtomicU32::new(0),
-            has_refused: AtomicBool::new(false),
+            has_rejected: AtomicBool::new(false),
             queue: Mutex::default(),
             news: Condvar::new(),
             quiet: Condvar::new(),
@@ -131,7 +131,7 @@ impl<'a> Shared<'a> {
             from_ns: AtomicU64::new(0),
             until_ns: AtomicU64::new(0),
             live_at: [AtomicU32::new(0), AtomicU32::new(0)],
-            is_enough: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
             is_paced: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             alarm,
@@ -144,7 +144,7 @@ impl<'a> Shared<'a> {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Takes an arrival, at its time: it is handed to a launcher, or refused.
+    /// Takes an arrival, at its time: it is handed to a launcher, or rejected.
     pub(super) fn arrive(&self, planned_ns: u64, counts: bool) {
         let expected = match self.peak_bytes.load(Ordering::Relaxed) {
             0 => self.launch.memory_bytes,
@@ -160,15 +160,15 @@ impl<'a> Shared<'a> {
             _ => lock(&self.free).pop(),
         };
         let Some(slot) = slot else {
-            let refused = Instance {
+            let rejected = Instance {
                 planned_ns,
                 counts: counts.into(),
                 exited_ns: now_ns(),
-                fate: InstanceOutcome::Refused.number(),
+                fate: InstanceOutcome::Rejected.number(),
                 ..Instance::default()
             };
-            lock(&self.rows).instances.push(refused);
-            self.has_refused.store(true, Ordering::Relaxed);
+            lock(&self.rows).instances.push(rejected);
+            self.has_rejected.store(true, Ordering::Relaxed);
             return;
         };
         let live = self.live.fetch_add(1, Ordering::Relaxed) + 1;
@@ -200,7 +200,7 @@ impl<'a> Shared<'a> {
     /// Waits until no instance is alive, or no more are to be started.
     pub(super) fn wait_for_none(&self) {
         let mut queue = lock(&self.queue);
-        while self.live() > 0 && !self.is_enough.load(Ordering::Relaxed) {
+        while self.live() > 0 && !self.stops.load(Ordering::Relaxed) {
             let waited = self.quiet.wait(queue);
             queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
@@ -209,7 +209,7 @@ impl<'a> Shared<'a> {
     /// Waits until a moment, unless no more instances are to be started before.
     pub(super) fn wait_long(&self, time: Duration) {
         let queue = lock(&self.queue);
-        if !self.is_enough.load(Ordering::Relaxed) {
+        if !self.stops.load(Ordering::Relaxed) {
             drop(self.quiet.wait_timeout(queue, time));
         }
     }
@@ -226,7 +226,7 @@ impl<'a> Shared<'a> {
 
     /// Lets no more instances start.
     pub(super) fn start_no_more(&self) {
-        self.raise(&self.is_enough);
+        self.raise(&self.stops);
     }
 
     /// Ends those that are alive, and lets no more start.
@@ -278,7 +278,7 @@ impl<'a> Shared<'a> {
     /// Raises the calling thread to SCHED_FIFO, if permitted.
     pub(super) fn raise_priority(&self, priority: i32) {
         if let Err(error) = raise_priority(priority) {
-            self.remark(format!(
+            self.notice(format!(
                 "the threads that start instances are ordinary ones ({error}): arrivals may be late. SCHED_FIFO takes \
                  CAP_SYS_NICE, and real-time time in the control group (cpu.rt_runtime_us)"
             ));
@@ -286,7 +286,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Takes a remark, once.
-    pub(super) fn remark(&self, text: String) {
+    pub(super) fn notice(&self, text: String) {
         let mut notices = lock(&self.notices);
         if !notices.contains(&text) {
             notices.push(text);

@@ -73,9 +73,9 @@ fn launch(script: &str) -> Launched {
     }
 }
 
-fn counted(ran: &Ran, fate: InstanceOutcome) -> Vec<&Instance> {
+fn counted(ran: &Ran, outcome: InstanceOutcome) -> Vec<&Instance> {
     let counted = ran.instances.iter().filter(|one| one.counts == 1);
-    counted.filter(|one| one.outcome() == fate).collect()
+    counted.filter(|one| one.outcome() == outcome).collect()
 }
 
 #[test]
@@ -114,34 +114,34 @@ fn one_after_the_other_never_overlaps() {
 }
 
 #[test]
-fn what_meets_the_cap_is_refused_at_its_time() {
+fn what_meets_the_cap_is_rejected_at_its_time() {
     let few = Arrivals {
         most_live: 2,
         ..arrivals(10 * MS, 300)
     };
     let ran = ran(&few, "echo hello; sleep 0.2");
-    let refused = counted(&ran, InstanceOutcome::Refused);
-    assert!(refused.len() > 10, "{ran:?}");
+    let rejected = counted(&ran, InstanceOutcome::Rejected);
+    assert!(rejected.len() > 10, "{ran:?}");
     assert!(
-        refused
+        rejected
             .iter()
             .all(|one| one.started_ns == 0 && one.exited_ns >= one.planned_ns)
     );
     let why = ran.arrived.saturated.unwrap();
-    assert!(why.contains("refused"), "{why}");
+    assert!(why.contains("rejected"), "{why}");
     let live = ran.values.iter().find(|value| value.measure == "live");
     assert!(live.unwrap().value <= 2.0);
 }
 
 #[test]
-fn what_takes_too_much_memory_together_is_refused() {
+fn what_takes_too_much_memory_together_is_rejected() {
     let little = Arrivals {
         most_bytes: Some(1),
         ..arrivals(10 * MS, 300)
     };
     let ran = ran(&little, "echo hello; sleep 0.1");
     assert!(
-        !counted(&ran, InstanceOutcome::Refused).is_empty(),
+        !counted(&ran, InstanceOutcome::Rejected).is_empty(),
         "{ran:?}"
     );
     // One alone may always run.
@@ -158,7 +158,7 @@ fn a_window_ends_with_the_last_instance_that_a_cell_may_have() {
     for interval_ns in [None, Some(MS)] {
         let endless = Arrivals {
             warmup_ns: 0,
-            // None is started, so that all are refused at once.
+            // None is started, so that all are rejected at once.
             most_live: 0,
             ..arrivals(interval_ns, 600_000)
         };
@@ -326,11 +326,11 @@ fn what_does_not_end_is_ended_and_counted() {
         ..arrivals(20 * MS, 100)
     };
     let ran = ran(&few, "echo hello; exec sleep 1000");
-    let (refused, started): (Vec<Instance>, Vec<Instance>) = ran
+    let (rejected, started): (Vec<Instance>, Vec<Instance>) = ran
         .instances
         .into_iter()
-        .partition(|one| one.outcome() == InstanceOutcome::Refused);
-    assert_eq!(started.len(), 4, "{refused:?}");
+        .partition(|one| one.outcome() == InstanceOutcome::Rejected);
+    assert_eq!(started.len(), 4, "{rejected:?}");
     assert!(
         started
             .iter()

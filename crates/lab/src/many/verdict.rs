@@ -2,8 +2,8 @@
 //!
 //! A cell is **saturated** if, among the arrivals that count,
 //!
-//! * more than 1 % failed, were refused, or had not ended when the cell did;
-//! * or more than 1 % were started or refused later than one interval after their time;
+//! * more than 1 % failed, were rejected, or had not ended when the cell did;
+//! * or more than 1 % were started or rejected later than one interval after their time;
 //! * or the number of live instances grew over the measured window by more than 10 % of the
 //!   arrivals, and by 3 at least, to more than 3 beyond one and a half times as many as are alive
 //!   if each takes as long as the first that did its work: latency then grows as long as arrivals
@@ -13,7 +13,7 @@
 //! Where instances are started one by one, there is no rate to keep up: only if none ended as it
 //! should, the target is not tried at any.
 //!
-//! It is **not an open loop** if more than 1 % of the arrivals were started or refused later than
+//! It is **not an open loop** if more than 1 % of the arrivals were started or rejected later than
 //! one interval after their time, for then they came at other times than planned. A pacer that
 //! stands still, and then hurries into a limit, is late. Latencies count from the planned time all
 //! the same.
@@ -63,7 +63,7 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     let late = counted.iter().filter(is_late).count();
     let not_open_loop = (share(late) > LOST).then(|| {
         format!(
-            "{late} of {n} arrivals were started or refused more than one interval after their time"
+            "{late} of {n} arrivals were started or rejected more than one interval after their time"
         )
     });
     reasons.extend(not_open_loop.clone());
@@ -85,13 +85,13 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
 
 /// Returns how many did not end as they should, and what became of them.
 fn lost(all: &[&Instance]) -> (usize, String) {
-    let fates = [
+    let outcomes = [
         (InstanceOutcome::Failed, "failed"),
-        (InstanceOutcome::Refused, "refused"),
+        (InstanceOutcome::Rejected, "rejected"),
         (InstanceOutcome::Unfinished, "not ended"),
     ];
-    let of = |fate: InstanceOutcome| all.iter().filter(|one| one.outcome() == fate).count();
-    let lost = fates.map(|(fate, what)| (of(fate), what));
+    let of = |outcome| all.iter().filter(|one| one.outcome() == outcome).count();
+    let lost = outcomes.map(|(outcome, what)| (of(outcome), what));
     let told = lost.iter().filter(|(number, _)| *number > 0);
     let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
     (
@@ -156,12 +156,12 @@ mod tests {
         let (saturated, _) = judged([1, 1], &instances(failed(2)));
         assert_eq!(saturated.as_deref(), Some("of 100 arrivals: 2 failed"));
         let mixed = instances(|at, one| match at {
-            0..3 => one.fate = InstanceOutcome::Refused.number(),
+            0..3 => one.fate = InstanceOutcome::Rejected.number(),
             3 => one.fate = InstanceOutcome::Unfinished.number(),
             _ => {}
         });
         let (saturated, _) = judged([1, 1], &mixed);
-        let told = "of 100 arrivals: 3 refused, 1 not ended";
+        let told = "of 100 arrivals: 3 rejected, 1 not ended";
         assert_eq!(saturated.as_deref(), Some(told));
     }
 
@@ -174,26 +174,26 @@ mod tests {
         });
         let (saturated, not_open_loop) = judged([1, 1], &late);
         let told =
-            "10 of 100 arrivals were started or refused more than one interval after their time";
+            "10 of 100 arrivals were started or rejected more than one interval after their time";
         assert_eq!(saturated.as_deref(), Some(told));
         assert_eq!(not_open_loop, saturated);
     }
 
     #[test]
-    fn arrivals_that_are_refused_late_are_no_open_loop() {
-        let refused = |lag_ns: u64| {
+    fn arrivals_that_are_rejected_late_are_no_open_loop() {
+        let rejected = |lag_ns: u64| {
             instances(|at, one| {
                 if at % 10 == 0 {
                     one.started_ns = 0;
                     one.exited_ns = one.planned_ns + lag_ns;
-                    one.fate = InstanceOutcome::Refused.number();
+                    one.fate = InstanceOutcome::Rejected.number();
                 }
             })
         };
-        let lost = "of 100 arrivals: 10 refused";
-        let (saturated, not_open_loop) = judged([1, 1], &refused(10_000_000));
+        let lost = "of 100 arrivals: 10 rejected";
+        let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_000));
         assert_eq!((saturated.as_deref(), not_open_loop), (Some(lost), None));
-        let (saturated, not_open_loop) = judged([1, 1], &refused(10_000_001));
+        let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_001));
         let late = not_open_loop.unwrap();
         assert!(late.starts_with("10 of 100 arrivals"), "{late}");
         assert_eq!(saturated, Some(format!("{lost}; {late}")));

@@ -85,7 +85,7 @@ pub(super) fn watch(
             notify(Some(Finish::Early));
         }
         if interrupt.left().is_some_and(|left| left.is_zero()) {
-            shared.remark(format!(
+            shared.notice(format!(
                 "timed out after {:.0} s: what was still running was ended. `--cell-limit` changes the limit",
                 limit.as_secs_f64()
             ));

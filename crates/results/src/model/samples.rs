@@ -70,7 +70,7 @@ pub struct Bin {
     pub max: u64,
 }
 
-/// One instance of a target, or an arrival that was refused: a row of `instances.parquet`. Times
+/// One instance of a target, or an arrival that was rejected: a row of `instances.parquet`. Times
 /// are CLOCK_MONOTONIC of this machine in ns. A value that is unknown, or never came, is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
@@ -82,7 +82,7 @@ pub struct Instance {
     pub started_ns: u64,
     /// When its first sign of readiness was read.
     pub ready_ns: u64,
-    /// When its end was seen, or the arrival was refused.
+    /// When its end was seen, or the arrival was rejected.
     pub exited_ns: u64,
     /// Its outcome: a number of [`InstanceOutcome`].
     pub fate: u32,
@@ -116,7 +116,7 @@ pub enum InstanceOutcome {
     Done,
     /// It was not started, because as many as may be were alive, or as much memory as may be was in
     /// use.
-    Refused,
+    Rejected,
     /// It ended otherwise, or could not be started.
     Failed,
     /// It had not ended when the cell did, and was ended.
@@ -124,7 +124,7 @@ pub enum InstanceOutcome {
 }
 
 impl InstanceOutcome {
-    const ALL: [Self; 4] = [Self::Done, Self::Refused, Self::Failed, Self::Unfinished];
+    const ALL: [Self; 4] = [Self::Done, Self::Rejected, Self::Failed, Self::Unfinished];
 
     /// Returns its number in a row.
     #[must_use]
@@ -132,7 +132,7 @@ impl InstanceOutcome {
         self as u32
     }
 
-    /// Returns the fate of a number, if it is one.
+    /// Returns the outcome of a number, if it is one.
     #[must_use]
     pub fn of(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
@@ -140,11 +140,11 @@ impl InstanceOutcome {
 }
 
 impl Instance {
-    /// Returns how late it was started, or refused, in ns; None if neither is known.
+    /// Returns how late it was started, or rejected, in ns; None if neither is known.
     #[must_use]
     pub fn lag_ns(&self) -> Option<u64> {
         let taken_ns = match self.outcome() {
-            InstanceOutcome::Refused => self.exited_ns,
+            InstanceOutcome::Rejected => self.exited_ns,
             InstanceOutcome::Done | InstanceOutcome::Failed | InstanceOutcome::Unfinished => {
                 self.started_ns
             }

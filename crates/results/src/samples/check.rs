@@ -91,7 +91,7 @@ fn check_instances(record: &Record, instances: &[Instance]) -> Result<(), String
                 }
             },
             Some(
-                InstanceOutcome::Done | InstanceOutcome::Refused | InstanceOutcome::Unfinished,
+                InstanceOutcome::Done | InstanceOutcome::Rejected | InstanceOutcome::Unfinished,
             ) => {}
         }
     }

@@ -617,12 +617,9 @@ fn figures_that_no_measurement_has_are_refused() {
             times.join(", ")
         )
     };
+    let hz = "\"hz\": 2596096000.1";
     for (from, to, why) in [
-        (
-            "\"hz\": 2596096000.1",
-            "\"hz\": 5e-324",
-            "a frequency in Hz",
-        ),
+        (hz, "\"hz\": 5e-324", "a frequency in Hz"),
         (
             "\"unkept_max\": 0",
             "\"unkept_max\": 9223372036854775808",
@@ -712,18 +709,11 @@ fn no_link_leads_out_of_a_run_folder() {
     ] {
         symlink(&precious, path.join(name)).unwrap();
     }
-    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
-    assert!(
-        refused.contains("lock cannot be locked (is a symbolic link"),
-        "{refused}"
-    );
+    let refused = || RunFolder::open_for_writing(&path).unwrap_err().to_string();
+    assert!(refused().contains("lock cannot be locked (is a symbolic link"));
     fs::remove_file(path.join("lock")).unwrap();
     fs::hard_link(&precious, path.join("lock")).unwrap();
-    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
-    assert!(
-        refused.contains("is a hard link to another file"),
-        "{refused}"
-    );
+    assert!(refused().contains("is a hard link to another file"));
     fs::remove_file(path.join("lock")).unwrap();
     let run = RunFolder::open_for_writing(&path).unwrap();
     fill(&run, 1);

@@ -1,4 +1,9 @@
 //! How noise is shown.
+//!
+//! It is the largest story, because three things are noise's alone: the split of a guest's noise
+//! into the host's part and its own ([`split`]), with the reasons why it is refused; the published
+//! figures of kot-2019, of which each claim has a rule of its own ([`kot_2019`]); and panels of
+//! distributions over times in cycles. The rest is data for the kit.
 
 mod checks;
 mod collect;

@@ -41,7 +41,7 @@ const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
         ("lag_max_s", |of| seconds(of, "lag", Figure::Max)),
         ("planned", |of| number(of, "offered", Figure::Total)),
         ("failed", |of| number(of, "failed", Figure::Total)),
-        ("refused", |of| number(of, "refused", Figure::Total)),
+        ("rejected", |of| number(of, "rejected", Figure::Total)),
         ("unfinished", |of| number(of, "unfinished", Figure::Total)),
         ("most_alive", |of| number(of, "live", Figure::Value)),
         ("cpu_mean_s", |of| seconds(of, "cpu", Figure::Mean)),

@@ -66,13 +66,13 @@ pub(super) const MEASURES: &[Measure] = &[
     })
     .better(Better::Neither),
     Measure::count("failed", "instances that failed", SHARE, |data| {
-        fates(data, InstanceOutcome::Failed)
+        outcomes(data, InstanceOutcome::Failed)
     }),
-    Measure::count("refused", "arrivals refused at a limit", SHARE, |data| {
-        fates(data, InstanceOutcome::Refused)
+    Measure::count("rejected", "arrivals rejected at a limit", SHARE, |data| {
+        outcomes(data, InstanceOutcome::Rejected)
     }),
     Measure::count("unfinished", UNFINISHED, SHARE, |data| {
-        fates(data, InstanceOutcome::Unfinished)
+        outcomes(data, InstanceOutcome::Unfinished)
     }),
     Measure::count("in-time", IN_TIME, &[Figure::Share], |data| {
         of_open_loop(data, || in_time(data))
@@ -190,9 +190,9 @@ fn rate(data: &CellData<'_>, number: usize) -> Option<Sample> {
 }
 
 /// Returns the share of the counted arrivals that had this fate.
-fn fates(data: &CellData<'_>, fate: InstanceOutcome) -> Samples {
+fn outcomes(data: &CellData<'_>, outcome: InstanceOutcome) -> Samples {
     let all = counted(data).count();
-    let part = counted(data).filter(|one| one.outcome() == fate).count();
+    let part = counted(data).filter(|one| one.outcome() == outcome).count();
     one(share(part, all))
 }
 
@@ -200,9 +200,9 @@ fn share(part: usize, all: usize) -> Option<Sample> {
     (all > 0).then(|| Sample::ratio(part as u64, all as u64))
 }
 
-/// Returns the share of arrivals that were started in time, of all but the refused ones.
+/// Returns the share of arrivals that were started in time, of all but the rejected ones.
 fn in_time(data: &CellData<'_>) -> Option<Sample> {
-    let due = || counted(data).filter(|one| one.outcome() != InstanceOutcome::Refused);
+    let due = || counted(data).filter(|one| one.outcome() != InstanceOutcome::Rejected);
     let is_in_time = |one: &&Instance| one.lag_ns().is_some_and(|lag| lag <= IN_TIME_NS);
     share(due().filter(is_in_time).count(), due().count())
 }

@@ -24,7 +24,7 @@ const READY: &[Column] = &[
 const THROUGHPUT: &[Column] = &[
     Column::new("planned\nper s", "offered", Figure::Rate),
     Column::new("done\nper s", "rate", Figure::Rate),
-    Column::new("refused", "refused", Figure::Share),
+    Column::new("rejected", "rejected", Figure::Share),
     Column::new("failed", "failed", Figure::Share),
     Column::new("not\nended", "unfinished", Figure::Share).spared(2),
     Column::new("lag\np99", "lag", Figure::P99).spared(4),

@@ -131,8 +131,8 @@ pub(super) fn find(data: &CellData<'_>) -> Vec<Worst> {
             for bin in &set.envelope {
                 let from = u64::from(bin.bin).saturating_mul(head.bin);
                 let bounds = from..from.saturating_add(head.bin);
-                let is_it = |w: &Worst| w.latency_ns == bin.max && bounds.contains(&w.at_ns);
-                if !exact.iter().any(is_it) {
+                let is_maximum = |w: &Worst| w.latency_ns == bin.max && bounds.contains(&w.at_ns);
+                if !exact.iter().any(is_maximum) {
                     found.push(worst(head, None, from, head.bin, bin.max));
                 }
             }

@@ -70,7 +70,7 @@ pub fn done(planned_ns: u64, lag_ns: u64, takes_ns: u64) -> Instance {
 /// Makes an instance that did not.
 pub fn lost(planned_ns: u64, fate: InstanceOutcome) -> Instance {
     let started_ns = match fate {
-        InstanceOutcome::Refused => 0,
+        InstanceOutcome::Rejected => 0,
         _ => planned_ns,
     };
     let exited_ns = match fate {

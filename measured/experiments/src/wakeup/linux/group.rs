@@ -3,6 +3,9 @@
 //! In a kernel with RT_GROUP_SCHED a thread gets SCHED_FIFO or SCHED_RR only in a group with a
 //! budget (Documentation/scheduler/sched-rt-group.rst), and a new group has none. The kernel then
 //! returns EPERM, even to root, without a hint at the cause.
+//!
+//! The laboratory reads the same files with more questions (`crates/host`); the agent runs where
+//! that can't look: in containers and guests, and on other machines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
