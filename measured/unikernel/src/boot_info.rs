@@ -94,7 +94,7 @@ impl<'a> BootInfo<'a> {
             end: start.saturating_add(bytes),
             kind: Kind::Reserved,
         });
-        usable(self.regions().chain(taken), image_end)
+        usable(self.regions().chain(taken.iter().copied()), image_end)
     }
 
     /// Returns the entries of the memory map, unchanged.
