@@ -113,7 +113,7 @@ fn only_programs_and_what_measures_know_an_experiment() {
     }
 }
 
-/// Names that say nothing of what they name.
+/// Names that do not describe what they name.
 const COINAGES: &str = "Ears hear deaf hurry Heard Nursery Hold Told Asked Said Taken Given Kept \
                         Carried Sure Untold Fate Surroundings Began Spent Twin Ways";
 
@@ -163,7 +163,7 @@ fn each_rule_finds_what_breaks_it() {
     assert!(!read("check(\"idle\"); // == \"idle\"").compares_with_idle);
 }
 
-/// What a file of the product has outside of comments and unit tests.
+/// A file of the product, without comments and unit tests.
 #[derive(Default)]
 struct Source {
     /// The path from the root of the repository.

@@ -2,8 +2,8 @@
 //!
 //! It is the largest story, because three things are noise's alone: the split of a guest's noise
 //! into the host's part and its own ([`split`]), with the reasons why it is refused; the published
-//! figures of kot-2019, of which each claim has a rule of its own ([`kot_2019`]); and panels of
-//! distributions over times in cycles. The rest is data for the kit.
+//! figures of kot-2019, each claim with its own rule ([`kot_2019`]); and panels of distributions
+//! over times in cycles. The rest is data for the kit.
 
 mod checks;
 mod collect;

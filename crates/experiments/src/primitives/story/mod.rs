@@ -3,7 +3,7 @@
 //!
 //! Above the kit it has what only primitives can say: a model of the machine from what they cost
 //! ([`machine`]), the checks of one primitive against another ([`checks`]), and the published table
-//! of cse221-2022. [`measures`] is large because each kind of primitive has measures of its own.
+//! of cse221-2022. [`measures`] is large because each kind of primitive has its own measures.
 
 mod checks;
 mod cse221_2022;
