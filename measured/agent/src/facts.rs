@@ -8,6 +8,8 @@ use std::fs;
 
 use tare_measured::linux::{Fact, pinned};
 
+use crate::init;
+
 /// Collects the facts.
 pub fn facts() -> Vec<Fact> {
     let command_line = line("/proc/cmdline");
@@ -26,6 +28,7 @@ pub fn facts() -> Vec<Fact> {
         ("CPUs online", cpus("/sys/devices/system/cpu/online")),
         ("clock source", clock_source()),
         ("migrations of a thread", Some(migrations())),
+        ("idle after boot", waited()),
     ];
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -80,6 +83,12 @@ fn cpus(path: &str) -> Option<String> {
         "" | "(null)" => "none".to_owned(),
         _ => list,
     })
+}
+
+/// Returns how long it took until the guest was idle that this program measures in.
+fn waited() -> Option<String> {
+    let ms: u64 = std::env::var(init::WAITED_MS).ok()?.parse().ok()?;
+    Some(format!("after {ms} ms of waiting"))
 }
 
 fn migrations() -> String {

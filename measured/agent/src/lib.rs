@@ -17,6 +17,7 @@
 mod facts;
 mod init;
 mod linux;
+mod tasks;
 
 use std::process::ExitCode;
 

@@ -22,6 +22,10 @@ use crate::options::Word;
 /// ticks are due and panics if too few came; an emulator that waits for a CPU fails it.
 const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1 no_timer_check";
 
+/// Parameters of a guest that is measured while it is idle: no tests of its ciphers, which take
+/// seconds. Guests that are only started boot as they would.
+const QUIET: &str = "cryptomgr.notests";
+
 /// Returns the kernel command line for a guest that does what is to be done at once, on its
 /// console, and ends itself.
 ///
@@ -30,12 +34,7 @@ const ALWAYS: &str = "console=ttyS0 quiet oops=panic panic=-1 no_timer_check";
 /// As [`command_line`].
 pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetError> {
     // A triple fault is the shortest way to reset a PC.
-    let words = format!("reboot=t {DIRECT} {}", settings.command_line);
-    let settings = Settings {
-        command_line: words.trim_end().to_owned(),
-        ..settings.clone()
-    };
-    command_line(&settings, work, None, None)
+    line(&format!("reboot=t {DIRECT}"), settings, work, None, None)
 }
 
 /// Returns the kernel command line for what is to be done and a load.
@@ -44,6 +43,17 @@ pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetE
 ///
 /// Returns [`TargetError::Failed`] if Linux would cut it.
 pub(super) fn command_line(
+    settings: &Settings,
+    work: &Work,
+    load: Option<&Schedule>,
+    scratch: Option<Scratch>,
+) -> Result<String, TargetError> {
+    line(QUIET, settings, work, load, scratch)
+}
+
+/// Returns the kernel command line of a guest with some words of its own.
+fn line(
+    own: &str,
     settings: &Settings,
     work: &Work,
     load: Option<&Schedule>,
@@ -72,6 +82,7 @@ pub(super) fn command_line(
         // Addresses decide what lies together in a cache or on a page.
         add(format_args!("nokaslr norandmaps"));
     }
+    add(format_args!("{own}"));
     if !settings.command_line.is_empty() {
         add(format_args!("{}", settings.command_line));
     }
@@ -109,7 +120,7 @@ mod tests {
     use crate::spec;
     use crate::tests::work;
 
-    fn line(options: &str, load: Option<&str>) -> Result<String, TargetError> {
+    fn told(options: &str, load: Option<&str>) -> Result<String, TargetError> {
         let settings = Settings::read(&spec::options("linux", options)).unwrap();
         let scratch = settings.scratch;
         let work = work("workload=nap limit=22 repetitions=10 cpu=5");
@@ -121,28 +132,31 @@ mod tests {
 
     #[test]
     fn the_plan_stands_last_with_the_guests_own_cpu() {
-        assert_eq!(line("", None).unwrap(), format!("{ALWAYS} -- {PLAN}0"));
         assert_eq!(
-            line("cpus=3,cmdline=mitigations=off nosmt,preempt=none", None).unwrap(),
-            format!("{ALWAYS} preempt=none mitigations=off nosmt -- {PLAN}2")
+            told("", None).unwrap(),
+            format!("{ALWAYS} {QUIET} -- {PLAN}0")
         );
         assert_eq!(
-            line("", Some("stress-ng:--cpu 1")).unwrap(),
-            format!("{ALWAYS} tare.load=stress-ng:--cpu%201 -- {PLAN}0")
+            told("cpus=3,cmdline=mitigations=off nosmt,preempt=none", None).unwrap(),
+            format!("{ALWAYS} preempt=none {QUIET} mitigations=off nosmt -- {PLAN}2")
         );
         assert_eq!(
-            line("disk=ram:2G", Some("3s:idle;dd+hackbench")).unwrap(),
-            format!("{ALWAYS} tare.ram=2G tare.load=3s:idle%3bdd+hackbench -- {PLAN}0")
+            told("", Some("stress-ng:--cpu 1")).unwrap(),
+            format!("{ALWAYS} {QUIET} tare.load=stress-ng:--cpu%201 -- {PLAN}0")
+        );
+        assert_eq!(
+            told("disk=ram:2G", Some("3s:idle;dd+hackbench")).unwrap(),
+            format!("{ALWAYS} {QUIET} tare.ram=2G tare.load=3s:idle%3bdd+hackbench -- {PLAN}0")
         );
     }
 
     #[test]
     fn a_cpu_that_is_kept_free_is_kept_free_of_everything() {
         assert_eq!(
-            line("cpus=4,isolate=1-2,nohz_full=2", None).unwrap(),
+            told("cpus=4,isolate=1-2,nohz_full=2", None).unwrap(),
             format!(
                 "{ALWAYS} isolcpus=managed_irq,domain,1-2 irqaffinity=0,3 nohz_full=2 rcu_nocbs=2 \
-                 -- {PLAN}2"
+                 {QUIET} -- {PLAN}2"
             )
         );
     }
@@ -150,7 +164,7 @@ mod tests {
     #[test]
     fn a_command_line_that_linux_would_cut_is_refused() {
         let long = format!("cmdline={}", "x".repeat(2_000));
-        let error = line(&long, None).unwrap_err().to_string();
+        let error = told(&long, None).unwrap_err().to_string();
         assert!(error.contains("more than the 2047 bytes"), "{error}");
     }
 }

@@ -53,6 +53,17 @@ pub enum InitError {
     /// Another signal ended it.
     #[error("the measured process was ended by signal {0}")]
     Ended(i32),
+    /// The kernel went on with its boot.
+    #[error(
+        "the guest was not idle within {seconds} s: {tasks} used its CPUs, and would be measured as noise; give it \
+         fewer devices or modules, or another kernel"
+    )]
+    Busy {
+        /// The limit in seconds.
+        seconds: u64,
+        /// The names of the tasks.
+        tasks: String,
+    },
     /// The load failed; the text is the rest of a sentence.
     #[error("the load {0}")]
     Load(String),

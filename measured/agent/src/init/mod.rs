@@ -18,6 +18,7 @@
 //!
 //! * [`file_systems`], [`modules`], [`port`], [`disk`]: preparation;
 //! * [`direct`]: the shortest way to a plan that only starts;
+//! * [`idle`]: waiting until the kernel has booted;
 //! * [`order`]: the order on the kernel command line;
 //! * [`load`]: a load in the same guest;
 //! * [`children`]: waiting for processes;
@@ -28,6 +29,7 @@ mod direct;
 mod disk;
 mod error;
 mod file_systems;
+mod idle;
 mod load;
 mod modules;
 mod order;
@@ -54,6 +56,9 @@ use self::order::Order;
 
 /// The variable with the measured process's environment.
 pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
+
+/// The variable with how long it took until the guest was idle, in ms.
+pub const WAITED_MS: &str = "TARE_WAITED_MS";
 
 /// This program's path in the guest, and the name by which it is called.
 const PROGRAM: &str = "/init";
@@ -147,8 +152,9 @@ fn guest(out: &mut Out) -> Result<u8, InitError> {
     obey(&order, "initramfs", out)
 }
 
-/// Executes the plan, with the load if there is one.
+/// Executes the plan once the guest is idle, with the load if there is one.
 fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError> {
+    let waited = idle::wait()?;
     let mut load = match &order.load {
         Some(spec) => {
             // A load that needs it reports the failure.
@@ -161,7 +167,7 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
         Ok(begin) => begin,
         Err(source) => return Err(InitError::Output(source)),
     };
-    let ended = execute(&order.plan, environment, begin, out);
+    let ended = execute(&order.plan, (environment, waited), begin, out);
     // Also after a failure: the records of the load help to explain it.
     let stopped = load.map_or(Ok(()), |load| load.stop(out));
     let status = ended?;
@@ -173,7 +179,7 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
 /// `begin`.
 fn execute(
     plan: &[String],
-    environment: &str,
+    (environment, waited): (&str, Duration),
     begin: Option<PipeWriter>,
     out: &Out,
 ) -> Result<WaitStatus, InitError> {
@@ -184,6 +190,7 @@ fn execute(
         .args(plan)
         .env_clear()
         .env(ENVIRONMENT, environment)
+        .env(WAITED_MS, waited.as_millis().to_string())
         .envs(named)
         .stdin(Stdio::null())
         .stdout(out.to_child().map_err(InitError::Output)?)

@@ -1,0 +1,100 @@
+//! Waiting until a guest's kernel has booted.
+//!
+//! A kernel starts init before it is done: it still tests its ciphers, frees memory and probes
+//! devices in threads of its own, for seconds where code is emulated. What is measured meanwhile is
+//! its boot, not the system.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::error::InitError;
+use crate::tasks::Tasks;
+
+/// The time over which the CPU time of the guest is looked at. It is counted in ticks of 10 ms.
+const WINDOW: Duration = Duration::from_millis(250);
+
+/// How many windows in a row must be idle: a test may wait for the next one in between.
+const WINDOWS: u32 = 2;
+
+/// The share of a window, as its divisor, that a CPU may be busy: what the tick and this program
+/// take, also where the host runs the guest's CPU only now and then.
+const BUSY: u64 = 20;
+
+/// The time limit.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How many tasks an error names.
+const NAMED: usize = 5;
+
+/// Waits until all CPUs of the guest are idle, and returns how long that took.
+///
+/// # Errors
+///
+/// [`InitError::Busy`] with the names of the tasks that use the CPUs, if that takes too long.
+pub fn wait() -> Result<Duration, InitError> {
+    let begun = Instant::now();
+    let mut quiet = 0;
+    let mut before = cpu_times();
+    while quiet < WINDOWS {
+        let tasks = Tasks::read();
+        thread::sleep(WINDOW);
+        let now = cpu_times();
+        quiet = if are_idle(&before, &now) {
+            quiet + 1
+        } else {
+            0
+        };
+        before = now;
+        if quiet == 0 && begun.elapsed() >= LIMIT {
+            let busy = Tasks::read().since(&tasks);
+            let names: Vec<String> = busy.into_iter().take(NAMED).map(|task| task.name).collect();
+            return Err(InitError::Busy {
+                seconds: LIMIT.as_secs(),
+                tasks: names.join(", "),
+            });
+        }
+    }
+    Ok(begun.elapsed())
+}
+
+/// Reads the busy and the whole time of each CPU, in ticks.
+fn cpu_times() -> Vec<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().filter_map(times).collect()
+}
+
+/// Reads a line of `/proc/stat` (proc(5)) that is of a single CPU. Stolen time is neither.
+fn times(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_whitespace();
+    words.next()?.strip_prefix("cpu")?.parse::<u32>().ok()?;
+    let ticks: Vec<u64> = words.take(7).map_while(|word| word.parse().ok()).collect();
+    let &[user, nice, system, idle, waiting, interrupts, soft] = &ticks[..] else {
+        return None;
+    };
+    let busy = user + nice + system + interrupts + soft;
+    Some((busy, busy + idle + waiting))
+}
+
+fn are_idle(before: &[(u64, u64)], now: &[(u64, u64)]) -> bool {
+    let mut cpus = before.iter().zip(now);
+    cpus.all(|(before, now)| {
+        let busy = now.0.saturating_sub(before.0);
+        busy * BUSY <= now.1.saturating_sub(before.1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cpu_must_be_idle() {
+        assert_eq!(times("cpu1 1 2 3 100 10 4 5 6 0 0"), Some((15, 125)));
+        assert_eq!(times("cpu  1 2 3 100 10 4 5 6 0 0"), None);
+        assert_eq!(times("intr 1 2 3"), None);
+        let quiet = [(10, 100), (20, 100)];
+        assert!(are_idle(&quiet, &[(11, 125), (21, 125)]));
+        assert!(!are_idle(&quiet, &[(11, 125), (22, 125)]));
+    }
+}
