@@ -30,6 +30,10 @@ pub struct Thread {
     pub uncounted: u64,
     /// Sum of their latencies.
     pub uncounted_ns: u64,
+    /// Least latency that one of them can have.
+    pub uncounted_min_ns: u64,
+    /// Greatest of their latencies.
+    pub uncounted_max_ns: u64,
     /// Least latency that is among the events.
     pub threshold_ns: u64,
 }
@@ -99,6 +103,13 @@ impl Latencies {
             thread.threshold_ns = head.threshold;
             thread.woken += head.n;
             thread.max_ns = thread.max_ns.max(head.max);
+            if head.uncounted > 0 {
+                thread.uncounted_min_ns = match thread.uncounted {
+                    0 => head.uncounted_min,
+                    _ => thread.uncounted_min_ns.min(head.uncounted_min),
+                };
+                thread.uncounted_max_ns = thread.uncounted_max_ns.max(head.uncounted_max);
+            }
             thread.uncounted += head.uncounted;
             thread.uncounted_ns += head.uncounted_sum;
         }

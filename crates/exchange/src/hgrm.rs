@@ -7,21 +7,36 @@
 
 use std::fmt::Write as _;
 
-use tare_stats::{Counts, Moments};
+use tare_stats::Counts;
 
 /// The number of reported percentiles between here and half way to 100 %.
 const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
 
-/// Writes the distribution of latencies in ns.
+/// Latencies that were not counted one by one, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uncounted {
+    /// How many there are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u128,
+    /// The least that one of them can be.
+    pub min: u64,
+    /// The greatest of them.
+    pub max: u64,
+}
+
+/// Writes the distribution of latencies in ns. Percentiles at or above the least of those that were
+/// not counted are left out, except for the greatest; a standard deviation is `NaN` then.
 #[must_use]
-pub fn hgrm(counts: &Counts) -> String {
+pub fn hgrm(counts: &Counts, uncounted: &Uncounted) -> String {
     let mut text = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     );
-    let total = counts.total();
+    let total = counts.total() + uncounted.count;
+    let is_certain = |value: u64| uncounted.count == 0 || value < uncounted.min;
     let (mut percentile, mut seen) = (0.0, 0);
-    for (value, count) in counts.iter() {
+    for (value, count) in counts.iter().take_while(|(value, _)| is_certain(*value)) {
         seen += count;
         let reached = 100.0 * seen as f64 / total as f64;
         while reached >= percentile && percentile < 100.0 {
@@ -39,17 +54,21 @@ pub fn hgrm(counts: &Counts) -> String {
             percentile += step(percentile);
         }
     }
-    let max = counts.max().unwrap_or(0);
+    let max = counts.max().unwrap_or(0).max(uncounted.max);
     if total > 0 {
         let _ = writeln!(text, "{:12.3} {:.12} {total:10}", micros(max), 1.0);
     }
     let moments = counts.moments();
-    let of = |figure: fn(&Moments) -> f64| moments.as_ref().map_or(0.0, figure) / 1e3;
+    let sd = match uncounted.count {
+        0 => moments.map_or(0.0, |moments| moments.population_sd),
+        _ => f64::NAN,
+    };
+    let mean = (counts.sum() + uncounted.sum) as f64 / total.max(1) as f64;
     let _ = writeln!(
         text,
         "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]",
-        of(|m| m.mean),
-        of(|m| m.population_sd)
+        mean / 1e3,
+        sd / 1e3
     );
     let _ = writeln!(
         text,

@@ -282,13 +282,23 @@ impl Column {
 
     /// Writes the figure over runs.
     pub(crate) fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
-        let Ok(over) = &row.over else {
-            return NONE.to_owned();
+        let total = || row.each.iter().filter_map(|e| e.figure.at_least()).sum();
+        let over = match (&row.over, row.at_least()) {
+            (Ok(over), _) => over,
+            (Err(_), Some(least)) if self.show != Show::Interval => {
+                let least = if self.form == Form::Count {
+                    total()
+                } else {
+                    least
+                };
+                return format!("> {}", self.value(row, least, numbers));
+            }
+            (Err(_), _) => return NONE.to_owned(),
         };
         let value = match self.show {
             Show::Lowest => over.lowest,
             Show::Highest => over.highest,
-            _ if self.form == Form::Count => row.each.iter().filter_map(|e| e.figure.value()).sum(),
+            _ if self.form == Form::Count => total(),
             _ => over.estimate,
         };
         let interval = over.interval.as_ref().ok();

@@ -44,7 +44,7 @@ fn no_module_imports_one_of_its_layer_or_above() {
 }
 
 /// The groups of targets, whose differences are fields of `Capabilities`.
-const GROUPS: &str = "Process Container LinuxGuest DebianGuest Unikernel Remote Foreign *";
+const GROUPS: &str = "Process Container LinuxGuest DebianGuest Unikernel Remote Foreign Imported *";
 
 fn names_a_group(source: &Source) -> bool {
     let names = |path: &String| {

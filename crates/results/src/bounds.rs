@@ -130,6 +130,7 @@ pub(crate) fn check_set(head: &SetHead) -> Result<(), String> {
         ("a least value", least),
         ("a greatest value", head.max),
         ("a greatest value", head.unkept_max),
+        ("a least value", head.uncounted_min),
         ("a greatest value", head.uncounted_max),
         ("a period", head.period),
         ("a bin", head.bin),

@@ -75,8 +75,10 @@ pub enum Group {
     Unikernel,
     /// On another machine: `ssh`.
     Remote,
-    /// Somebody else's system or tool: `guest`, and imported results.
+    /// Somebody else's system: `guest`.
     Foreign,
+    /// Wherever another tool measured what was imported.
+    Imported,
 }
 
 impl TargetSpec {
@@ -102,8 +104,8 @@ impl TargetSpec {
 
     /// Creates the target of results that another tool measured.
     #[must_use]
-    pub fn foreign(name: &str) -> Self {
-        Self::new(name, Vec::new(), Group::Foreign)
+    pub fn imported(name: &str) -> Self {
+        Self::new(name, Vec::new(), Group::Imported)
     }
 
     /// Returns the value of an option; None if it has its default.

@@ -107,7 +107,11 @@ impl<'a> Delays<'a> {
             0 => 0.0,
             all => delays.cycles / all as f64,
         };
-        Some(DelayShare { delays, share })
+        Some(DelayShare {
+            delays,
+            share,
+            execution_cycles: self.execution_cycles,
+        })
     }
 
     /// Returns the delays in (`above`, `up_to`]; `None` unless all of them were recorded.
@@ -167,6 +171,8 @@ pub struct DelayShare {
     pub delays: DelayTally,
     /// Their sum over all cycles executed, as a fraction of 1.
     pub share: f64,
+    /// All cycles executed.
+    pub execution_cycles: u128,
 }
 
 #[cfg(test)]

@@ -288,6 +288,8 @@ pub struct Set<'a> {
     pub uncounted: u64,
     /// Sum of the uncounted values.
     pub uncounted_sum: u64,
+    /// Least uncounted value.
+    pub uncounted_min: u64,
     /// Greatest uncounted value.
     pub uncounted_max: u64,
     /// Samples whose end is before their start, since clocks of CPUs differ. They count in no other

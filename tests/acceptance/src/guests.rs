@@ -153,7 +153,7 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let instance = target.start(&Job::idle(&work), &guard)?;
     let mut first = None;
     let mut watcher = |event: OutputEvent<'_>| match event {
-        OutputEvent::Line(line, at_ns) if line.starts_with(b"tare2:") => {
+        OutputEvent::Line(line, at_ns) if line.starts_with(b"tare3:") => {
             first.get_or_insert(at_ns);
         }
         _ => {}

@@ -268,6 +268,12 @@ impl Lists {
             if is_listed || known.contains(&(part, value)) {
                 *counts.entry((part, value)).or_default() += 1;
             } else {
+                let least = if set.uncounted == 0 {
+                    value
+                } else {
+                    set.uncounted_min
+                };
+                set.uncounted_min = least.min(value);
                 set.uncounted += 1;
                 set.uncounted_sum += value;
                 set.uncounted_max = set.uncounted_max.max(value);

@@ -23,10 +23,7 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
     let mut foreign = json.head(NAME);
     // With -N the values are ns, and the key that is to say so is 1.
     if json.number("resolution_in_ns").unwrap_or(0) != 0 {
-        return Err(ExchangeError::NotOutput(
-            "its values are ns (-N), of which cyclictest keeps no more than a million: measure without -N"
-                .to_owned(),
-        ));
+        return Err(in_ns());
     }
     let options = foreign.command.as_deref().map(options).unwrap_or_default();
     let mut threads = Vec::new();
@@ -93,7 +90,7 @@ impl Text {
             if self.status.len() < MOST_THREADS {
                 self.status.push(read);
             }
-        } else if content.trim_end() == "# Histogram" {
+        } else if content.trim_end().ends_with("# Histogram") {
             *self = Self {
                 status: std::mem::take(&mut self.status),
                 is_in_histogram: true,
@@ -146,9 +143,10 @@ impl Text {
         if counts.len() != columns {
             return wrong(format!("{} counts, but {columns} before", counts.len()));
         }
+        // Values that no thread counts may be left out: the foot has the number of samples.
         let due = self.threads[0].limit;
-        if us != due {
-            return wrong(format!("the value {us} stands where {due} is due"));
+        if us < due {
+            return wrong(format!("the value {us} stands where {due} or more is due"));
         }
         for (thread, count) in self.threads.iter_mut().zip(counts) {
             thread.limit = us + 1;
@@ -166,6 +164,12 @@ impl Text {
         }
         if !self.is_complete {
             return Err(ExchangeError::broken_off("# Histogram Overflows:"));
+        }
+        if self.totals.is_empty() {
+            return Err(ExchangeError::broken_off("# Total:"));
+        }
+        if self.status.iter().any(|status| status.is_in_ns) {
+            return Err(in_ns());
         }
         if self.has_sum() {
             self.threads.pop();
@@ -208,6 +212,13 @@ fn series(threads: Vec<Column>) -> Series {
     }
 }
 
+fn in_ns() -> ExchangeError {
+    ExchangeError::NotOutput(
+        "its values are ns (-N), of which cyclictest keeps no more than a million: measure without -N"
+            .to_owned(),
+    )
+}
+
 fn no_histogram() -> ExchangeError {
     ExchangeError::NotOutput(
         "there is no histogram in it: measure with -h US (and -q), 1000 for example".to_owned(),
@@ -220,6 +231,9 @@ struct Status {
     tid: u32,
     priority: u32,
     interval_us: u64,
+    /// Whether its latencies are ns, as with -N: the last one is written with eight places instead
+    /// of five.
+    is_in_ns: bool,
 }
 
 impl Status {
@@ -229,8 +243,11 @@ impl Status {
         let (tid, rest) = rest.split_once(')')?;
         let (_, rest) = rest.split_once("P:")?;
         let (priority, rest) = rest.split_once("I:")?;
-        let (interval, _) = rest.split_once("C:")?;
+        let (interval, rest) = rest.split_once("C:")?;
+        let last = rest.split_once("Act:").map_or("", |(_, last)| last);
+        let last = last.split_once("Avg:").map_or("", |(last, _)| last);
         Some(Self {
+            is_in_ns: last.starts_with(' ') && last.trim_end().len() == 8,
             number: number.trim().parse().ok()?,
             tid: tid.trim().parse().ok()?,
             priority: priority.trim().parse().ok()?,

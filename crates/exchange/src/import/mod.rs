@@ -31,7 +31,8 @@ pub const TOOLS: [&str; 3] = ["cyclictest", "oslat", "rtla"];
 /// [`ExchangeError::Line`] with the line that is not as the tool prints it,
 /// [`ExchangeError::NotOutput`] if what matters is not there at all.
 pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
-    match tool {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut foreign = match tool {
         "cyclictest" => cyclictest::read(text),
         "oslat" => oslat::read(text),
         "rtla" => rtla::read(text),
@@ -39,7 +40,35 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
             "{other} is none of {}",
             TOOLS.join(", ")
         ))),
-    }
+    }?;
+    foreign.notices.extend(text.lines().find_map(stopped));
+    foreign.notices.extend(text.lines().find_map(interrupted));
+    Ok(foreign)
+}
+
+/// Returns a notice if a line says that the tool stopped at a limit of its own.
+fn stopped(line: &str) -> Option<String> {
+    const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
+    WORDS.iter().any(|words| line.contains(words)).then(|| {
+        format!(
+            "it stopped at the first latency above its own threshold ('{}'): how often and how far latencies exceed that \
+             is not in it",
+            words::shown(line)
+        )
+    })
+}
+
+/// Returns a notice if a line counts the machine's SMIs, which cyclictest does with --smi.
+fn interrupted(line: &str) -> Option<String> {
+    let counts = line.strip_prefix("# SMIs:")?.split_whitespace();
+    let counts: Vec<&str> = counts.map(|count| count.trim_start_matches('0')).collect();
+    let counts = counts
+        .iter()
+        .map(|count| if count.is_empty() { "0" } else { *count });
+    Some(format!(
+        "system management interrupts (SMIs) that it counted, by thread: {}",
+        counts.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// The content of another tool's file.
@@ -114,8 +143,13 @@ impl Column {
         if counted == u128::from(stated) {
             return Ok(());
         }
+        let difference = counted.abs_diff(stated.into());
+        let place = match counted < stated.into() {
+            true => "in no row: lines are missing",
+            false => "too many in its rows",
+        };
         Err(ExchangeError::NotOutput(format!(
-            "the counts of {name} add up to {counted}, '{foot}' says {stated}: lines are missing"
+            "of the {stated} samples that '{foot}' states for {name}, {difference} are {place}"
         )))
     }
 

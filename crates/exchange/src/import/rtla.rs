@@ -5,6 +5,8 @@
 //! `Thr`, how late the thread ran; `Usr`, how late one returned to user space. Each kind becomes a
 //! cell. osnoise counts how long single noises lasted, which is nothing that comes at an interval.
 
+use std::collections::BTreeSet;
+
 use super::words::{Once, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
@@ -22,7 +24,9 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut table: Option<Table> = None;
     let mut tool = None;
     for (line, content) in (1..).zip(text.lines()) {
-        if let Some(comment) = content.strip_prefix('#') {
+        // What an action of rtla prints has no line of its own.
+        let heading = content.find("# RTLA ").map(|at| &content[at..]);
+        if let Some(comment) = heading.unwrap_or(content).strip_prefix('#') {
             match comment.trim() {
                 "RTLA timerlat histogram" => tool = Some("timerlat"),
                 "RTLA osnoise histogram" => tool = Some("osnoise"),
@@ -228,10 +232,33 @@ impl Table {
         Ok(())
     }
 
+    /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.
+    /// A few samples may be multiples of a number by chance.
+    fn bucket_us(&self) -> Option<u64> {
+        const FEWEST_VALUES: usize = 3;
+        const FEWEST_SAMPLES: u128 = 100;
+        let counts = self.columns.iter().flat_map(|(_, column)| &column.counts);
+        let values: BTreeSet<u64> = counts.map(|(us, _)| *us).collect();
+        let samples: u128 = self
+            .columns
+            .iter()
+            .map(|(_, column)| column.counted())
+            .sum();
+        let common = values.iter().fold(0, |common, us| divisor(common, *us));
+        let is_wide = common > 1 && values.len() >= FEWEST_VALUES && samples >= FEWEST_SAMPLES;
+        is_wide.then_some(common)
+    }
+
     /// Puts the columns of each kind together.
     fn series(self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
         if !self.is_complete {
             return Err(ExchangeError::broken_off("over:"));
+        }
+        if let Some(us) = self.bucket_us() {
+            return Err(ExchangeError::NotOutput(format!(
+                "all its values are multiples of {us} µs, as with -b {us}, and latencies between them are unknown: measure \
+                 with -b 1"
+            )));
         }
         for ((kind, column), stated) in self.columns.iter().zip(&self.stated) {
             let name = format!("{}-{:03}", kind.heading(), column.cpu.unwrap_or(0));
@@ -251,5 +278,13 @@ impl Table {
             })
         });
         Ok(series.collect())
+    }
+}
+
+/// Returns the greatest common divisor.
+fn divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => divisor(b, a % b),
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use tare_host::{Machine, Source};
 use tare_results::model::{
-    Agent, Bin, Calibration, Cell, CellPlan, Count, Fact, Instance, Labels, Outcome, Plan,
-    Preparation, Program, Record, SCHEMA, Samples, SetHead, SetSamples, Unit, Value,
+    Agent, Calibration, Cell, CellPlan, Count, Fact, Instance, Labels, Outcome, Plan, Preparation,
+    Program, Record, SCHEMA, Samples, SetHead, SetSamples, Unit, Value,
 };
 use tare_results::target::TargetSpec;
 use tare_results::work::{RealTime, Rights, Work};
@@ -118,20 +118,12 @@ fn cell(
             value: missed(column, interval_ns) as f64,
         });
         facts.extend(of_thread(&labels, column, interval_ns));
-        let envelope = (sums.woken > 0).then_some(Bin {
-            bin: 0,
-            n: sums.woken,
-            sum: sums.sum_ns,
-            min: sums.min_ns,
-            max: sums.max_ns,
-        });
         let counts = column.counts.iter().map(|(us, count)| Count {
             value: us * US,
             count: *count,
         });
         samples.sets.push(SetSamples {
             counts: counts.collect(),
-            envelope: envelope.into_iter().collect(),
             ..SetSamples::default()
         });
     }
@@ -324,16 +316,26 @@ fn head(labels: &Labels, column: &Column, interval_ns: u64, sums: &Sums) -> SetH
         threshold: sums.max_ns.saturating_add(1),
         uncounted: column.over,
         uncounted_sum: sums.uncounted_ns,
+        uncounted_min: match column.over {
+            0 => 0,
+            // The least of all is beyond the end only if all are.
+            _ if column.counts.is_empty() => sums.min_ns,
+            _ => column.limit.saturating_mul(US),
+        },
         uncounted_max: if column.over > 0 { sums.max_ns } else { 0 },
-        bin: length,
         ..SetHead::default()
     }
 }
 
 /// Returns how many activations were missed, as each latency and the interval tell.
 fn missed(column: &Column, interval_ns: u64) -> u64 {
-    let beyond = (column.limit, column.over);
-    let counts = column.counts.iter().chain([&beyond]);
+    // Of those beyond the end only the greatest is known.
+    let longest = column.max.unwrap_or(column.limit);
+    let beyond = [
+        (longest, column.over.min(1)),
+        (column.limit, column.over.saturating_sub(1)),
+    ];
+    let counts = column.counts.iter().chain(&beyond);
     let missed = |(us, count): &(u64, u64)| {
         missed_by(us.saturating_mul(US), interval_ns).saturating_mul(*count)
     };
@@ -402,7 +404,7 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPl
         block: 1,
         estimate_seconds: seconds,
         limit_seconds: seconds,
-        ..CellPlan::new(WAKEUP, TargetSpec::foreign(&series.name), WAKEUP, work)
+        ..CellPlan::new(WAKEUP, TargetSpec::imported(&series.name), WAKEUP, work)
     }
 }
 
@@ -426,8 +428,8 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
     if over > 0 {
         notices.push(format!(
-            "{over} latencies are beyond the end of the histogram: of these only the greatest is known, and their sum \
-             from the mean; quantiles are those of the others"
+            "latencies beyond the end of the histogram: {over}; of these only the greatest is known, and their sum \
+             from the mean; a quantile among them is not known, only that it is beyond the end"
         ));
     }
     if series.is_periodic {

@@ -8,8 +8,9 @@ use tare_cyclictest::format::{
     Head, Histogram, State, System, Unit, breaks, height, histogram, json, policy, spikes, status,
     status_lines, values,
 };
+use tare_exchange::csv;
+use tare_exchange::hgrm::{Uncounted, hgrm};
 use tare_exchange::import::read;
-use tare_exchange::{csv, hgrm::hgrm};
 use tare_results::model::{
     Count, Event, Fact, Labels, Record, Samples, Schedule, SetHead, SetSamples, Unit as TimeUnit,
     Value,
@@ -284,7 +285,7 @@ fn percentiles_are_those_of_hdrhistogram() {
         (120_000, 3),
         (131_071, 1),
     ];
-    let text = hgrm(&Counts::from_pairs(pairs).unwrap());
+    let text = hgrm(&Counts::from_pairs(pairs).unwrap(), &Uncounted::default());
     let (lines, foot): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| !line.starts_with('#'));
     // Written by HdrHistogram's port to Python, with the step of its original.
@@ -302,7 +303,12 @@ fn percentiles_are_those_of_hdrhistogram() {
             "#[Buckets =            1, SubBuckets     =       131072]",
         ]
     );
-    assert_eq!(hgrm(&Counts::default()).lines().count(), 5);
+    assert_eq!(
+        hgrm(&Counts::default(), &Uncounted::default())
+            .lines()
+            .count(),
+        5
+    );
 }
 
 #[test]

@@ -148,16 +148,32 @@ fn a_spin_with_regular_gaps() {
     assert!((figure(&analysis, "period").unwrap() - 200_000.0).abs() < 1.0);
     assert!(refused(row(&analysis, "gap.p99")).contains("needs 1000 samples"));
     let verdict = &analysis.summary().verdict;
-    assert!(
-        verdict
-            .headline
-            .ends_with("100 % of them come every 76.9 µs."),
-        "{}",
-        verdict.headline
-    );
+    let clock = "100 % of the interruptions begin with the ticks of a clock, every 76.9 µs.";
+    assert_eq!(verdict.details.last().unwrap(), clock);
     assert_eq!(
         verdict.certainty,
         ["Mean time lost: 4.55 % in a single run; measure several (--runs)."]
+    );
+}
+
+#[test]
+fn the_share_in_delays_is_the_sum_of_parts_over_the_sum_of_wholes() {
+    // Only one of three runs has a delay; the others weigh as much as it does.
+    let mut run = Run::new(1);
+    let quiet = [1_000; 1_000];
+    let mut delayed = quiet;
+    delayed[500] = 13_000;
+    for (block, durations) in (1..).zip([quiet, delayed, quiet]) {
+        run.prime(block, "process", &durations);
+    }
+    let analysis = run.analyse();
+    let mean = 1_012_000.0 / 1_000.0;
+    let row = row(&analysis, "delayed.share{above=2000cycles}").unwrap();
+    let over = row.over.as_ref().unwrap();
+    near(Some(over.estimate), (13_000.0 - mean) / 3_012_000.0);
+    assert!(
+        over.interval.as_ref().unwrap().low < over.estimate / 3.0,
+        "{over:?}"
     );
 }
 
@@ -167,11 +183,10 @@ fn a_clock_is_told_of_the_gaps_among_which_it_was_looked_for() {
         .map(|n| (150_000 + n * 200_000, 10_021))
         .collect();
     let analysis = gap(spin(480_000_000, 20, &gaps, Fold::above(1_300)));
-    let headline = &analysis.summary().verdict.headline;
-    assert!(
-        headline.ends_with("100 % of the first 50,000 come every 76.9 µs."),
-        "{headline}"
-    );
+    let told = &analysis.summary().verdict.details;
+    let clock =
+        "100 % of the first 50,000 interruptions begin with the ticks of a clock, every 76.9 µs.";
+    assert_eq!(told.last().unwrap(), clock);
 }
 
 #[test]
@@ -464,9 +479,11 @@ fn without_a_frequency_there_are_cycles_and_no_time() {
     assert_eq!(row(&analysis, "gap.max").unwrap().unit, "cycles");
     assert_eq!(figure(&analysis, "gaps.rate"), None);
     assert_eq!(analysis.summary().alarms[0].id, "tsc-frequency-unknown");
-    let headline = &analysis.summary().verdict.headline;
-    let said = "to 100 interruptions; the longest took 10,021 cycles. 100 % of them come every 200,000 cycles.";
-    assert!(headline.ends_with(said), "{headline}");
+    let verdict = &analysis.summary().verdict;
+    let said = "to 100 interruptions; the longest took 10,021 cycles.";
+    assert!(verdict.headline.ends_with(said), "{}", verdict.headline);
+    let clock = "100 % of the interruptions begin with the ticks of a clock, every 200,000 cycles.";
+    assert_eq!(verdict.details.last().unwrap(), clock);
 }
 
 #[test]

@@ -121,6 +121,9 @@ impl FromStr for Gate {
         let (selector, side, limit) = split(text).map_err(|why| wrong(why.to_owned()))?;
         let selector = Selector::parse(selector).map_err(wrong)?;
         let (limit, unit) = read_limit(limit.trim()).map_err(wrong)?;
+        if let Some(never) = never(side, limit, unit) {
+            return Err(wrong(format!("it can never {never}")));
+        }
         Ok(Self {
             text: text.trim().to_owned(),
             selector,
@@ -136,11 +139,27 @@ impl FromStr for Gate {
 pub(crate) fn split(text: &str) -> Result<(&str, Beyond, &str), &'static str> {
     let at = text.rfind(['>', '<']).ok_or("it has no '>' and no '<'")?;
     let (selector, rest) = text.split_at(at);
-    let side = match rest.starts_with('<') {
-        true => Beyond::Below,
-        false => Beyond::Above,
-    };
-    Ok((selector, side, &rest[1..]))
+    let (limit, side) = (&rest[1..], rest.starts_with('<'));
+    if selector.trim_end().ends_with('=') || limit.starts_with('=') {
+        return Err(match side {
+            true => "write < for what must not be less",
+            false => "write > for what must not be more",
+        });
+    }
+    let side = if side { Beyond::Below } else { Beyond::Above };
+    Ok((selector, side, limit))
+}
+
+/// Says what a limit makes impossible, `pass` or `fail`: nothing is below 0, and no share above 1.
+fn never(side: Beyond, limit: f64, unit: LimitUnit) -> Option<&'static str> {
+    let is_share = unit == LimitUnit::Share;
+    match side {
+        Beyond::Above if limit < 0.0 => Some("pass"),
+        Beyond::Below if limit <= 0.0 => Some("fail"),
+        Beyond::Above if is_share && limit >= 1.0 => Some("fail"),
+        Beyond::Below if is_share && limit > 1.0 => Some("pass"),
+        Beyond::Above | Beyond::Below => None,
+    }
 }
 
 impl Beyond {
@@ -164,19 +183,23 @@ impl Beyond {
 /// Splits a limit into its number and its unit, which may be empty; that of all times is ns, of all
 /// sizes bytes.
 pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
-    let unit_at = text
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("'{text}' begins with no number"))?;
+    // The longest beginning that is a number, 1e6 among them; no unit begins with a digit.
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).rev();
+    let number =
+        ends.filter(|end| text[..*end].ends_with(|c: char| c.is_ascii_digit() || c == '.'));
+    let number = number.filter_map(|end| Some((end, text[..end].parse::<f64>().ok()?)));
+    let mut number = number.filter(|(_, number)| number.is_finite());
+    let (end, number) = number
+        .next()
+        .ok_or_else(|| format!("'{text}' begins with no number"))?;
+    let unit = &text[end..];
     Ok(match unit.trim() {
         "B" => (number, "bytes"),
         "KiB" => (number * 1024.0, "bytes"),
         "MiB" => (number * 1_048_576.0, "bytes"),
         "GiB" => (number * 1_073_741_824.0, "bytes"),
-        "us" | "µs" => (number * 1e3, "ns"),
+        // With the sign for micro, or the letter mu.
+        "us" | "µs" | "\u{3bc}s" => (number * 1e3, "ns"),
         "ms" => (number * 1e6, "ns"),
         "s" => (number * 1e9, "ns"),
         unit => (number, unit),
@@ -289,9 +312,8 @@ impl Gate {
                 there: self.selector.there(rows),
             });
         }
-        let (side, limit) = (self.side, self.limit);
-        let mut worst: Option<(&Row, f64)> = None;
-        let mut refused: Option<(&Row, &Refused)> = None;
+        let (side, limit, word) = (self.side, self.limit, self.side.word());
+        let (mut beyond, mut within, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for row in matching {
             if !self.unit.fits(row.unit) {
                 return Err(self.in_another_unit(row.unit));
@@ -300,45 +322,58 @@ impl Gate {
                 // As the tables show it: what one run has seen has happened, however rarely.
                 (Ok(over), Figure::Max) => over.highest,
                 (Ok(over), _) => over.estimate,
+                // What is known decides where the rest makes no difference.
+                (Err(Refused::Beyond { at_least, .. }), _)
+                    if (side.excess(*at_least, limit) > 0.0) == (side == Beyond::Above) =>
+                {
+                    *at_least
+                }
                 (Err(why), _) => {
-                    refused = refused.or(Some((row, why)));
+                    let least = row.at_least();
+                    let least = least
+                        .map(|least| format!("it is at least {}, and ", written(least, row.unit)));
+                    unknown.push(format!(
+                        "whether {} is {word} {} is inconclusive: {}{why}",
+                        row.name(),
+                        written(limit, row.unit),
+                        least.unwrap_or_default()
+                    ));
                     continue;
                 }
             };
-            if worst.is_none_or(|(_, before)| side.excess(value, before) > 0.0) {
-                worst = Some((row, value));
+            match side.excess(value, limit) > 0.0 {
+                true => beyond.push((row, value)),
+                false => within.push((row, value)),
             }
         }
-        let beyond = worst.filter(|(_, value)| side.excess(*value, limit) > 0.0);
-        let word = side.word();
-        let sentence = match (beyond, left_out, refused, worst) {
-            (Some((row, value)), ..) => format!(
-                "Gate failed: {} is {}, {word} {}.",
-                row.name(),
-                judged(row, value),
-                self.limit_in(row)
-            ),
-            (None, Some(cell), ..) => format!(
+        let by_excess = |a: &(&Row, f64), b: &(&Row, f64)| side.excess(b.1, a.1).total_cmp(&0.0);
+        beyond.sort_by(by_excess);
+        within.sort_by(by_excess);
+        let limit = rows.0.iter().find(|row| self.selector.matches(row));
+        let limit = limit.map_or_else(String::new, |row| written(self.limit, row.unit));
+        let mut failed = Vec::new();
+        if !beyond.is_empty() {
+            let each = beyond.iter().map(|(row, value)| judged(row, *value));
+            let each = each.collect::<Vec<_>>().join("; ");
+            failed.push(format!("Gate failed: {each}, {word} {limit}."));
+        }
+        if let Some(cell) = left_out {
+            failed.push(format!(
                 "Gate failed: '{self}' is inconclusive: cell {}, {}, was left out: {}.",
                 cell.id, cell.label, cell.reason
-            ),
-            (None, None, Some((row, why)), _) => format!(
-                "Gate failed: whether {} is {word} {} is inconclusive: {why}.",
-                row.name(),
-                self.limit_in(row)
-            ),
-            (None, None, None, Some((row, value))) => format!(
-                "Gate passed: {} is {}, not {word} {}.",
-                row.name(),
-                judged(row, value),
-                self.limit_in(row)
-            ),
-            // There is a matching row, and each is one of both.
-            (None, None, None, None) => String::new(),
-        };
+            ));
+        }
+        if !unknown.is_empty() {
+            failed.push(format!("Gate failed: {}.", unknown.join("; ")));
+        }
         Ok(Judgement {
-            failed: beyond.is_some() || left_out.is_some() || refused.is_some(),
-            sentence,
+            failed: !failed.is_empty(),
+            sentence: match within.first() {
+                Some((row, value)) if failed.is_empty() => {
+                    format!("Gate passed: {}, not {word} {limit}.", judged(row, *value))
+                }
+                _ => failed.join(" "),
+            },
         })
     }
 
@@ -358,19 +393,16 @@ impl Gate {
         let mut left_out = cells.filter(|cell| cell.state == State::LeftOut);
         left_out.find(|cell| plan.cells.iter().any(|own| own.id == cell.id && is_of(own)))
     }
-
-    fn limit_in(&self, row: &Row) -> String {
-        written(self.limit, row.unit)
-    }
 }
 
-/// Writes the figure that a limit is compared with.
+/// Writes a row with the figure that a limit is compared with.
 fn judged(row: &Row, value: f64) -> String {
+    let least = row.at_least().map_or("", |_| "at least ");
     let of = match (row.figure, row.each.len()) {
         (Figure::Max, runs @ 2..) => format!(" (highest of {runs} runs)"),
         _ => String::new(),
     };
-    format!("{}{of}", written(value, row.unit))
+    format!("{} is {least}{}{of}", row.name(), written(value, row.unit))
 }
 
 impl LimitUnit {
@@ -433,8 +465,30 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_numbers_as_people_write_them() {
+        for (limit, ns) in [
+            ("50us", 5e4),
+            ("50µs", 5e4),
+            ("50\u{3bc}s", 5e4),
+            ("5e1 us", 5e4),
+            ("1e6ns", 1e6),
+        ] {
+            let gate: Gate = format!("latency > {limit}").parse().unwrap();
+            assert_eq!((gate.limit, gate.unit), (ns, LimitUnit::Ns), "{limit}");
+        }
+    }
+
+    #[test]
     fn what_is_no_gate_says_why() {
         for (text, why) in [
+            ("latency => 50us", "write > for"),
+            ("latency >= 50us", "write > for"),
+            ("rate =< 5/s", "write < for"),
+            ("latency > -1us", "can never pass"),
+            ("missed < 0%", "can never fail"),
+            ("missed > 100%", "can never fail"),
+            ("missed > 101%", "can never fail"),
+            ("missed < 101%", "can never pass"),
             ("", "no '>'"),
             ("lost", "no '>'"),
             ("> 2%", "names no measure"),

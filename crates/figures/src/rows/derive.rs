@@ -69,7 +69,7 @@ pub struct Each {
 }
 
 /// The reason why a figure is not there.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refused {
     /// A run has too few samples.
     #[error(
@@ -90,6 +90,16 @@ pub enum Refused {
     Unlisted {
         /// The figure.
         figure: String,
+    },
+    /// In a run it lies among samples that were not counted one by one.
+    #[error(
+        "{figure} depends on latencies beyond the end of a histogram, of which only the greatest is known"
+    )]
+    Beyond {
+        /// The figure.
+        figure: String,
+        /// What it is at least over the runs, in the unit of its row.
+        at_least: f64,
     },
     /// Its values are none that can be put together.
     #[error("{why}")]
@@ -253,8 +263,13 @@ impl Collector {
 pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     let (mut values, mut sums) = (Vec::new(), Vec::new());
     let mut refused: Option<(u64, u64)> = None;
+    let mut is_beyond = false;
     for run in each {
         match run.figure {
+            RunFigure::AtLeast(value) => {
+                values.push(value);
+                is_beyond = true;
+            }
             RunFigure::Value { value, sums: both } => {
                 values.push(value);
                 sums.extend(both);
@@ -278,6 +293,7 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
         });
     }
     let put = match figure {
+        _ if is_beyond => over_runs(figure.kind(), &values, Level::P95),
         Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
         Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
         _ => over_runs(figure.kind(), &values, Level::P95),
@@ -285,6 +301,15 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     let mut over = put.map_err(|error| Refused::Values {
         why: error.to_string(),
     })?;
+    if is_beyond {
+        return Err(Refused::Beyond {
+            figure: figure.to_string(),
+            at_least: match figure {
+                Figure::Max => over.highest,
+                _ => over.estimate,
+            },
+        });
+    }
     // Measured values are never below 0, but Student's interval of a mean may be. Signed values
     // have no such bound.
     if let Ok(interval) = &mut over.interval
@@ -302,6 +327,16 @@ impl Row {
         Some(self.over.as_ref().ok()?.estimate)
     }
 
+    /// Returns what the figure over its runs is at least, where it lies beyond the end of a
+    /// histogram.
+    #[must_use]
+    pub fn at_least(&self) -> Option<f64> {
+        match self.over {
+            Err(Refused::Beyond { at_least, .. }) => Some(at_least),
+            _ => None,
+        }
+    }
+
     /// Returns the figure of one cell; `None` if there is none.
     #[must_use]
     pub fn of_cell(&self, cell: u32) -> Option<f64> {
@@ -314,7 +349,7 @@ impl Row {
     pub fn sums(&self) -> (f64, f64) {
         let sums = self.each.iter().filter_map(|each| match each.figure {
             RunFigure::Value { sums, .. } => sums,
-            RunFigure::TooFew { .. } | RunFigure::Unlisted => None,
+            RunFigure::TooFew { .. } | RunFigure::Unlisted | RunFigure::AtLeast(_) => None,
         });
         sums.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
     }

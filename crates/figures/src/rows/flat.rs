@@ -13,7 +13,7 @@ use tare_results::model::{Labels, Plan};
 
 use super::derive::{Each, Row, Rows};
 use super::measure::RunFigure;
-use tare_results::target::Group;
+use tare_results::target::{Group, Kernel};
 
 /// The origin of the lines of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub struct FlatRow {
     pub machine: Option<String>,
     /// The machine among several of one run; null if there is but one.
     pub node: Option<String>,
-    /// CPU that was measured.
-    pub cpu: u32,
+    /// CPU that was measured; null if it is unknown.
+    pub cpu: Option<u32>,
     /// When the run was planned, UTC.
     #[schemars(with = "String")]
     pub created: Timestamp,
@@ -78,7 +78,8 @@ pub struct FlatRow {
     pub figure: String,
     /// The figure's value; null if it was refused.
     pub value: Option<f64>,
-    /// Lower end of its interval; without a method, the lowest of the runs.
+    /// Lower end of its interval; without a method, the lowest of the runs; without a value, what
+    /// it is at least.
     pub low: Option<f64>,
     /// Upper end of its interval; without a method, the highest of the runs.
     pub high: Option<f64>,
@@ -119,7 +120,7 @@ fn blank(row: &Row, origin: &Origin) -> FlatRow {
         block: None,
         machine: origin.machine.clone(),
         node: None,
-        cpu: origin.cpu,
+        cpu: (row.group.capabilities().kernel != Kernel::Unknown).then_some(origin.cpu),
         created: origin.created,
         experiment: row.experiment.clone(),
         target: row.target.clone(),
@@ -145,11 +146,14 @@ fn of_block(row: &Row, each: &Each, origin: &Origin) -> FlatRow {
         RunFigure::Value { .. } => None,
         RunFigure::TooFew { needed, has } => Some(format!("needs {needed} samples, has {has}")),
         RunFigure::Unlisted => Some("needs all samples, the list was full".to_owned()),
+        RunFigure::AtLeast(_) => Some("lies beyond the end of a histogram".to_owned()),
     };
+    let value = each.figure.value();
     FlatRow {
         invocation: Some(each.invocation),
         block: Some(each.block),
-        value: each.figure.value(),
+        value,
+        low: each.figure.at_least().filter(|_| value.is_none()),
         refused,
         ..blank(row, origin)
     }
@@ -163,8 +167,11 @@ fn over_blocks(row: &Row, origin: &Origin) -> FlatRow {
     let over = match &row.over {
         Ok(over) => over,
         Err(refused) => {
-            let refused = Some(refused.to_string());
-            return FlatRow { refused, ..blank };
+            return FlatRow {
+                low: row.at_least(),
+                refused: Some(refused.to_string()),
+                ..blank
+            };
         }
     };
     let value = Some(over.estimate);
@@ -204,7 +211,7 @@ const COLUMNS: [(&str, Of); 23] = [
     ("block", Of::Whole(|line| line.block)),
     ("machine", Of::Text(|line| line.machine.clone())),
     ("node", Of::Text(|line| line.node.clone())),
-    ("cpu", Of::Whole(|line| Some(line.cpu))),
+    ("cpu", Of::Whole(|line| line.cpu)),
     ("created", Of::Time(|line| Some(line.created))),
     ("experiment", Of::Text(|line| Some(line.experiment.clone()))),
     ("target", Of::Text(|line| Some(line.target.clone()))),

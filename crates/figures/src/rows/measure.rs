@@ -91,6 +91,14 @@ pub enum Sample {
     Ratio(f64, f64),
     /// A number.
     Number(f64),
+    /// What it may be, from the least to the greatest, where values of some samples are known by
+    /// their range only: a figure is known where all agree.
+    Between {
+        /// The samples that it lies between.
+        ends: Vec<Self>,
+        /// The mean, if it is known nevertheless.
+        mean: Option<f64>,
+    },
 }
 
 /// One figure of one run, or the reason why the run doesn't carry it.
@@ -112,6 +120,8 @@ pub enum RunFigure {
     },
     /// A full list holds only some of its samples.
     Unlisted,
+    /// It lies among samples that were not counted one by one: beyond the end of a histogram.
+    AtLeast(f64),
 }
 
 impl Measure {
@@ -266,8 +276,26 @@ impl Sample {
                 _ => None,
             },
             Self::Number(number) => Some(RunFigure::number(*number)),
+            Self::Between { mean, .. } if figure == Figure::Mean && mean.is_some() => {
+                mean.map(RunFigure::number)
+            }
+            Self::Between { ends, .. } => {
+                let each = ends.iter().map(|end| end.figure(figure));
+                each.reduce(between)?
+            }
         }
     }
+}
+
+/// Returns what is known of a figure that may be either of two, or lie between them.
+fn between(one: Option<RunFigure>, other: Option<RunFigure>) -> Option<RunFigure> {
+    let (one, other) = (one?, other?);
+    Some(match (one.at_least(), other.at_least()) {
+        (Some(_), Some(_)) if one == other => one,
+        (Some(a), Some(b)) => RunFigure::AtLeast(a.min(b)),
+        (None, _) => one,
+        (_, None) => other,
+    })
 }
 
 impl Sample {
@@ -278,6 +306,7 @@ impl Sample {
             Self::Counts(_, factor) | Self::Greatest(_, factor) | Self::Mean { factor, .. } => {
                 factor.is_none()
             }
+            Self::Between { ends, .. } => ends.iter().any(Self::is_in_cycles),
             Self::Unlisted | Self::Response(_) | Self::Ratio(..) | Self::Number(_) => false,
         }
     }
@@ -293,6 +322,15 @@ impl RunFigure {
     pub fn value(self) -> Option<f64> {
         match self {
             Self::Value { value, .. } => Some(value),
+            Self::TooFew { .. } | Self::Unlisted | Self::AtLeast(_) => None,
+        }
+    }
+
+    /// Returns the figure, or what it is at least; `None` if nothing is known.
+    #[must_use]
+    pub fn at_least(self) -> Option<f64> {
+        match self {
+            Self::Value { value, .. } | Self::AtLeast(value) => Some(value),
             Self::TooFew { .. } | Self::Unlisted => None,
         }
     }

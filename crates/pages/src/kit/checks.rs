@@ -35,13 +35,14 @@ pub fn labels(cases: &[Case<'_>], holds: impl Fn(&Case<'_>) -> bool) -> Vec<Stri
 }
 
 /// Returns the cells of an experiment in which /dev/cpu_dma_latency was not held, so that idle
-/// states were allowed. The unikernel has none.
+/// states were allowed. The unikernel has none, and of imported results nothing is known.
 pub fn latency_not_held(run: &Run, experiment: &str) -> Vec<u32> {
     let is_asleep = |cell: &&Cell| {
         let program = cell.outcome.record().and_then(Record::program);
         program.is_some_and(|program| {
-            let has_idle_states = cell.plan.target.group.capabilities().kernel != Kernel::None;
-            !program.preparation.latency_held && has_idle_states
+            let kernel = cell.plan.target.group.capabilities().kernel;
+            let may_be_asleep = !matches!(kernel, Kernel::None | Kernel::Unknown);
+            !program.preparation.latency_held && may_be_asleep
         })
     };
     let cells = run.cells.iter();

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use tare_results::model::{Plan, Record};
+use tare_results::target::Kernel;
 
 use crate::report::Report;
 use crate::view::Story;
@@ -80,6 +81,15 @@ pub(super) fn not_measured(report: &Report) -> Markup {
     }
 }
 
+/// Names the measured CPU, and why it was chosen; of imported results only where they are from.
+fn cpu(plan: &Plan) -> String {
+    let mut kernels = plan.cells.iter().map(|cell| cell.target.kernel());
+    match kernels.all(|kernel| kernel == Kernel::Unknown) {
+        true => plan.cpu_reason.clone(),
+        false => format!("{}: {}", plan.cpu, plan.cpu_reason),
+    }
+}
+
 /// Renders where the run comes from.
 pub(super) fn provenance(report: &Report) -> Markup {
     let plan = &report.run().plan;
@@ -88,7 +98,7 @@ pub(super) fn provenance(report: &Report) -> Markup {
         ("Planned", plan.created.to_string()),
         ("Measured", span(report)),
         ("tare", versions(plan, &report.summary().tare_version)),
-        ("CPU", format!("{}: {}", plan.cpu, plan.cpu_reason)),
+        ("CPU", cpu(plan)),
         ("Order", order(plan)),
     ];
     let settings: Vec<String> = plan
@@ -149,6 +159,9 @@ fn agents(report: &Report) -> Vec<String> {
     let described = cells.filter_map(|cell| {
         let program = cell.outcome.record().and_then(Record::program)?;
         let (agent, preparation) = (&program.agent, &program.preparation);
+        if cell.plan.target.kernel() == Kernel::Unknown {
+            return Some((format!("imported from {}", agent.version), cell.plan.id));
+        }
         let mut text = format!(
             "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
             agent.version,

@@ -106,6 +106,9 @@ pub struct SetHead {
     /// Sum of their values.
     #[serde(default)]
     pub uncounted_sum: u64,
+    /// Least of their values, or less: all are from here to the greatest.
+    #[serde(default)]
+    pub uncounted_min: u64,
     /// Greatest of their values.
     #[serde(default)]
     pub uncounted_max: u64,

@@ -184,6 +184,7 @@ fn head_of(whole: &SetHead, own: &SetSamples) -> SetHead {
         unkept_sum: sum(whole.threshold).saturating_sub(in_list),
         uncounted: 0,
         uncounted_sum: 0,
+        uncounted_min: 0,
         uncounted_max: 0,
         raw: own.raw.len() as u64,
         ..whole.clone()
@@ -202,7 +203,7 @@ fn lost_head(whole: &SetHead, divided: &[(usize, SetHead, SetSamples)]) -> SetHe
         labels: whole.labels.clone().with("phase", "unknown"),
         n: whole.uncounted,
         sum: whole.uncounted_sum,
-        min: 0,
+        min: whole.uncounted_min,
         max: whole.uncounted_max,
         seen: rest(|head| head.seen),
         kept: 0,

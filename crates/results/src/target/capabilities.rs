@@ -58,8 +58,10 @@ pub enum Kernel {
     None,
     /// Another machine's.
     Remote,
-    /// An unknown one: of somebody else's guest or tool.
+    /// That of somebody else's guest.
     Foreign,
+    /// An unknown one, on an unknown machine: another tool measured there.
+    Unknown,
 }
 
 impl Kernel {
@@ -208,6 +210,15 @@ static TABLE: &[Capabilities] = &[
         ..IMAGE
     },
     FOREIGN,
+    Capabilities {
+        group: Group::Imported,
+        id: "imported",
+        heading: "Imported results",
+        in_a_sentence: "imported results",
+        kernel: Kernel::Unknown,
+        many_instances: false,
+        ..FOREIGN
+    },
 ];
 
 fn find(group: Group, kind: &str) -> &'static Capabilities {
@@ -248,6 +259,7 @@ mod tests {
         assert!(of("docker").kernel().is_host() && of("guest").kernel().is_guest());
         assert!(of("podman").capabilities().own_commands);
         assert!(!of("guest").capabilities().own_commands);
-        assert_eq!(of("cyclictest").capabilities().heading, "Foreign guests");
+        let imported = TargetSpec::imported("cyclictest").kernel();
+        assert!(!imported.is_host() && !imported.is_guest() && !imported.is_remote());
     }
 }

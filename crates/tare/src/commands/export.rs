@@ -2,7 +2,8 @@
 
 use tare_cyclictest::Latencies;
 use tare_cyclictest::format::{Head, Histogram, Unit, histogram, json};
-use tare_exchange::{csv, hgrm::hgrm};
+use tare_exchange::csv;
+use tare_exchange::hgrm::{Uncounted, hgrm};
 use tare_experiments::wakeup;
 use tare_results::model::{Cell, Record, Samples, SetHead};
 use tare_results::{CellState, RunFolder, create_folder, write_file};
@@ -123,9 +124,19 @@ fn make(
         }
         Format::Hgrm => {
             let latencies = latencies()?;
-            hgrm(&Counts::merge_all(
-                latencies.iter().map(|thread| &thread.counts),
-            )?)
+            let counts = Counts::merge_all(latencies.iter().map(|thread| &thread.counts))?;
+            let threads = latencies.iter().map(|latencies| &latencies.thread);
+            let threads = threads.filter(|thread| thread.uncounted > 0);
+            let uncounted = threads.fold(Uncounted::default(), |all, thread| Uncounted {
+                count: all.count + thread.uncounted,
+                sum: all.sum + u128::from(thread.uncounted_ns),
+                min: match all.count {
+                    0 => thread.uncounted_min_ns,
+                    _ => all.min.min(thread.uncounted_min_ns),
+                },
+                max: all.max.max(thread.uncounted_max_ns),
+            });
+            hgrm(&counts, &uncounted)
         }
         Format::Csv if arguments.response => csv::response_histogram(record, samples)?,
         Format::Csv => csv::histogram(record, samples),
@@ -150,8 +161,11 @@ fn warn(cell: &Cell, record: &Record, format: Format, terminal: &Terminal) {
             "of the {woken} wake-ups of cell {id} only the first {raw} were kept one by one; csv has all"
         )),
         Format::Hgrm | Format::Csv if uncounted > 0 => terminal.warn(&format!(
-            "{uncounted} of the {woken} wake-ups of cell {id} are known by their sum and their maximum only, and are left \
-             out"
+            "{uncounted} of the {woken} wake-ups of cell {id} are known by their range, sum and maximum only: {}",
+            match format {
+                Format::Csv => "they are left out",
+                _ => "percentiles among them are left out, except for the maximum",
+            }
         )),
         _ => {}
     }

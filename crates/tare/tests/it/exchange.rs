@@ -78,7 +78,7 @@ fn each_format_is_written_to_standard_output_a_file_or_a_folder() {
         .expect(2, &["--response"]);
     bench
         .run("export run --format hgrm --output folder")
-        .expect(0, &["known by their sum"]);
+        .expect(0, &["known by their range, sum and maximum"]);
     bench
         .run("export run --format hgrm --cell 1 --output file")
         .expect(0, &[]);
@@ -128,4 +128,201 @@ fn what_is_no_output_is_refused_with_the_line() {
         .run("export nowhere --format csv")
         .expect(1, &["nowhere"]);
     assert_eq!(common::files(&bench.work()), ["bad", "cut"]);
+}
+
+/// A histogram of cyclictest with one thread that overflows and one that does not.
+const SOME_OVER: &str = "# Histogram\n000001 009000\t009990\n000002 000980\t000010\n# Total: 000009980 000010000\n\
+                         # Min Latencies: 00001 00001\n# Avg Latencies: 00009 00001\n# Max Latencies: 09000 00002\n\
+                         # Histogram Overflows: 00020 00000\n# Histogram Overflow at cycle number:\n";
+
+/// All samples of cyclictest, oslat and rtla in overflow, and some of each.
+const OVERFLOWS: [(&str, &str, &str); 6] = [
+    ("cyclictest", SOME_OVER, "9,000"),
+    (
+        "cyclictest",
+        "# Histogram\n000000 000000\n# Total: 000000000\n# Min Latencies: 00007\n# Avg Latencies: 00010\n\
+         # Max Latencies: 00013\n# Histogram Overflows: 00002\n",
+        "13.00",
+    ),
+    (
+        "cyclictest",
+        "{\"cmdline\": \"cyclictest -i 1000 -h 3 -q\", \"num_threads\": 1, \"thread\": {\"0\": {\"histogram\": {\"1\": 50, \
+         \"2\": 49}, \"cycles\": 100, \"min\": 1, \"max\": 9000, \"avg\": 91.48, \"cpu\": 0}}}",
+        "9,000",
+    ),
+    (
+        "oslat",
+        "Core: 0\n001 (us): 90\n002 (us): 9\n003 (us): 1 (including overflows)\nMinimum: 1 (us)\nAverage: 91.08 (us)\n\
+         Maximum: 9000 (us)\nDuration: 10.000 (sec)\n",
+        "9,000",
+    ),
+    (
+        "rtla",
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   IRQ-000\n\
+         1 50\n2 49\nover: 1\ncount: 100\nmin: 1\navg: 91\nmax: 9000\n",
+        "9,000",
+    ),
+    (
+        "rtla",
+        "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   CPU-000\n\
+         1 50\n2 49\nover: 1\ncount: 100\nmin: 1\navg: 91\nmax: 9000\n",
+        "9,000",
+    ),
+];
+
+#[test]
+fn the_greatest_latency_of_a_file_is_that_of_all_that_is_made_of_it() {
+    for (number, (tool, text, max)) in OVERFLOWS.into_iter().enumerate() {
+        let bench = Bench::new();
+        fs::write(bench.work().join("file"), text).unwrap();
+        let words = format!("import {tool} file --interval 1000 --output run");
+        bench
+            .run(&words)
+            .expect(0, &["beyond the end of the histogram"]);
+        // The first figure of the line of the load.
+        let report = bench.run("report run");
+        report.expect(0, &["Latest wake-up"]);
+        let line = report
+            .out
+            .lines()
+            .find(|line| line.starts_with("idle  "))
+            .unwrap();
+        assert_eq!(
+            line.split_whitespace().nth(1),
+            Some(max),
+            "{number}: {}",
+            report.out
+        );
+        for absent in ["cpu_dma_latency", "host CPU", "after about"] {
+            assert!(
+                !report.out.contains(absent),
+                "{number}: {absent} in {}",
+                report.out
+            );
+        }
+        let us: u64 = max.replace(',', "").parse::<f64>().unwrap() as u64;
+        let gate = |limit: u64| format!("report run -q --fail-if latency>{limit}us");
+        bench
+            .run(&gate(us - 1))
+            .expect(3, &["Gate failed: latency.max"]);
+        bench
+            .run(&gate(us))
+            .expect(0, &["Gate passed: latency.max"]);
+        let hgrm = bench
+            .run("export run --format hgrm")
+            .expect(0, &[])
+            .out
+            .clone();
+        assert!(
+            hgrm.contains(&format!("#[Max     = {us:8}.000")),
+            "{number}: {hgrm}"
+        );
+        let back = "export run --format cyclictest --histogram 3";
+        let back = bench
+            .run(back)
+            .expect(0, &["# Histogram Overflows: "])
+            .out
+            .clone();
+        assert!(
+            back.contains(&format!("# Max Latencies: {us:05}")),
+            "{number}: {back}"
+        );
+    }
+}
+
+#[test]
+fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
+    let bench = Bench::new();
+    fs::write(bench.work().join("file"), SOME_OVER).unwrap();
+    bench
+        .run("import cyclictest file --interval 1000 --output run")
+        .expect(0, &[]);
+    // Of the 10,000 latencies of thread 0 twenty are beyond the end, and p99.9 is the 9,990th.
+    let gate = |gate: &str| format!("report run -q --fail-if {gate}");
+    bench.run(&gate("latency.p99.9{thread=0}>2us")).expect(
+        3,
+        &["latency.p99.9 of cyclictest, thread=0 is at least 3.00 µs, above 2.00 µs"],
+    );
+    bench.run(&gate("latency.p99.9{thread=0}>5us")).expect(
+        3,
+        &[
+            "whether latency.p99.9 of cyclictest, thread=0 is above 5.00 µs is inconclusive",
+            "it is at least 3.00 µs, and ",
+        ],
+    );
+    bench
+        .run(&gate("latency.p99.9{thread=1}>5us"))
+        .expect(0, &["Gate passed"]);
+    let report = bench.run("report run").expect(0, &[]).out.clone();
+    assert!(report.contains("> 3.000"), "{report}");
+    let rows = fs::read_to_string(bench.work().join("run/figures.csv")).unwrap();
+    let row = rows
+        .lines()
+        .find(|row| row.contains("thread=0,latency,ns,p99.9,"))
+        .unwrap();
+    assert!(row.contains("latency,ns,p99.9,,3000,"), "{row}");
+    let hgrm = bench
+        .run("export run --format hgrm")
+        .expect(0, &[])
+        .out
+        .clone();
+    let values = hgrm
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    let beyond: Vec<f64> = values.filter(|us| *us > 2.0).collect();
+    assert_eq!(beyond, [9_000.0]);
+}
+
+#[test]
+fn what_a_file_lacks_is_refused_with_what_is_missing() {
+    let bench = Bench::new();
+    for (tool, text, words) in [
+        (
+            "cyclictest",
+            "# Histogram\n000012 000007\n000013 000093\n# Total: 000000105\n# Min Latencies: 00012\n\
+             # Avg Latencies: 00012\n# Max Latencies: 00081\n# Histogram Overflows: 00000\n",
+            "5 are in no row: lines are missing",
+        ),
+        (
+            "cyclictest",
+            "T: 0 (  10) P:80 I:1000 C:    100 Min:   2000 Act:    2345 Avg:    2400 Max:    9000\n# Histogram\n\
+             000000 000000\n# Total: 000000000\n# Min Latencies: 02000\n# Avg Latencies: 02400\n# Max Latencies: 09000\n\
+             # Histogram Overflows: 00100\n",
+            "its values are ns (-N)",
+        ),
+        (
+            "rtla",
+            "# RTLA timerlat histogram\nIndex   IRQ-000\n0 2940\n10 45\n20 12\nover: 3\ncount: 3000\nmin: 0\navg: 0\nmax: 88\n",
+            "multiples of 10 µs, as with -b 10",
+        ),
+    ] {
+        fs::write(bench.work().join("file"), text).unwrap();
+        let import = format!("import {tool} file --interval 1000 --output run");
+        bench.run(&import).expect(1, &[words]);
+    }
+}
+
+#[test]
+fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
+    let bench = Bench::new();
+    for (name, tool, text, words) in [
+        (
+            "action",
+            "rtla",
+            "\u{feff}spike on cpu 0;# RTLA timerlat histogram\r\n# Duration:   0 00:00:01\r\nIndex   IRQ-000\r\n6 1\r\n\
+             over: 0\r\ncount: 1\r\nmin: 6\r\navg: 6\r\nmax: 6\r\nrtla timerlat hit stop tracing\r\n",
+            "stopped at the first latency above its own threshold",
+        ),
+        (
+            "front",
+            "cyclictest",
+            "\u{1b}[2A\u{1b}[0J# Histogram\n000011 000005\n000013 000020\n# SMIs: 00003\n# Total: 000000025\n\
+             # Min Latencies: 00011\n# Avg Latencies: 00012\n# Max Latencies: 00013\n# Histogram Overflows: 00000\n",
+            "system management interrupts (SMIs) that it counted, by thread: 3",
+        ),
+    ] {
+        fs::write(bench.work().join("file"), text).unwrap();
+        let import = format!("import {tool} file --interval 1000 --output {name}");
+        bench.run(&import).expect(0, &[words]);
+    }
 }

@@ -169,6 +169,10 @@ impl Recorder {
         let is_counted =
             Key::new(slot, latency_ns).is_some_and(|key| self.counts.add(key) || is_listed);
         if !is_counted {
+            set.uncounted_min = match set.uncounted {
+                0 => latency_ns,
+                _ => set.uncounted_min.min(latency_ns),
+            };
             set.uncounted += 1;
             set.uncounted_sum = set.uncounted_sum.saturating_add(latency_ns);
             set.uncounted_max = set.uncounted_max.max(latency_ns);
@@ -221,6 +225,7 @@ impl Recorder {
             unkept_sum: 0,
             uncounted: 0,
             uncounted_sum: 0,
+            uncounted_min: 0,
             uncounted_max: 0,
             ..self.set
         };

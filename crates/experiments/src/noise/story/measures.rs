@@ -372,11 +372,7 @@ fn delayed(data: &CellData<'_>) -> Samples {
     let unlisted = unlisted(data)?;
     let seen = shares.into_iter().flatten().filter_map(|(limit, share)| {
         let labels = Labels::default().with("above", format!("{limit}cycles"));
-        // The whole is what makes the part this share.
-        let sample = share.map(|share| match share.delays.count {
-            0 => Sample::Ratio(0.0, 1.0),
-            _ => Sample::Ratio(share.delays.cycles, share.delays.cycles / share.share),
-        });
+        let sample = share.map(|of| Sample::Ratio(of.delays.cycles, of.execution_cycles as f64));
         Some((labels, sample.or(unlisted.clone())?))
     });
     Ok(seen.collect())

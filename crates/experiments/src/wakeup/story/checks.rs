@@ -31,9 +31,9 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
             &labels(&cases, |case| total(case, "uncounted") > 0.0),
             |names| {
                 format!(
-                    "There was no room for the latencies of {} of {} wake-ups of {names}: they are in no mean and no quantile, \
-                     only in the maximum over all phases and in the number of missed activations. Measure for a shorter time, \
-                     or in fewer phases.",
+                    "{} of {} wake-ups of {names} were not counted one by one; their sum, range and maximum are known. A figure \
+                     that may lie among them is shown as what it is at least. Measure for a shorter time, in fewer phases, or, \
+                     where another tool did, with a longer histogram.",
                     N.count(uncounted as u64),
                     N.count(woken as u64)
                 )

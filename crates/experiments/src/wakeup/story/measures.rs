@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{Counts, Response};
 
-use tare_figures::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples, counts};
+use tare_figures::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples};
 
 const LATENCY: &[Figure] = &[
     Figure::Max,
@@ -41,13 +41,13 @@ pub(super) const MEASURES: &[Measure] = &[
         LATENCY,
         |data| {
             each(latencies(data)?, |threads| {
-                Ok(Some(Sample::Response(threads)))
+                Ok(Some(Sample::Response(threads.clone())))
             })
         },
     ),
     Measure::count("missed", "missed activations", SHARE, |data| {
         each(latencies(data)?, |threads| {
-            let (missed, all) = missed(&threads)?;
+            let (missed, all) = missed(threads)?;
             Ok((all > 0).then(|| Sample::ratio(missed, all)))
         })
     }),
@@ -58,18 +58,18 @@ pub(super) const MEASURES: &[Measure] = &[
         average_maximum,
     ),
     Measure::count("wake-ups", "wake-ups", TOTAL, |data| {
-        each(latencies(data)?, |threads| Ok(number(woken(&threads))))
+        each(latencies(data)?, |threads| Ok(number(woken(threads))))
     })
     .better(Better::Neither),
     Measure::count("absent", "phases without a wake-up", TOTAL, |data| {
         each(phases(data, false)?, |threads| {
-            Ok(number(u64::from(woken(&threads) == 0)))
+            Ok(number(u64::from(woken(threads) == 0)))
         })
     })
     .better(Better::Neither),
     Measure::count("between", BETWEEN, TOTAL, |data| {
         each(phases(data, true)?, |threads| {
-            Ok(Some(Sample::Number(woken(&threads) as f64)))
+            Ok(Some(Sample::Number(woken(threads) as f64)))
         })
     })
     .better(Better::Neither),
@@ -79,7 +79,7 @@ pub(super) const MEASURES: &[Measure] = &[
         TOTAL,
         |data| {
             each(phases(data, true)?, |threads| {
-                Ok(Some(Sample::Number(missed(&threads)?.0 as f64)))
+                Ok(Some(Sample::Number(missed(threads)?.0 as f64)))
             })
         },
     )
@@ -101,14 +101,100 @@ pub(super) const MEASURES: &[Measure] = &[
 /// Latencies of threads with their intervals.
 pub(super) type Threads = Vec<(Counts, u64)>;
 
+/// What the latencies of some threads may be: those that were not counted one by one lie within a
+/// range.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    /// The only possibility, if all were counted; else what they are at least comes first.
+    possible: Vec<Threads>,
+    /// The mean of all in ns; `None` if it is unknown.
+    mean_ns: Option<f64>,
+}
+
+impl Latencies {
+    /// Takes sets of one phase, and those that may belong to it.
+    fn of(own: &[Set<'_>], unknown: &[Set<'_>]) -> Result<Self, String> {
+        let all = || own.iter().chain(unknown);
+        let place = |sets: &[Set<'_>], rest: fn(&Set<'_>) -> Vec<(u64, u64)>| {
+            let threads = sets
+                .iter()
+                .map(|set| Ok((with(set, rest(set))?, set.0.period)));
+            threads.collect::<Result<Threads, String>>()
+        };
+        let both = [own, unknown].concat();
+        let mut possible = vec![place(&both, |set| rest(set, false))?];
+        if all().any(|(head, _)| head.uncounted > 0) {
+            possible.push(place(&both, |set| rest(set, true))?);
+        }
+        if !unknown.is_empty() {
+            possible.insert(0, place(own, |_| Vec::new())?);
+        }
+        let sum = |of: fn(&SetHead) -> u64| all().map(|(head, _)| of(head) as f64).sum::<f64>();
+        let n = sum(|head| head.n);
+        let mean_ns = (n > 0.0 && unknown.is_empty()).then(|| sum(|head| head.sum) / n);
+        Ok(Self { possible, mean_ns })
+    }
+
+    /// Returns what they are at least.
+    pub fn least(&self) -> &Threads {
+        &self.possible[0]
+    }
+
+    /// Takes a sample, if all that they may be has one.
+    pub fn sample(
+        &self,
+        of: impl Fn(&Threads) -> Result<Option<Sample>, String>,
+    ) -> Result<Option<Sample>, String> {
+        let ends = self.possible.iter().map(&of);
+        let ends: Option<Vec<Sample>> = ends.collect::<Result<_, _>>()?;
+        let Some(ends) = ends.filter(|ends| ends.len() > 1) else {
+            return of(self.least());
+        };
+        let mean = self
+            .mean_ns
+            .filter(|_| matches!(ends[0], Sample::Counts(..)));
+        Ok(Some(Sample::Between { ends, mean }))
+    }
+}
+
+/// Counts the values of a set, with more of them.
+fn with((_, set): &Set<'_>, more: Vec<(u64, u64)>) -> Result<Counts, String> {
+    let counted = set.counts.iter().map(|row| (row.value, row.count));
+    Counts::from_pairs(counted.chain(more)).map_err(|error| error.to_string())
+}
+
+/// Returns the values that were not counted, as low or as high as they can be. One of them is the
+/// greatest; and one the least, which is that of all samples if none was counted.
+fn rest((head, set): &Set<'_>, is_high: bool) -> Vec<(u64, u64)> {
+    let ends = [
+        (head.uncounted_max, 1),
+        (head.uncounted_min, u64::from(set.counts.is_empty())),
+    ];
+    let mut left = head.uncounted;
+    let mut values: Vec<(u64, u64)> = Vec::new();
+    for (value, count) in ends {
+        values.push((value, count.min(left)));
+        left -= count.min(left);
+    }
+    values.push((
+        if is_high {
+            head.uncounted_max
+        } else {
+            head.uncounted_min
+        },
+        left,
+    ));
+    values
+}
+
 /// Takes a sample of each choice of labels that has one.
 fn each(
-    sets: Vec<(Labels, Threads)>,
-    of: fn(Threads) -> Result<Option<Sample>, String>,
+    sets: Vec<(Labels, Latencies)>,
+    of: fn(&Threads) -> Result<Option<Sample>, String>,
 ) -> Samples {
     let mut samples = Vec::new();
-    for (labels, threads) in sets {
-        samples.extend(of(threads)?.map(|sample| (labels, sample)));
+    for (labels, latencies) in sets {
+        samples.extend(latencies.sample(of)?.map(|sample| (labels, sample)));
     }
     Ok(samples)
 }
@@ -135,26 +221,36 @@ pub(super) fn missed(threads: &Threads) -> Result<(u64, u64), String> {
 
 /// Returns the latencies of all threads together, once for each phase, and then of each thread
 /// where there are several. What fell between two phases belongs to none.
-fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Threads)>, String> {
+fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Latencies)>, String> {
     let mut all = phases(data, false)?;
-    let thread = |head: &SetHead| head.labels.number("thread");
-    let several = sets(data, false).any(|(head, _)| thread(head) > Some(0));
-    for (head, set) in sets(data, false).filter(|_| several) {
-        all.push((head.labels.clone(), vec![(counts(set)?, head.period)]));
+    let thread = |(head, _): &Set<'_>| head.labels.number("thread");
+    let several = sets(data, false).any(|set| thread(&set) > Some(0));
+    for set in sets(data, false).filter(|_| several) {
+        let mut unknown = unknown(data);
+        unknown.retain(|other| thread(other) == thread(&set));
+        all.push((set.0.labels.clone(), Latencies::of(&[set], &unknown)?));
     }
     Ok(all)
 }
 
+/// A set with its head.
+type Set<'a> = (&'a SetHead, &'a SetSamples);
+
 /// Returns the sets of threads in phases.
-fn sets<'a>(
-    data: &CellData<'a>,
-    is_between: bool,
-) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> {
+fn sets<'a>(data: &CellData<'a>, is_between: bool) -> impl Iterator<Item = Set<'a>> {
     let sets = data.sets("latency");
-    sets.filter(move |(head, _)| {
-        let labels = &head.labels;
-        labels.get("between").is_some() == is_between && labels.get("phase") != Some("unknown")
+    sets.filter(move |set| {
+        set.0.labels.get("between").is_some() == is_between && !is_of_unknown_phase(set)
     })
+}
+
+/// Returns the sets of what nobody knows the phase of.
+fn unknown<'a>(data: &CellData<'a>) -> Vec<Set<'a>> {
+    data.sets("latency").filter(is_of_unknown_phase).collect()
+}
+
+fn is_of_unknown_phase((head, _): &Set<'_>) -> bool {
+    head.labels.get("phase") == Some("unknown")
 }
 
 /// Puts the threads together, once for each phase of the plan, and once for any other that the
@@ -162,33 +258,47 @@ fn sets<'a>(
 pub(super) fn phases(
     data: &CellData<'_>,
     is_between: bool,
-) -> Result<Vec<(Labels, Threads)>, String> {
-    let label = |phase| Labels::default().with("phase", phase);
-    let mut phases: BTreeMap<Option<u64>, (Labels, Threads)> = BTreeMap::new();
+) -> Result<Vec<(Labels, Latencies)>, String> {
     let planned = data.plan().phases.len() as u64;
-    for phase in (0..planned).filter(|_| planned > 1) {
-        phases.insert(Some(phase), (label(phase), Vec::new()));
+    let planned = (0..planned).filter(|_| planned > 1);
+    let mut phases: BTreeMap<Option<u64>, Vec<Set<'_>>> =
+        planned.map(|phase| (Some(phase), Vec::new())).collect();
+    for set in sets(data, is_between) {
+        phases
+            .entry(set.0.labels.number("phase"))
+            .or_default()
+            .push(set);
     }
-    for (head, set) in sets(data, is_between) {
-        let phase = head.labels.number("phase");
-        let (_, threads) = phases
-            .entry(phase)
-            .or_insert_with(|| (phase.map(label).unwrap_or_default(), Vec::new()));
-        threads.push((counts(set)?, head.period));
-    }
-    Ok(phases.into_values().collect())
+    let unknown = unknown(data);
+    let all = phases.into_iter().map(|(phase, own)| {
+        let labels = phase.map(|phase| Labels::default().with("phase", phase));
+        Ok((labels.unwrap_or_default(), Latencies::of(&own, &unknown)?))
+    });
+    all.collect()
 }
 
 /// Averages the maxima of the phases of a run, as landolfi-2018 gives it.
 fn average_maximum(data: &CellData<'_>) -> Samples {
-    let longest = |(_, threads): (Labels, Threads)| {
-        let maxima = threads.iter().filter_map(|(counts, _)| counts.max());
-        maxima.max().map(|max| max as f64)
+    let phases = phases(data, false)?;
+    let average = |of: fn(&Latencies) -> Option<&Threads>| {
+        let longest = |(_, latencies): &(Labels, Latencies)| {
+            let maxima = of(latencies)?.iter().filter_map(|(counts, _)| counts.max());
+            maxima.max().map(|max| max as f64)
+        };
+        let maxima: Option<Vec<f64>> = phases.iter().map(longest).collect();
+        let several = maxima.filter(|maxima| maxima.len() > 1)?;
+        Some(Sample::Number(
+            several.iter().sum::<f64>() / several.len() as f64,
+        ))
     };
-    let maxima: Option<Vec<f64>> = phases(data, false)?.into_iter().map(longest).collect();
-    let several = maxima.filter(|maxima| maxima.len() > 1);
-    let average = several.map(|maxima| maxima.iter().sum::<f64>() / maxima.len() as f64);
-    average.map_or(Ok(Vec::new()), |ns| one(Sample::Number(ns)))
+    let ends = [
+        average(|of| of.possible.first()),
+        average(|of| of.possible.last()),
+    ];
+    match ends.into_iter().collect::<Option<Vec<_>>>() {
+        Some(ends) => one(Sample::Between { ends, mean: None }),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Returns the number of all wake-ups, counted or not.

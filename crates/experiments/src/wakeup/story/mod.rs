@@ -214,7 +214,7 @@ fn check(data: &CellData<'_>) -> Result<(), String> {
     }
     let phases = data.plan().phases.len().max(1);
     let mut derived = 0;
-    for (labels, threads) in [
+    for (labels, latencies) in [
         measures::phases(data, false)?,
         measures::phases(data, true)?,
     ]
@@ -225,7 +225,7 @@ fn check(data: &CellData<'_>) -> Result<(), String> {
                 "it has latencies of '{labels}', counted from 0, but only {phases} phases; measure it again"
             ));
         }
-        derived += measures::missed(&threads)?.0;
+        derived += measures::missed(latencies.least())?.0;
     }
     let told = measures::all_missed(data) as u64;
     if derived < told && sum(|head| head.uncounted) == 0 {
@@ -244,12 +244,12 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
         ("worst", Figure::Max),
     ];
     let mut longest: Option<(f64, String)> = None;
-    for ((_, threads), phase) in measures::phases(data, false)?
+    for ((_, latencies), phase) in measures::phases(data, false)?
         .into_iter()
         .zip(Phase::all(data.plan()))
     {
-        let response = Sample::Response(threads);
-        let of = |figure| response.figure(figure)?.value();
+        let response = latencies.sample(|threads| Ok(Some(Sample::Response(threads.clone()))))?;
+        let of = |figure| response.as_ref()?.figure(figure)?.value();
         let each = FIGURES.map(|(name, figure)| Some(format!("{name} {}", time(of(figure)?))));
         let text = each.into_iter().flatten().collect::<Vec<_>>().join(", ");
         if let Some(max) = of(Figure::Max)

@@ -41,16 +41,16 @@ impl Pictures {
     /// Takes the samples of a cell.
     pub(super) fn take(&mut self, data: &CellData<'_>) -> Result<(), String> {
         self.runs.push(track(data));
-        for (phase, (_, threads)) in measures::phases(data, false)?.into_iter().enumerate() {
+        for (phase, (_, latencies)) in measures::phases(data, false)?.into_iter().enumerate() {
             self.phases
                 .resize(self.phases.len().max(phase + 1), Vec::new());
             let known = &mut self.phases[phase];
-            for (counts, interval) in threads {
-                match known.iter_mut().find(|(of, _)| *of == interval) {
+            for (counts, interval) in latencies.least() {
+                match known.iter_mut().find(|(of, _)| of == interval) {
                     Some((_, all)) => {
-                        *all = all.merge(&counts).map_err(|error| error.to_string())?
+                        *all = all.merge(counts).map_err(|error| error.to_string())?
                     }
-                    None => known.push((interval, counts)),
+                    None => known.push((*interval, counts.clone())),
                 }
             }
         }

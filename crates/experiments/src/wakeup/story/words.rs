@@ -157,6 +157,8 @@ pub(super) fn schedule(case: &Case<'_>) -> String {
         "deadline" => "SCHED_DEADLINE".to_owned(),
         "other" => "SCHED_OTHER".to_owned(),
         "interrupt" => "a timer interrupt".to_owned(),
+        // Of another tool's threads.
+        "unknown" => String::new(),
         other => other.to_owned(),
     };
     let intervals = intervals(case);
