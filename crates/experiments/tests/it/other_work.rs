@@ -66,6 +66,31 @@ fn what_had_less_than_a_hundredth_of_the_cpu_is_a_note() {
 }
 
 #[test]
+fn what_had_much_of_the_cpu_stands_in_the_first_sentence_and_a_clock_last() {
+    let mut run = Run::new(1);
+    for block in 1..=2 {
+        let cell = run.gap(block, "process", spinning());
+        // Two processes of one name are one culprit.
+        for (pid, name, ms) in [
+            (40, "hog", 500),
+            (41, "hog", 100),
+            (42, "cc1", 20),
+            (43, "sh", 4),
+        ] {
+            beside(cell, (pid, name, ms));
+        }
+    }
+    let analysis = run.analyse();
+    let verdict = &analysis.summary().verdict;
+    let beside = "interruptions per second beside hog (60.0 % of the CPU's time) and cc1 (2.00 % of the CPU's time); the longest";
+    assert_contains(&verdict.headline, &["CPU 1 lost", beside]);
+    assert_contains(
+        verdict.details.last().unwrap(),
+        &["begin with the ticks of a clock"],
+    );
+}
+
+#[test]
 fn another_run_on_the_same_cpu_is_named() {
     let mut run = Run::new(1);
     let cell = run.gap(1, "process", spinning());

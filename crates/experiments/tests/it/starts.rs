@@ -140,7 +140,7 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
         verdict(&run.analyse()),
         [
             "Ready after 1.03 ms on process (at least 64/s sustained).",
-            "Largest part of a start on process: main, 50.0 % of the mean (517 µs).",
+            "A start on process takes 1.03 ms on average, of which the largest part is main: 517 µs (50.0 %).",
             "Executed by an emulator: ready after 90.0 ms on unikernel (emulated) (16/s sustained).",
         ]
     );
@@ -191,7 +191,7 @@ fn what_the_engine_s_presence_costs_is_told() {
         verdict(&run.analyse()),
         [
             "Ready after 1.00 ms on process.",
-            "Largest part of a start on process, beside=dockerd: main, 50.0 % of the mean (1.00 ms).",
+            "A start on process, beside=dockerd takes 2.00 ms on average, of which the largest part is main: 1.00 ms (50.0 %).",
             "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
         ]
     );

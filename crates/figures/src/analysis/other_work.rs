@@ -6,7 +6,7 @@
 use tare_results::model::{Cell, OtherTask, OtherWork};
 
 use crate::format::Numbers;
-use crate::group::entry;
+use crate::group::{entry, grouped};
 use crate::notices::{Notice, name_cells};
 use crate::run::Run;
 use crate::words;
@@ -90,6 +90,22 @@ pub fn had_other_work(cell: &Cell) -> bool {
         !other.runs.is_empty() || shares.any(|share| share >= MUCH)
     };
     cell.other_work.as_ref().is_some_and(told)
+}
+
+/// Returns the names of other work that bears on the figures of some cells, each with its share of
+/// the time; the greatest first.
+pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
+    let all: Vec<&OtherWork> = cells.filter_map(|cell| cell.other_work.as_ref()).collect();
+    let watched_ns: u64 = all.iter().map(|other| other.watched_ns).sum();
+    let tasks = all.iter().flat_map(|other| &other.tasks);
+    let by_name = grouped(tasks.map(|task| (task.name.as_str(), task.ns)));
+    let shares = by_name.into_iter().map(|(name, ns)| {
+        let ns: u64 = ns.iter().sum();
+        (name.to_owned(), ns as f64 / watched_ns.max(1) as f64)
+    });
+    let mut much: Vec<(String, f64)> = shares.filter(|(_, share)| *share >= MUCH).collect();
+    much.sort_by(|a, b| b.1.total_cmp(&a.1));
+    much
 }
 
 fn share(task: &OtherTask, other: &OtherWork) -> f64 {

@@ -27,12 +27,16 @@ impl Interrupt {
         self.counts.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Returns the last word of the description, which names the device.
+    /// Returns the end of the description, which names the device; of a shared interrupt all
+    /// devices, between which commas stand.
     pub fn device(&self) -> &str {
-        self.description
-            .split_ascii_whitespace()
-            .last()
-            .unwrap_or("?")
+        let mut words = self.description.rmatch_indices(' ').map(|(at, _)| at);
+        let is_end = |at: &usize| !self.description[..*at].ends_with(',');
+        let from = words.find(is_end).map_or(0, |at| at + 1);
+        match &self.description[from..] {
+            "" => "?",
+            device => device,
+        }
     }
 }
 
@@ -46,7 +50,11 @@ pub(super) fn difference(before: &str, after: &str) -> Vec<Interrupt> {
     for line in &mut lines {
         let before = earlier.get(&line.name);
         for (cpu, count) in &mut line.counts {
-            *count = count.saturating_sub(before.map_or(0, |before| before.on(*cpu)));
+            let before = before.map_or(0, |before| before.on(*cpu));
+            // The kernel counts in 32 bits; a device that was added anew starts from 0.
+            let has_wrapped = *count < before && before > 1 << 31;
+            let wrapped = if has_wrapped { 1 << 32 } else { 0 };
+            *count = (*count + wrapped).saturating_sub(before);
         }
     }
     lines
@@ -101,6 +109,16 @@ ERR:          0
         assert_eq!(lines[0].device(), "virtio1-req.0");
         assert_eq!((lines[1].number(), lines[1].on(0)), (None, 10));
         assert_eq!(lines[2].on(3), 0);
+    }
+
+    #[test]
+    fn a_wrapped_count_goes_on_and_a_shared_line_names_all_devices() {
+        let line =
+            |count: u64| format!(" CPU0\n16: {count} IO-APIC 16-fasteoi ehci_hcd:usb1, snd\n");
+        let lines = difference(&line(4_294_967_290), &line(4));
+        assert_eq!(lines[0].on(0), 10);
+        assert_eq!(lines[0].device(), "ehci_hcd:usb1, snd");
+        assert_eq!(difference(&line(7), &line(4))[0].on(0), 0);
     }
 
     #[test]

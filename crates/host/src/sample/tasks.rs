@@ -24,8 +24,8 @@ pub struct TaskTime {
     pub cpu: u32,
     /// Its process identifier.
     pub pid: u32,
-    /// The name that the kernel keeps of the task that ran most: at most 15 characters, which
-    /// anybody can choose.
+    /// The process's name as the kernel keeps it, and that of the thread that ran most if it has
+    /// another one: each at most 15 characters, which anybody can choose.
     pub name: String,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
@@ -91,7 +91,7 @@ impl TaskWatch {
     /// Reads the system once more.
     pub fn read(&mut self) {
         let mut seen = BTreeMap::new();
-        for (process, task) in self.tasks() {
+        for (process, name, task) in self.tasks() {
             let ns = match self.cpus.contains(task.cpu) {
                 true => self.time_of(process, &task),
                 // Of a task that ran elsewhere only that is of interest.
@@ -117,7 +117,10 @@ impl TaskWatch {
             if used > 0 && !(is_new && self.is_marked(process)) {
                 let known = self.used.entry(key).or_default();
                 known.is_kernel = task.is_kernel;
-                known.name = task.name;
+                known.name = match name == task.name {
+                    true => name,
+                    false => format!("{name} (thread {})", task.name),
+                };
                 known.ns += used;
             }
         }
@@ -150,9 +153,9 @@ impl TaskWatch {
         (self.since.elapsed(), all)
     }
 
-    /// Returns all tasks with their processes, without the own ones. Tasks that end while it reads
-    /// are skipped.
-    fn tasks(&self) -> Vec<(u32, Process)> {
+    /// Returns all tasks with the numbers and names of their processes, without the own ones. Tasks
+    /// that end while it reads are skipped.
+    fn tasks(&self) -> Vec<(u32, String, Process)> {
         let names = self.source.names("/proc").into_known().unwrap_or_default();
         let pids = names.iter().filter_map(|name| name.parse::<u32>().ok());
         let stat = |path: String| parse(self.source.text(&path).known()?);
@@ -170,14 +173,15 @@ impl TaskWatch {
         others
             .flat_map(|process| {
                 let pid = process.pid;
+                let name = || process.name.clone();
                 if process.threads <= 1 {
-                    return vec![(pid, process.clone())];
+                    return vec![(pid, name(), process.clone())];
                 }
                 let tids = self.source.names(&format!("/proc/{pid}/task"));
                 let tids = tids.into_known().unwrap_or_default();
                 let tasks = tids.iter().filter_map(|tid| {
                     let task = stat(format!("/proc/{pid}/task/{tid}/stat"))?;
-                    Some((pid, task))
+                    Some((pid, name(), task))
                 });
                 tasks.collect()
             })
@@ -282,6 +286,9 @@ mod tests {
             is_kernel: false,
             time: Duration::from_nanos(ns),
         };
-        assert_eq!(used, [of(20, "a) R (b", 3_030), of(60, "hog", 300)]);
+        assert_eq!(
+            used,
+            [of(20, "server (thread a) R (b)", 3_030), of(60, "hog", 300)]
+        );
     }
 }

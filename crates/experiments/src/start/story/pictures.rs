@@ -15,15 +15,24 @@ use tare_pages::kit::series::Series;
 use super::ladder::{doubt, interval, open, place, rate, time};
 use super::{Started, ladder, verdict};
 
-/// Draws how long instances take without contention; `None` if none was ready.
+/// Draws how long instances take one after the other; `None` if none was ready.
 pub(super) fn calm(run: &Run) -> Option<Markup> {
     let all = ladder::all(run);
     let figure = verdict::figure(&all.iter().collect::<Vec<_>>());
-    let title = format!("Time until an instance is ready, without contention ({figure})");
+    let is_alone = all
+        .iter()
+        .all(|one| ladder::interval_ns(one.first()).is_none());
+    let how = if is_alone {
+        "one after the other"
+    } else {
+        "at the lowest rate"
+    };
+    let title = format!("Time until an instance is ready, {how} ({figure})");
     overview(&of_calm(&all, "ready", figure), title, "time until ready")
 }
 
-/// Returns the row of each ladder at the point without contention.
+/// Returns the row of each ladder at its first point: starts one after the other, else the lowest
+/// rate.
 fn of_calm<'a>(all: &[Series<'a>], measure: &str, figure: Figure) -> Vec<&'a Row> {
     let first = all.iter().map(Series::first);
     first

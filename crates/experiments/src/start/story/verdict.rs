@@ -47,7 +47,17 @@ fn sentence(all: &[&Series<'_>]) -> String {
         let ns = one.first().value("ready", figure)?;
         let rate = sustained(one).map(|own| format!(" ({} sustained)", own.written()));
         let rate = rate.unwrap_or_default();
-        Some((ns, format!("{} on {}{rate}", time(ns), one.name())))
+        let took = match at_lowest_rate(one, figure).filter(|(_, other)| differ(ns, *other)) {
+            Some((rate, other)) => {
+                format!(
+                    "{} one after the other and {} at {rate}",
+                    time(ns),
+                    time(other)
+                )
+            }
+            None => time(ns),
+        };
+        Some((ns, format!("{took} on {}{rate}", one.name())))
     });
     let each: Vec<(f64, String)> = each.collect();
     if each.is_empty() {
@@ -60,6 +70,21 @@ fn sentence(all: &[&Series<'_>]) -> String {
         ""
     };
     format!("ready{mean} after {}.", few_or_ends(&each))
+}
+
+/// Returns the lowest rate of a ladder that begins with starts one after the other, and the time
+/// until ready there: what waited for longer may have left caches, or powered down.
+fn at_lowest_rate(ladder: &Series<'_>, figure: Figure) -> Option<(String, f64)> {
+    let lowest = ladder::open(ladder).next()?;
+    let is_first = ladder::interval_ns(ladder.first()).is_some();
+    let ns = lowest.value("ready", figure).filter(|_| !is_first)?;
+    Some((N.rate(ladder::rate(lowest)?), ns))
+}
+
+/// Returns whether two times are so different that both are worth saying.
+fn differ(one: f64, other: f64) -> bool {
+    const FACTOR: f64 = 1.2;
+    one.max(other) > FACTOR * one.min(other)
 }
 
 /// Returns the figure that all have: the median, or the mean if one of them has too few instances.
@@ -86,10 +111,13 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     let parts: Vec<(&str, f64)> = parts.collect();
     let whole: f64 = parts.iter().map(|(_, ns)| ns).sum();
     let (name, ns) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (share, ns) = (N.percent(ns / whole), time(*ns));
-    let target = slowest.name();
+    let (share, ns, target) = (N.percent(ns / whole), time(*ns), slowest.name());
+    // Parts of means add up, those of medians do not.
     (parts.len() > 1 && whole > 0.0).then(|| {
-        format!("Largest part of a start on {target}: {name}, {share} of the mean ({ns}).")
+        let whole = time(whole);
+        format!(
+            "A start on {target} takes {whole} on average, of which the largest part is {name}: {ns} ({share})."
+        )
     })
 }
 

@@ -12,8 +12,8 @@ use tare_figures::verdict::Verdict;
 use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
+use super::Woken;
 use super::words::{N, Phase, cases, is_telling, name, time, undisturbed};
-use super::{Woken, sums};
 
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
@@ -122,16 +122,32 @@ fn headline(worst: &[Worst<'_>]) -> String {
     }
 }
 
-/// Returns how many activations were missed on each target.
+/// Returns how many activations were missed under the load where each target missed the greatest
+/// share, as the table counts them; none on targets that missed none.
 fn missed(all: &[Case<'_>], worst: &[Worst<'_>]) -> String {
-    let each = worst.iter().map(|(case, ..)| {
-        let own = all.iter().filter(|other| is_same(other, case));
-        let own = own.map(|case| sums(case, "skipped"));
-        let (missed, of) = own.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1));
-        let share = missed / of.max(1.0);
-        let (number, of) = (N.count(missed as u64), N.count(of as u64));
-        let (percent, on) = (N.percent(share), name(case));
-        (share, format!("{number} of {of} ({percent}) on {on}"))
+    let each = worst.iter().filter_map(|(target, ..)| {
+        let own = all.iter().filter(|case| is_same(case, target));
+        let phases = own.flat_map(|case| Phase::all(case.plan).map(move |phase| (case, phase)));
+        let shares = phases.filter_map(|(case, phase)| {
+            let row = phase.row(case, "missed", Figure::Share)?;
+            Some((row.estimate().or(row.at_least())?, phase, row))
+        });
+        let shares: Vec<_> = shares.collect();
+        let (most, phase, row) = shares.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let sums = |rows: &[(f64, Phase<'_>, &Row)]| {
+            let sums = rows.iter().map(|(.., row)| row.sums());
+            sums.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
+        };
+        let told = |(missed, of): (f64, f64)| {
+            let (missed, of) = (N.count(missed as u64), N.count(of as u64));
+            format!("{missed} of {of} ({})", N.percent(*most))
+        };
+        let (told, under) = match row.at_least() {
+            _ if *most == 0.0 => (told(sums(&shares)), String::new()),
+            Some(least) => (format!("at least {}", N.percent(least)), phase.under()),
+            None => (told(row.sums()), phase.under()),
+        };
+        Some((*most, format!("{told} on {}{under}", name(target))))
     });
     format!(
         "Missed activations: {}.",

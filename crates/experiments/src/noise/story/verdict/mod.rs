@@ -8,7 +8,7 @@ mod many;
 mod reference;
 
 use tare_figures::Run;
-use tare_figures::analysis::had_other_work;
+use tare_figures::analysis::{had_other_work, much_other_work};
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::interval::Time;
@@ -46,6 +46,12 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
     sentences.splice(0..0, reference::sentence(&panels, run));
     sentences.extend(switched(&panels));
     sentences.extend(split.sentences());
+    if let [only] = &main.members[..]
+        && only.only_reads_clock()
+        && let Some(clock) = Clock::of(&only.case)
+    {
+        sentences.push(clock.told(only, run.machine.as_ref()));
+    }
     let several = main.members.len() > 1;
     let certainty = told(main).into_iter().filter_map(|member| {
         let (row, _) = member.share()?;
@@ -111,8 +117,18 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
         }
         members => {
             let each = members.iter().map(|member| match members.len() {
-                1 => format!("{}{}", about_timed(member), place_of(member)),
-                _ => format!("on {} {}", member.case.target(), about_timed(member)),
+                1 => format!(
+                    "{}{}{}",
+                    about_timed(member),
+                    place_of(member),
+                    beside(member)
+                ),
+                _ => format!(
+                    "on {}{} {}",
+                    member.case.target(),
+                    beside(member),
+                    about_timed(member)
+                ),
             });
             let each: Vec<String> = each.collect();
             format!("{}: {}.", panel.title(), each.join("; "))
@@ -122,7 +138,8 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
 
 fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let cpu = run.plan.cpu;
-    let place = format!("{}{}", place_of(member), member.case.plan.load.under());
+    let under = member.case.plan.load.under();
+    let place = format!("{}{under}{}", place_of(member), beside(member));
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let Some((row, longest)) = member.longest() else {
         let least = member.known("threshold", Figure::Max, &[]);
@@ -141,15 +158,24 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
             words::counted(N, all as u64, "interruption", "interruptions")
         }
     };
-    let mut text = format!(
+    format!(
         "CPU {cpu} lost {} of its time to {interruptions}{place}; the longest took {}.",
         N.percent(lost),
         row.in_time(N, longest.highest),
-    );
-    if let Some(clock) = Clock::of(&member.case) {
-        text.push_str(&format!(" {}", clock.told(member, run.machine.as_ref())));
+    )
+}
+
+/// Names other work that had much of the measured CPU: ` beside sh (66 % of the CPU's time)`.
+fn beside(member: &Member<'_>) -> String {
+    let much = much_other_work(member.case.cells.iter().copied());
+    let each = much.iter().take(MANY);
+    let each: Vec<String> = each
+        .map(|(name, share)| format!("{name} ({} of the CPU's time)", N.percent(*share)))
+        .collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!(" beside {}", words::list(&each)),
     }
-    text
 }
 
 /// Says what one of several targets shows; words that are the same for all come once.
@@ -164,9 +190,10 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
         format!(" ({what}{})", row.in_time(N, over.highest))
     });
     format!(
-        "{}{of} on {}{longest}",
+        "{}{of} on {}{}{longest}",
         N.percent(lost),
-        member.case.target()
+        member.case.target(),
+        beside(member)
     )
 }
 
@@ -231,10 +258,13 @@ impl Clock {
     fn told(&self, member: &Member<'_>, machine: Option<&MachineRecord>) -> String {
         let share = N.fixed(self.share * 100.0, 0);
         let them = match self.is_of_first {
-            true => format!("the first {}", N.count(PERIOD_GAPS as u64)),
-            false => "them".to_owned(),
+            true => format!("the first {} interruptions", N.count(PERIOD_GAPS as u64)),
+            false => "the interruptions".to_owned(),
         };
-        let mut text = format!("{share} % of {them} come every {}", self.every);
+        let mut text = format!(
+            "{share} % of {them} begin with the ticks of a clock, every {}",
+            self.every
+        );
         if self.runs < member.runs() {
             text.push_str(&format!(" (in {} of {} runs)", self.runs, member.runs()));
         }
