@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::units::{exact, exact_word, nanoseconds};
+use crate::units::{exact, exact_word, nanoseconds, whole};
 
 /// Describes one parameter of an experiment.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ impl Parameter {
     pub fn read(&self, text: &str) -> Result<Value, String> {
         let wanted = || format!("want {}", self.takes);
         match self.takes {
-            Takes::Number { .. } => self.check(text.parse().map_err(|_| wanted())?),
+            Takes::Number { .. } => self.check(whole(text).ok_or_else(wanted)?),
             Takes::Time { bare, .. } => self.check(nanoseconds(text, Some(bare))?),
             Takes::Word(words) if !words.contains(&text) => Err(wanted()),
             Takes::Text { fits, .. } if !fits(text) => Err(wanted()),

@@ -43,7 +43,12 @@ pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
         Some(at) => text.split_at(at),
         None => (text, bare.ok_or_else(wanted)?),
     };
-    let unit = if unit == "µs" { "us" } else { unit };
+    // With the sign for micro, or the letter mu.
+    let unit = if matches!(unit, "µs" | "\u{3bc}s") {
+        "us"
+    } else {
+        unit
+    };
     let known = UNITS.iter().find(|(name, _)| *name == unit);
     let (_, factor) = *known.ok_or_else(wanted)?;
     let too_long = || "want a time that a clock can hold".to_owned();
@@ -58,6 +63,15 @@ pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
     } else {
         Err(too_long())
     }
+}
+
+/// Reads a whole number: `1000000`, `1e6`, `2.5e3`.
+#[must_use]
+pub fn whole(text: &str) -> Option<u64> {
+    // Beyond 2^53 not every whole number is one of floating point.
+    let exact = |number: &f64| number.fract() == 0.0 && (0.0..9e15).contains(number);
+    let number = || Some(text.parse::<f64>().ok().filter(exact)? as u64);
+    text.parse().ok().or_else(number)
 }
 
 /// Writes a time exactly, in the largest unit of which it is a whole number: `100 µs`, `1500 ns`,
@@ -164,6 +178,17 @@ mod tests {
             assert!(us(wrong).is_err(), "{wrong}");
         }
         assert!(nanoseconds("100", None).unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn a_whole_number_may_have_an_exponent() {
+        for (text, number) in [("1000", 1_000), ("1e6", 1_000_000), ("2.5e3", 2_500)] {
+            assert_eq!(whole(text), Some(number));
+        }
+        for text in ["", "1.5", "-1", "1e-1", "1e99", "nan", "e"] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+        assert_eq!(nanoseconds("5\u{3bc}s", None), Ok(5_000));
     }
 
     #[test]

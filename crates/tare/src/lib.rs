@@ -14,21 +14,42 @@ mod exit;
 mod progress;
 mod terminal;
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use signal_hook::consts::SIGXFSZ;
 
 use crate::cli::{Cli, Command, ImageCommand};
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
+/// Prints help, the version, or what is wrong with the arguments.
+fn other_than_a_command(mut error: clap::Error) -> ExitCode {
+    // Three options of cyclictest in one word, the last of which takes the next word.
+    let is_given = |asked: &str| std::env::args().any(|word| word == asked);
+    if is_given("cyclictest") && is_given("-smp") {
+        let why = "'-smp' is -s -m -p: write -S -m -p 80 for a thread on each CPU, with memory locked, at priority 80\n";
+        error = clap::Error::raw(ErrorKind::InvalidValue, why);
+    }
+    match error.print() {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::FAILED)),
+        // Nobody reads on.
+        Err(broken) if broken.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(exit::DONE),
+        Err(_) => ExitCode::from(exit::FAILED),
+    }
+}
+
 /// Does what the command line asks for.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return other_than_a_command(error),
+    };
     let terminal = Terminal::new(cli.color);
     // Beyond `ulimit -f`, the kernel kills whoever does nothing about this signal; else the write
     // fails. With a handler in place of ignoring it, children have what they would have without. If

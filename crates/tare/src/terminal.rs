@@ -187,7 +187,7 @@ impl Terminal {
 
     /// Returns whether somebody watches.
     pub fn is_watched(&self) -> bool {
-        stderr().is_terminal()
+        stderr().is_terminal() && !is_dumb()
     }
 
     /// Returns where a command that the user asked for may write.
@@ -229,7 +229,8 @@ impl Terminal {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => {
-                is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !is_dumb() && !refused
             }
         }
     }
@@ -302,6 +303,11 @@ fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
         }
     }
     all
+}
+
+/// Returns whether the terminal takes no escape sequences.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Returns the width of a terminal; `None` if there is none, or it does not know.
