@@ -587,3 +587,46 @@ fn a_run_folder_gets_its_files() {
     assert_eq!(written.csv, [run.path().join("wakeup-phases.csv")]);
     insta::assert_snapshot!(std::fs::read_to_string(&written.csv[0]).unwrap());
 }
+
+#[test]
+fn what_there_was_no_room_to_count_bounds_the_figures() {
+    let mut run = Run::new(1);
+    stalled(&mut run, 1, &["idle"]);
+    let mut data = run.data();
+    let (CellState::Done(cell), samples) = &mut data.cells[0] else {
+        panic!("it is done");
+    };
+    // Of 10,000 wake-ups the 3,333 of 6 µs found no room; all that is known of them is their range.
+    let (head, set) = (&mut record(cell).sets[0], &mut samples.sets[0]);
+    let row = set.counts.iter().find(|row| row.value == 6_000).copied();
+    let row = row.unwrap();
+    assert!(row.count > 3_000, "{row:?}");
+    set.counts.retain(|other| other.value != row.value);
+    head.uncounted = row.count;
+    head.uncounted_sum = row.value * row.count;
+    (head.uncounted_min, head.uncounted_max) = (5_500, 7_000);
+    let analysis = synthetic::analyse(data);
+    let case = only(&analysis);
+    let of = |figure| case.row("latency", figure, &[]).unwrap();
+    for (figure, known) in [
+        (Figure::MEDIAN, Some(5_000.0)),
+        (Figure::Min, Some(4_000.0)),
+        (Figure::Mean, Some(head_mean(&analysis))),
+        (Figure::P99, None),
+        (Figure::Sd, None),
+    ] {
+        assert_eq!(of(figure).estimate(), known, "{figure}");
+    }
+    assert_eq!(of(Figure::P99).at_least(), Some(5_500.0));
+    assert_contains(&terminal::render(&analysis, 120, false), &["> 5.500"]);
+    assert_contains(
+        alarm(&analysis, "wakeups-uncounted"),
+        &["were not counted one by one"],
+    );
+}
+
+/// The mean of all wake-ups of the first cell, as its heads tell.
+fn head_mean(analysis: &Report) -> f64 {
+    let record = analysis.run().cells[0].outcome.record().unwrap();
+    record.sets[0].sum as f64 / record.sets[0].n as f64
+}

@@ -145,15 +145,15 @@ impl Latencies {
         &self,
         of: impl Fn(&Threads) -> Result<Option<Sample>, String>,
     ) -> Result<Option<Sample>, String> {
-        let ends = self.possible.iter().map(&of);
-        let ends: Option<Vec<Sample>> = ends.collect::<Result<_, _>>()?;
-        let Some(ends) = ends.filter(|ends| ends.len() > 1) else {
-            return of(self.least());
-        };
-        let mean = self
-            .mean_ns
-            .filter(|_| matches!(ends[0], Sample::Counts(..)));
-        Ok(Some(Sample::Between { ends, mean }))
+        if let [only] = &self.possible[..] {
+            return of(only);
+        }
+        let ends: Result<Option<Vec<Sample>>, String> = self.possible.iter().map(of).collect();
+        Ok(ends?.map(|ends| {
+            let is_service = matches!(ends[0], Sample::Counts(..));
+            let mean = self.mean_ns.filter(|_| is_service);
+            Sample::Between { ends, mean }
+        }))
     }
 }
 
