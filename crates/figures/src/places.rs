@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Cell, CellPlan, Plan, Program, Record};
-use tare_results::target::{Group, Kernel};
+use tare_results::target::Group;
 
 use crate::group::entry;
 
@@ -60,7 +60,7 @@ impl Placement {
         match cell.target.kernel() {
             // The instance that reports its place is pinned, the many instances are not.
             _ if !cell.has_its_cpus() => nowhere,
-            kernel if kernel.is_remote() || kernel == Kernel::Unknown => Self {
+            kernel if kernel.is_remote() => Self {
                 remote_cpu: named,
                 ..nowhere
             },

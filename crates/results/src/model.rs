@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Engine, TargetSpec};
+use crate::target::{Engine, Kernel, TargetSpec};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
@@ -183,10 +183,10 @@ impl CellPlan {
     }
 
     /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel
-    /// puts them.
+    /// puts them, and another tool where it was told to.
     #[must_use]
     pub fn has_its_cpus(&self) -> bool {
-        self.arrivals.is_none()
+        self.arrivals.is_none() && self.target.kernel() != Kernel::Unknown
     }
 
     /// Returns the engine that must run while it is measured: its target's, or the one next to
