@@ -364,3 +364,11 @@ fn what_would_measure_something_else_is_refused() {
     );
     assert_eq!(common::files(&bench.work()), Vec::<String>::new());
 }
+
+#[test]
+fn three_options_in_one_word_are_answered_with_what_to_write() {
+    let bench = Bench::new();
+    bench
+        .run("cyclictest -smp -p 80")
+        .expect(2, &["is -s -m -p: write -S -m -p 80"]);
+}

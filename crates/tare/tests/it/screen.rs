@@ -1,5 +1,7 @@
 //! What stands on a terminal: lines of whole words, and nothing of the line of progress.
 
+use std::fs::File;
+
 use crate::common::{Bench, Ran};
 use crate::unikernel;
 
@@ -15,6 +17,21 @@ fn shown(bench: &Bench, words: &str, columns: u32) -> String {
 /// Returns what is left of a line, each redrawing of which begins with its removal.
 fn left_of(line: &str) -> &str {
     line.rsplit("\x1b[2K").next().unwrap_or_default()
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escapes_and_a_full_disk_is_an_error() {
+    let bench = Bench::new();
+    let tare = env!("CARGO_BIN_EXE_tare");
+    let words = format!("{tare} noise --workload gap --repetitions 100000 --runs 1 --output run");
+    let mut script = bench.command_of("script".as_ref(), &["-qec", &words, "/dev/null"]);
+    let script = script.env("TERM", "dumb").env_remove("NO_COLOR");
+    let ran = Ran::of(script.output().unwrap());
+    ran.expect(0, &["CPU "]);
+    assert!(!ran.out.contains('\x1b'), "{ran:?}");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut version = bench.command("--version");
+    assert_eq!(version.stdout(full).status().unwrap().code(), Some(1));
 }
 
 #[test]
