@@ -30,6 +30,7 @@ pub mod group;
 pub mod interval;
 pub mod json;
 pub mod mark;
+pub mod modes;
 pub mod notices;
 pub mod places;
 pub mod rows;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 
 use crate::claims::Reproduction;
+use crate::modes;
 use crate::notices::{NotMeasured, Notice, Severity, State};
 use crate::run::Run;
 
@@ -39,6 +40,8 @@ pub(crate) fn of(
         verdict.details.extend(other.details);
         verdict.certainty.extend(other.certainty);
     }
+    let modes = modes::sentences(&run.rows);
+    verdict.details.splice(..0, modes);
     if let Some(reproduction) = reproduction.filter(|_| !run.cells.is_empty()) {
         let headline = std::mem::replace(&mut verdict.headline, reproduction.in_short());
         verdict.details.insert(0, headline);

@@ -10,6 +10,9 @@ use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
 
+/// What a mark behind a figure means.
+const MARK: &str = "* A figure that does not describe its samples: they have two modes, which the verdict or a notice gives.";
+
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
     columns: Vec<Column>,
@@ -78,6 +81,18 @@ impl<'a> Grouped<'a> {
             .then_some(if is_empty { "no figures" } else { "all 0" })
     }
 
+    /// Returns whether a figure is marked.
+    fn has_marks(&self) -> bool {
+        let marked = |column: &Column, row: &Option<&Row>| {
+            row.is_some_and(|row| column.is_between_modes(row))
+        };
+        let mut lines = self.lines.iter();
+        lines.any(|(.., line)| {
+            let mut figures = self.columns.iter().zip(&line.rows);
+            figures.any(|(column, row)| marked(column, row))
+        })
+    }
+
     /// Returns the names of the columns but of those that stand below others.
     fn names(&self) -> impl Iterator<Item = String> {
         let heads = self.columns.iter().filter(|column| !column.below);
@@ -139,16 +154,23 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
         let grouped = Grouped::of(story, run, &tabled, is_shown);
         let mut table = Table::new(grouped.head()).sparing(&grouped.spared());
         table.nothing = grouped.nothing();
-        let figure = |column: &Column, row: &Row| Some(column.over(row, medium.numbers(), is_page));
+        let figure =
+            |column: &Column, row: &Row| Some(column.marked(row, medium.numbers(), is_page));
         for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
             grouped.heading(place, &mut table);
             let runs = grouped.runs.as_ref().map(|runs| runs[place].clone());
             let name = std::iter::once(name.clone()).chain(runs);
             table.row(name.chain(grouped.cells(line, figure)));
         }
+        let mut read = tabled.read;
+        if grouped.has_marks() {
+            let space = if read.is_empty() { "" } else { " " };
+            read.push_str(space);
+            read.push_str(MARK);
+        }
         Titled {
             title: tabled.title,
-            read: tabled.read,
+            read,
             table,
         }
     });

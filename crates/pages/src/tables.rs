@@ -280,8 +280,22 @@ impl Column {
         rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
     }
 
-    /// Writes the figure over runs.
-    pub(crate) fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
+    /// Writes the figure over runs, marked if it lies between two modes of its samples.
+    pub(crate) fn marked(&self, row: &Row, numbers: Numbers, both: bool) -> String {
+        let figure = self.over(row, numbers, both);
+        match (figure.as_str(), self.is_between_modes(row)) {
+            (NONE, _) | (_, false) => figure,
+            (_, true) => {
+                figure.replacen('\n', "*\n", 1) + if figure.contains('\n') { "" } else { "*" }
+            }
+        }
+    }
+
+    pub(crate) fn is_between_modes(&self, row: &Row) -> bool {
+        self.show != Show::Interval && row.is_between_modes()
+    }
+
+    fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
         let total = || row.each.iter().filter_map(|e| e.figure.at_least()).sum();
         let over = match (&row.over, row.at_least()) {
             (Ok(over), _) => over,

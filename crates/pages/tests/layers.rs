@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const FIGURES: &str = "error format group interval | places words | rows notices | run mark \
+const FIGURES: &str = "error format group interval | places words | rows notices | modes run mark \
                        | cases claims | verdict | analysis | gates json | compare";
 
 const PAGES: &str = "words svg table | text html | tables | view | kit | plain grouped report \

@@ -63,6 +63,7 @@ mod error;
 mod groups;
 mod interval;
 mod levels;
+mod modes;
 mod moments;
 mod ordered;
 mod over_runs;
@@ -82,6 +83,7 @@ pub use error::StatsError;
 pub use groups::{Difference, FalseAlarms, MOST_DIVISIONS, Shift, compare_groups, false_alarms};
 pub use interval::{Interval, Level, Method, Scale};
 pub use levels::{MemoryLevel, memory_levels};
+pub use modes::Modes;
 pub use moments::{Moments, PowerSums};
 pub use over_runs::{
     Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,

@@ -252,9 +252,16 @@ fn what_cannot_be_is_flagged() {
         ..Primitives::default()
     };
     let analysis = analysed(cell);
-    for id in ["bandwidth-implausible", "clock-unsteady", "bimodal"] {
+    for id in ["bandwidth-implausible", "clock-unsteady"] {
         assert!(ids(&analysis).contains(&id), "{id}");
     }
+    let details = &analysis.summary().verdict.details;
+    let modes =
+        "Time of a single one of process, area=memory, primitive=getpid has two modes, about ";
+    assert!(
+        details.iter().any(|text| text.starts_with(modes)),
+        "{details:?}"
+    );
 }
 
 #[test]

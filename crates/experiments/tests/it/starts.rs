@@ -367,3 +367,49 @@ fn what_a_terminal_shows() {
     });
     insta::assert_snapshot!(terminal::render(&run.analyse(), 80, false));
 }
+
+#[test]
+fn cold_and_warm_starts_are_two_modes() {
+    let mut all = Vec::new();
+    for (side, slow) in [("a", 24), ("b", 26)] {
+        let mut run = Run::new(1);
+        for block in 1..=6 {
+            run.started(block, ALONE, |number, planned| {
+                let takes_ms = if number % 50 < slow { 30 } else { 5 };
+                done(planned, 0, takes_ms * MS + number * 1_000)
+            });
+        }
+        let analysis = run.analyse();
+        let modes = &verdict(&analysis).join(" ");
+        assert!(
+            modes.starts_with("Ready after about 5.04 ms and 30.0 ms (two modes) on process."),
+            "{modes}"
+        );
+        let share = if side == "a" { "48.0 %" } else { "52.0 %" };
+        assert_contains(
+            modes,
+            &["of process, interval=alone has two modes, about 5.04 ms and 30.0 ms"],
+        );
+        assert_contains(
+            modes,
+            &[&format!("the slow one has {share} of the samples")],
+        );
+        all.push(analysis);
+    }
+    let new = all.pop().unwrap();
+    let comparison = between(&all, &[new]).unwrap();
+    let median = comparison.rows.iter();
+    let mut median = median.filter(|row| row.measure == "ready" && row.figure == "p50");
+    let median = median.next().unwrap();
+    assert!(median.shift.is_none() && !median.differs, "{median:?}");
+    assert_contains(
+        &comparison.verdict.join(" "),
+        &["the slow one has 48.0 % of the samples of BASE and 52.0 % of NEW"],
+    );
+    // The time from the start call is the same time where each is started alone.
+    let copies = comparison
+        .rows
+        .iter()
+        .filter(|row| row.same_as.as_deref() == Some("ready"));
+    assert!(copies.count() > 0);
+}

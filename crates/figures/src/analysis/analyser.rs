@@ -12,7 +12,7 @@ use crate::notices::{AgentNotice, NotMeasured, State};
 use crate::rows::flat::Origin;
 use crate::rows::{self, CellData};
 use crate::run::Run;
-use crate::{places, verdict};
+use crate::{modes, places, verdict};
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser<'a> {
@@ -113,6 +113,7 @@ impl<'a> Analyser<'a> {
         let mut accounts = self.stories.finish(&run);
         let mut alarms = other_work::find(&run);
         alarms.extend(checks::find(&run));
+        alarms.extend(modes::notice(&run.rows));
         alarms.extend(
             accounts
                 .iter_mut()

@@ -22,7 +22,9 @@ use std::collections::BTreeSet;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use tare_results::model::{Labels, Schedule};
-use tare_stats::{Difference, Level, compare_groups, invocations_needed, least_p_value};
+use tare_stats::{
+    Difference, Kind, Level, compare_groups, invocations_needed, least_p_value, over_runs,
+};
 use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
@@ -189,6 +191,9 @@ pub struct ComparedRow {
     pub is_worse: bool,
     /// Why something is missing; null if nothing is.
     pub refused: Option<String>,
+    /// The measure above whose figure is the same in all repetitions, as that of `latency` is where
+    /// no activation was missed: it is judged once, there. Null if there is none.
+    pub same_as: Option<String>,
     /// The row of NEW, by which gates know it.
     #[serde(skip)]
     pub(crate) of: Row,
@@ -206,10 +211,25 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         unmatched,
     } = sides::matched(base, new)?;
     let mut rows: Vec<ComparedRow> = pairs.iter().map(blank).collect();
+    let copies: Vec<Option<usize>> = (0..pairs.len())
+        .map(|place| {
+            pairs[..place]
+                .iter()
+                .position(|known| known.is_same(&pairs[place]))
+        })
+        .collect();
     let tested: Vec<usize> = (0..pairs.len())
         .filter(|place| {
+            if copies[*place].is_some() {
+                return false;
+            }
             let pair = &pairs[*place];
-            let exact = pair.is_exact();
+            let between = pair.between_modes();
+            let exact = pair.is_exact() && between.is_none();
+            if let Some(why) = between {
+                fill_between(&mut rows[*place], pair, why);
+                return false;
+            }
             if exact {
                 fill_exact(&mut rows[*place], pair.base.values(), pair.new.values());
             }
@@ -222,6 +242,17 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         .collect();
     for (place, difference) in tested.iter().zip(differences(&values)?) {
         fill(&mut rows[*place], &difference);
+    }
+    for (place, of) in copies.into_iter().enumerate() {
+        if let Some(of) = of {
+            let own = blank(&pairs[place]);
+            rows[place] = ComparedRow {
+                measure: own.measure,
+                same_as: Some(rows[of].measure.clone()),
+                of: own.of,
+                ..rows[of].clone()
+            };
+        }
     }
     for row in &mut rows {
         let worse = match row.of.measure.better {
@@ -320,6 +351,7 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
         differs: false,
         is_worse: false,
         refused,
+        same_as: None,
         of: new.clone(),
     }
 }
@@ -328,14 +360,25 @@ fn fill(row: &mut ComparedRow, found: &Difference) {
     row.base = Some(found.base);
     row.new = Some(found.new);
     row.shift = Some(found.shift.estimate);
-    row.relative = found.relative.map(|relative| relative.estimate);
+    let relative = found.relative.map(|relative| relative.estimate);
+    row.relative = relative.filter(|relative| relative * found.shift.estimate >= 0.0);
     row.p_value = Some(found.p_value);
     row.adjusted_p_value = Some(found.adjusted_p_value);
-    row.differs = found.differs(SIGNIFICANCE);
+    row.differs = found.differs(SIGNIFICANCE) && !row.is_unclear();
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
         Err(why) => row.refused = Some(why.to_string()),
     }
+}
+
+/// Fills in what both sides have of a figure whose shift says nothing.
+fn fill_between(row: &mut ComparedRow, pair: &sides::Pair<'_>, why: String) {
+    let side = |figures: &sides::Figures<'_>| {
+        let over = over_runs(Kind::Order, &figures.values(), Level::P95);
+        over.ok().map(|over| over.estimate)
+    };
+    (row.base, row.new) = (side(&pair.base), side(&pair.new));
+    row.refused = Some(why);
 }
 
 fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
@@ -350,11 +393,34 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
     row.differs = row.shift.is_some_and(|shift| shift != 0.0);
 }
 
+impl ComparedRow {
+    /// Returns whether the medians moved one way and the shift the other: the sides overlap so
+    /// widely that neither is a direction.
+    #[must_use]
+    pub fn is_unclear(&self) -> bool {
+        let medians = self.new.zip(self.base).map(|(new, base)| new - base);
+        medians
+            .zip(self.shift)
+            .is_some_and(|(medians, shift)| medians * shift < 0.0)
+    }
+}
+
 impl Comparison {
+    /// Returns the rows that both sides have, each figure once.
+    pub fn listed(&self) -> impl Iterator<Item = &ComparedRow> {
+        let rows = self.rows.iter();
+        rows.filter(|row| row.base.is_some() && row.same_as.is_none())
+    }
+
+    /// Returns those among them that have a shift.
+    pub fn judged(&self) -> impl Iterator<Item = &ComparedRow> {
+        self.listed().filter(|row| row.shift.is_some())
+    }
+
     /// Says whether chance has no part in any figure that is there: all were counted, and repeat
     /// themselves.
     fn is_exact(&self) -> bool {
-        let mut told = self.rows.iter().filter(|row| row.base.is_some()).peekable();
+        let mut told = self.judged().peekable();
         told.peek().is_some() && told.all(|row| row.exact)
     }
 }

@@ -12,6 +12,7 @@ use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
 use crate::group::distinct;
+use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Row, Rows};
 use crate::run::Run;
@@ -248,6 +249,47 @@ impl Figures<'_> {
 }
 
 impl Pair<'_> {
+    /// Returns why a quantile says nothing of a shift: it is once in one mode and once in the
+    /// other, so that it jumps where their shares hardly change.
+    pub fn between_modes(&self) -> Option<String> {
+        let (base, new) = (self.base.row, self.new.row);
+        let modes = base
+            .modes
+            .filter(|_| matches!(base.figure, Figure::Quantile(_)))?;
+        let border = (modes.border() * new.modes?.border()).sqrt();
+        let (base_values, new_values) = (self.base.values(), self.new.values());
+        let values = || base_values.iter().chain(&new_values);
+        let jumps = values().any(|value| *value > border) && values().any(|value| *value < border);
+        jumps.then(|| {
+            format!(
+                "it lies between two modes, {}: compare {}.{}",
+                modes::both(base, modes),
+                base.measure.id,
+                Figure::Slow
+            )
+        })
+    }
+
+    /// Returns whether another measure has the same times in all repetitions: that of the response
+    /// latency where no activation was missed.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (own, of) = (self.base.row, other.base.row);
+        let is_of_times = matches!(own.unit, "ns" | "cycles") || own.figure == Figure::Slow;
+        let values = [&self.base, &self.new, &other.base, &other.new].map(|side| side.values());
+        let [base, new, other_base, other_new] = &values;
+        let is_there = !base.is_empty() && !new.is_empty();
+        let is_same_place = own.experiment == of.experiment
+            && own.target == of.target
+            && own.load == of.load
+            && own.labels == of.labels;
+        let is_like = own.figure == of.figure
+            && own.unit == of.unit
+            && is_of_times
+            && is_there
+            && is_same_place;
+        is_like && base == other_base && new == other_new
+    }
+
     /// Says whether both sides were counted in instructions and repeat themselves.
     pub fn is_exact(&self) -> bool {
         let counted = |row: &Row| row.counts_instructions;

@@ -2,10 +2,13 @@
 
 use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::notices::name_cells;
+use crate::rows::Figure;
+use crate::words;
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     let mut said = conclusion(comparison);
+    said.extend(modes(comparison));
     let runs = comparison.runs.iter().flatten();
     said.extend(runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
         format!(
@@ -18,17 +21,36 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     said
 }
 
+/// Describes the modes of each measure whose median lies between two, with their shares.
+fn modes(comparison: &Comparison) -> Vec<String> {
+    let slow = comparison
+        .rows
+        .iter()
+        .filter(|row| row.of.figure == Figure::Slow);
+    let each = slow.filter_map(|row| {
+        let of = row.of.modes?;
+        let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
+        let mut own = comparison.rows.iter().filter(has);
+        own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
+        Some(format!(
+            "{} of {} has two modes, {}; the slow one has {} of the samples of BASE and {} of NEW. \
+             A median between them says nothing of a shift.",
+            words::capital(row.of.measure.title),
+            row.of.place(),
+            crate::modes::both(&row.of, of),
+            told(row.base, &row.unit),
+            told(row.new, &row.unit)
+        ))
+    });
+    each.collect()
+}
+
 fn conclusion(comparison: &Comparison) -> Vec<String> {
     let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) = comparison
-        .rows
-        .iter()
+        .judged()
         .filter(|row| row.differs)
         .partition(|row| row.is_worse);
-    let all = comparison
-        .rows
-        .iter()
-        .filter(|row| row.base.is_some())
-        .count();
+    let all = comparison.judged().count();
     if worse.is_empty() && others.is_empty() {
         return vec![nothing(comparison, all)];
     }

@@ -29,6 +29,7 @@ pub use selector::Selector;
 
 use crate::analysis::{Analysis, Experiments};
 use crate::group::distinct;
+use crate::modes;
 use crate::notices::{NotMeasured, State};
 use crate::rows::derive::Refused;
 use crate::rows::{Figure, Measure, Row, written};
@@ -306,6 +307,22 @@ impl Gate {
             .iter()
             .filter(|row| self.selector.matches(row))
             .collect();
+        let of_one_mode = self
+            .selector
+            .of_one_mode(rows)
+            .filter(|_| matching.is_empty());
+        if let Some(row) = of_one_mode.filter(|_| left_out.is_none()) {
+            let failed = self.side.excess(0.0, self.limit) > 0.0;
+            return Ok(Judgement {
+                failed,
+                sentence: format!(
+                    "Gate {}: {} of {} has only one mode.",
+                    if failed { "failed" } else { "passed" },
+                    row.measure.id,
+                    row.place()
+                ),
+            });
+        }
         if matching.is_empty() && left_out.is_none() {
             return Err(GateError::Nothing {
                 text: self.text.clone(),
@@ -317,6 +334,18 @@ impl Gate {
         for row in matching {
             if !self.unit.fits(row.unit) {
                 return Err(self.in_another_unit(row.unit));
+            }
+            let split = row.modes.filter(|_| row.figure == Figure::MEDIAN);
+            if let Some(modes) = split.filter(|modes| modes.split_median)
+                && (side.excess(modes.low, limit) > 0.0) != (side.excess(modes.high, limit) > 0.0)
+            {
+                unknown.push(format!(
+                    "whether {} is {word} {} is inconclusive: it lies between two modes, {}",
+                    row.name(),
+                    written(limit, row.unit),
+                    modes::both(row, modes)
+                ));
+                continue;
             }
             let value = match (&row.over, row.figure) {
                 // As the tables show it: what one run has seen has happened, however rarely.

@@ -73,6 +73,13 @@ impl Selector {
         self.figure_of(row.measure) == Some(row.figure) && self.is_of(row)
     }
 
+    /// Returns a row of samples with one mode, if it is of the share of the slow one.
+    pub(super) fn of_one_mode<'a>(&self, rows: &'a Rows) -> Option<&'a Row> {
+        let is_slow = |row: &&Row| self.figure_of(row.measure) == Some(Figure::Slow);
+        let mut rows = rows.0.iter().filter(is_slow);
+        rows.find(|row| self.is_of(row) && row.modes.is_none())
+    }
+
     /// Returns the measure that it names, if the experiment of a planned cell is its own and has
     /// it.
     pub(super) fn measure_of(
@@ -119,6 +126,10 @@ impl Selector {
     pub(super) fn figure_of(&self, measure: &Measure) -> Option<Figure> {
         let mut figures = measure.figures.iter().copied();
         match &self.figure {
+            Some(name) if *name == Figure::Slow.to_string() => {
+                let is_distribution = figures.any(|figure| figure == Figure::MEDIAN);
+                is_distribution.then_some(Figure::Slow)
+            }
             Some(name) => figures.find(|figure| figure.to_string() == *name),
             None => figures.next(),
         }

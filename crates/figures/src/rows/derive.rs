@@ -11,7 +11,7 @@ use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
-use super::measure::{Figure, Measure, RunFigure, Sample};
+use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
 use crate::format::Numbers;
 use crate::interval::Time;
 use crate::words;
@@ -53,6 +53,22 @@ pub struct Row {
     pub each: Vec<Each>,
     /// The figure over all runs, or the reason why there is none.
     pub over: Result<OverRuns, Refused>,
+    /// The modes of its samples, if they have two.
+    pub modes: Option<TwoModes>,
+    /// The modes of each run, of [`Figure::Slow`].
+    found: Vec<RunModes>,
+}
+
+/// The two modes of samples over all runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwoModes {
+    /// The median of the lower one, in the unit of the measure.
+    pub low: f64,
+    /// The median of the upper one.
+    pub high: f64,
+    /// Whether about as many samples are in one as in the other, so that the median of another run
+    /// may be in either.
+    pub split_median: bool,
 }
 
 /// The figure of one run.
@@ -177,15 +193,21 @@ impl Collector {
             sample,
         } in taken
         {
+            let unit = match sample.is_in_cycles() {
+                true => "cycles",
+                false => measure.1.unit,
+            };
             for figure in measure.1.figures {
                 if let Some(run) = sample.figure(*figure) {
-                    let unit = match sample.is_in_cycles() {
-                        true => "cycles",
-                        false => measure.1.unit,
-                    };
                     let unit = figure.unit(unit);
                     self.add(data, measure, (*figure, unit), labels.clone(), run);
                 }
+            }
+            let has_median = measure.1.figures.contains(&Figure::MEDIAN);
+            if let Some(modes) = sample.modes().filter(|_| has_median) {
+                let of = (Figure::Slow, Figure::Slow.unit(unit));
+                let row = self.add(data, measure, of, labels, RunFigure::Unlisted);
+                row.found.push(modes);
             }
         }
     }
@@ -197,7 +219,7 @@ impl Collector {
         (figure, unit): (Figure, &'static str),
         labels: Labels,
         run: RunFigure,
-    ) {
+    ) -> &mut Row {
         let plan = data.plan();
         let load = load(plan, &labels);
         let each = Each {
@@ -207,7 +229,7 @@ impl Collector {
             figure: run,
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
-        let known = self.rows.iter_mut().find(|row| {
+        let known = self.rows.iter().position(|row| {
             row.measure == measure
                 && row.figure == figure
                 && row.unit == unit
@@ -216,10 +238,12 @@ impl Collector {
                 && row.load == *load
                 && row.experiment == plan.experiment
         });
-        if let Some(row) = known {
+        let place_of_row = known.unwrap_or(self.rows.len());
+        if known.is_some() {
+            let row = &mut self.rows[place_of_row];
             row.each.push(each);
             row.emulated |= emulated;
-            return;
+            return row;
         }
         self.rows.push(Row {
             experiment: plan.experiment.clone(),
@@ -238,14 +262,32 @@ impl Collector {
             counts_instructions: plan.target.clock == Clock::Instructions,
             each: vec![each],
             over: Err(Refused::Values { why: String::new() }),
+            modes: None,
+            found: Vec::new(),
         });
+        &mut self.rows[place_of_row]
     }
 
     /// Puts the runs of each row together.
     #[must_use]
     pub fn finish(mut self) -> Rows {
+        let is_of_one_mode = |row: &Row| row.figure == Figure::Slow && row.divide().is_none();
+        self.rows.retain(|row| !is_of_one_mode(row));
         for row in &mut self.rows {
+            if let Some((each, _)) = row.divide() {
+                row.each = each;
+            }
             row.over = over(row.figure, &row.each);
+        }
+        let slow: Vec<Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.figure == Figure::Slow)
+            .cloned()
+            .collect();
+        for row in &mut self.rows {
+            let own = slow.iter().find(|slow| slow.is_sibling(row));
+            row.modes = own.and_then(Row::two_modes);
         }
         // The order within a block is drawn at random; a row should have its place in every report.
         // Measures and figures of one cell stay in the order in which they were taken.
@@ -320,7 +362,90 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     Ok(over)
 }
 
+impl TwoModes {
+    /// Returns what is between them.
+    pub(crate) fn border(&self) -> f64 {
+        (self.low.max(1.0) * self.high).sqrt()
+    }
+}
+
 impl Row {
+    /// Returns, of [`Figure::Slow`], the share of each run and the medians of both modes; `None`
+    /// if no run has two. A run with one mode is in the nearer one.
+    fn divide(&self) -> Option<(Vec<Each>, (f64, f64))> {
+        let two = self
+            .found
+            .iter()
+            .filter(|run| run.medians.0 < run.medians.1);
+        let median = |of: fn(&RunModes) -> f64| {
+            let mut all: Vec<f64> = two.clone().map(of).collect();
+            all.sort_by(f64::total_cmp);
+            all.get(all.len() / 2).copied()
+        };
+        let (low, high) = (median(|run| run.medians.0)?, median(|run| run.medians.1)?);
+        let border = (low.max(1.0) * high).sqrt();
+        let each = self.each.iter().zip(&self.found).map(|(each, run)| {
+            let (above, all) = match run.medians {
+                (low, high) if low < high => run.above,
+                (only, _) if only > border => (run.above.1, run.above.1),
+                _ => run.above,
+            };
+            let slow = match self.measure.better {
+                Better::More => all - above,
+                Better::Less | Better::Neither => above,
+            };
+            let figure = RunFigure::Value {
+                value: slow / all,
+                sums: Some((slow, all)),
+            };
+            Each { figure, ..*each }
+        });
+        Some((each.collect(), (low, high)))
+    }
+
+    /// Returns the modes of its samples, of [`Figure::Slow`].
+    fn two_modes(&self) -> Option<TwoModes> {
+        /// How far from a half a share may be for the median to be in either mode.
+        const NEAR: f64 = 0.05;
+        let (_, (low, high)) = self.divide()?;
+        let over = self.over.as_ref().ok()?;
+        let (mut from, mut to) = (
+            over.lowest.min(over.estimate - NEAR),
+            over.highest.max(over.estimate + NEAR),
+        );
+        if let Ok(interval) = &over.interval {
+            (from, to) = (from.min(interval.low), to.max(interval.high));
+        }
+        Some(TwoModes {
+            low,
+            high,
+            split_median: from < 0.5 && 0.5 < to,
+        })
+    }
+
+    /// Returns whether another row is of the same samples.
+    #[must_use]
+    pub fn is_sibling(&self, other: &Self) -> bool {
+        self.experiment == other.experiment
+            && self.measure == other.measure
+            && self.target == other.target
+            && self.load == other.load
+            && self.labels == other.labels
+    }
+
+    /// Returns whether the figure is none that describes either of two modes: a median that may be
+    /// in both, a mean, a standard deviation.
+    #[must_use]
+    pub fn is_between_modes(&self) -> bool {
+        let Some(modes) = self.modes else {
+            return false;
+        };
+        match self.figure {
+            Figure::Mean | Figure::Sd => true,
+            figure => figure == Figure::MEDIAN && modes.split_median,
+        }
+    }
+
     /// Returns the figure over its runs; `None` if there is none.
     #[must_use]
     pub fn estimate(&self) -> Option<f64> {

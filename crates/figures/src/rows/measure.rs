@@ -4,7 +4,7 @@
 use std::fmt;
 
 use tare_results::model::Labels;
-use tare_stats::{Counts, Kind, Moments, Quantile, QuantileEstimate, Response};
+use tare_stats::{Counts, Kind, Modes, Moments, Quantile, QuantileEstimate, Response};
 
 use super::cell::CellData;
 use crate::group::grouped;
@@ -62,6 +62,9 @@ pub enum Figure {
     Rate,
     /// One number that is not sampled.
     Value,
+    /// Where samples have two modes, the share of those in the slow one. Every measure with a
+    /// median has it.
+    Slow,
 }
 
 /// The sample of one run for a measure.
@@ -181,7 +184,7 @@ impl Figure {
     #[must_use]
     pub fn unit(self, of_measure: &'static str) -> &'static str {
         match self {
-            Self::Share => "1",
+            Self::Share | Self::Slow => "1",
             Self::Rate => "1/s",
             _ => of_measure,
         }
@@ -194,7 +197,7 @@ impl Figure {
             Self::Sd | Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
             Self::Mean => Kind::Mean,
             Self::Total | Self::Rate | Self::Value => Kind::Rate,
-            Self::Share => Kind::Share,
+            Self::Share | Self::Slow => Kind::Share,
         }
     }
 }
@@ -220,6 +223,7 @@ impl fmt::Display for Figure {
             Self::Share => f.write_str("share"),
             Self::Rate => f.write_str("rate"),
             Self::Value => f.write_str("value"),
+            Self::Slow => f.write_str("slow"),
         }
     }
 }
@@ -283,6 +287,51 @@ impl Sample {
                 let each = ends.iter().map(|end| end.figure(figure));
                 each.reduce(between)?
             }
+        }
+    }
+}
+
+/// The modes of the samples of a run, or their median where there is but one mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RunModes {
+    /// The median of each, in the measure's unit; the same if there is but one.
+    pub medians: (f64, f64),
+    /// The samples in the upper one, and all.
+    pub above: (f64, f64),
+}
+
+impl Sample {
+    /// Finds the modes of a distribution; `None` if it is none, or not known in full.
+    pub(crate) fn modes(&self) -> Option<RunModes> {
+        match self {
+            Self::Counts(counts, factor) => {
+                let (low, high, above) = match Modes::of(counts) {
+                    Some(modes) => (modes.low, modes.high, modes.above),
+                    None => (counts.median()?, counts.median()?, 0),
+                };
+                let scaled = |value: u64| value as f64 * factor.unwrap_or(1.0);
+                Some(RunModes {
+                    medians: (scaled(low), scaled(high)),
+                    above: (above as f64, counts.total() as f64),
+                })
+            }
+            Self::Response(parts) => {
+                /// Those of a longer stall are not worth their memory.
+                const MISSED: u64 = 1_000_000;
+                let parts = parts.iter().map(|(counts, interval)| (counts, *interval));
+                let all = Response::of(parts).ok();
+                let all = all.filter(|all| all.missed() <= MISSED)?.expand().ok()?;
+                Self::Counts(all, Some(1.0)).modes()
+            }
+            // Values beyond the end of a histogram lie in the upper mode, wherever they are there.
+            Self::Between { ends, .. } => {
+                let mut each = ends.iter().map(Self::modes);
+                let first = each.next()??;
+                let is_same =
+                    |other: Option<RunModes>| other.is_some_and(|other| other.above == first.above);
+                each.all(is_same).then_some(first)
+            }
+            _ => None,
         }
     }
 }
@@ -374,7 +423,7 @@ fn of_distribution(
                 return Some(RunFigure::TooFew { needed, has });
             }
         },
-        Figure::Share | Figure::Rate | Figure::Value => return None,
+        Figure::Share | Figure::Rate | Figure::Value | Figure::Slow => return None,
     }))
 }
 

@@ -7,7 +7,7 @@ use super::N;
 use crate::table::Table;
 use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, signed, told};
-use tare_figures::group::grouped;
+use tare_figures::group::{distinct, grouped};
 use tare_figures::words::NONE;
 
 /// The number of figures up to which all are listed; of more only those that differ.
@@ -19,7 +19,7 @@ const NAMED: usize = 4;
 /// How to read a table.
 const READ: &str = "Figures are medians over the repetitions. The shift is the median of all differences between a \
                     repetition of one side and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it \
-                    need not be the difference of the medians; shares shift by percentage points (pp). p is adjusted over all \
+                    need not be the difference of the medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
                     figures.";
 
 /// Writes a comparison, the conclusion first.
@@ -69,8 +69,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
             page.table(&rows);
         }
     }
-    let told = comparison.rows.iter().filter(|row| row.base.is_some());
-    let left_out = told.count() - shown.len();
+    let left_out = comparison.listed().count() - shown.len();
     if left_out > 0 {
         let text = format!("{left_out} figures that do not differ are in --json only.");
         page.paragraph(&text, Style::new().dimmed(), "");
@@ -148,11 +147,7 @@ fn escaped(text: &str) -> String {
 
 /// Returns the rows that are listed.
 fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
-    let told: Vec<&ComparedRow> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.base.is_some())
-        .collect();
+    let told: Vec<&ComparedRow> = comparison.listed().collect();
     let all = told.len() <= ALL;
     told.into_iter().filter(|row| all || row.differs).collect()
 }
@@ -188,6 +183,7 @@ fn cells(row: &ComparedRow) -> Vec<String> {
     let shift = row.shift.map_or_else(
         || NONE.to_owned(),
         |shift| match row.relative.filter(|_| unit != "1") {
+            _ if row.is_unclear() => "unclear".to_owned(),
             Some(share) => format!("{} ({})", signed(shift, unit), signed(share, "%")),
             None => signed(shift, unit),
         },
@@ -209,7 +205,17 @@ fn cells(row: &ComparedRow) -> Vec<String> {
 }
 
 fn notes(page: &mut Page, comparison: &Comparison) {
-    let refused = grouped(comparison.rows.iter().filter_map(|row| {
+    let same = comparison.rows.iter().filter_map(|row| {
+        let same = row.same_as.as_deref()?;
+        Some(((row.measure.as_str(), same), row.figure.clone()))
+    });
+    for ((measure, same), figures) in grouped(same) {
+        let figures = distinct(figures).join(", ");
+        let text = format!("{measure} is the same as {same} in {figures}: judged once.");
+        page.paragraph(&text, Style::new().dimmed(), "");
+    }
+    let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
+    let refused = grouped(once.filter_map(|row| {
         let why = row.refused.as_deref()?;
         Some((why, format!("{} of {}", name(row), place(row))))
     }));

@@ -332,3 +332,69 @@ fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
         bench.run(&import).expect(0, &[words]);
     }
 }
+
+/// Makes cyclictest's histogram of 100,000 latencies with humps at 5 and 105 µs, so many of them in
+/// the first.
+fn two_humps(fast: u64) -> String {
+    let mut text = "# Histogram\n".to_owned();
+    for (middle, count) in [(5, fast), (105, 100_000 - fast)] {
+        for (us, part) in [(middle - 1, 5), (middle, 90), (middle + 1, 5)] {
+            text.push_str(&format!("{us:06} {:06}\n", count * part / 100));
+        }
+    }
+    let average = (5 * fast + 105 * (100_000 - fast)) / 100_000;
+    text + &format!(
+        "# Total: 000100000\n# Min Latencies: 00004\n# Avg Latencies: {average:05}\n# Max Latencies: 00106\n\
+         # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+    )
+}
+
+#[test]
+fn two_humps_are_compared_by_the_share_of_the_slow_one() {
+    let bench = Bench::new();
+    for (name, fast) in [("a", 50_500), ("b", 49_500), ("c", 20_000)] {
+        fs::write(bench.work().join(format!("{name}.txt")), two_humps(fast)).unwrap();
+        bench
+            .run(&format!(
+                "import cyclictest {name}.txt --interval 1000 --output {name}"
+            ))
+            .expect(0, &[]);
+    }
+    let report = bench.run("report a").expect(0, &[]).out.clone();
+    assert!(report.contains("54.50*"), "the mean is marked: {report}");
+    assert!(report.contains(" 6.000*"), "the median is marked: {report}");
+    assert!(
+        report.contains("two modes, about 5.00 µs and 105 µs; the slow one has 49.5 %"),
+        "{report}"
+    );
+    let others = bench.run("report c").expect(0, &[]).out.clone();
+    assert!(
+        others.contains("106.0  85.00*") && !others.contains("105.0*"),
+        "{others}"
+    );
+
+    let compared = bench
+        .run("compare a --to b --markdown")
+        .expect(0, &[])
+        .out
+        .clone();
+    assert!(!compared.contains("1,633 %"), "{compared}");
+    assert!(
+        compared.contains("has 49.5 % of the samples of BASE and 50.5 % of NEW"),
+        "{compared}"
+    );
+    bench
+        .run("compare a --to b --allow-single --fail-if latency.p50>+5%")
+        .expect(3, &["it lies between two modes, about 5.00 µs and 105 µs"]);
+
+    // A limit between the modes is passed or failed by chance; one beyond both is not.
+    let gate = |run: &str, gate: &str| bench.run(&format!("report {run} -q --fail-if {gate}"));
+    gate("a", "latency.p50>50us").expect(3, &["is inconclusive: it lies between two modes"]);
+    gate("a", "latency.p50>200us").expect(0, &["Gate passed"]);
+    gate("a", "latency.p50>2us").expect(3, &["latency.p50 of cyclictest is 6.00 µs, above"]);
+    gate("c", "latency.p50>50us").expect(3, &["latency.p50 of cyclictest is 105 µs, above"]);
+    gate("a", "latency.slow>50%").expect(0, &["latency.slow of cyclictest is 49.5 %"]);
+    gate("b", "latency.slow>50%").expect(3, &["latency.slow of cyclictest is 50.5 %, above"]);
+    import(&bench, "cyclictest", "cyclictest-quiet.txt", "quiet");
+    gate("quiet", "latency.slow>50%").expect(0, &["has only one mode"]);
+}

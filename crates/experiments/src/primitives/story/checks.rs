@@ -2,11 +2,10 @@
 
 use tare_figures::Run;
 use tare_figures::notices::{Notice, Severity};
-use tare_figures::rows::{CellData, counts};
+use tare_figures::rows::CellData;
 use tare_figures::words::counted;
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_pages::kit::checks::about;
-use tare_stats::{Counts, Quantile};
 
 use super::N;
 use super::measures::{every_bandwidth, id_of, too_fast};
@@ -14,18 +13,9 @@ use super::tables::named;
 
 /// By how much the core's clock may change within a primitive.
 const STEADY: f64 = 0.05;
-/// The least part of all samples that a second mode has.
-const MODE: f64 = 0.15;
-/// By how much the median of the second mode is above that of the first.
-const APART: f64 = 1.6;
-/// By how much 95 % of the second mode are above 95 % of the first.
-const VALLEY: f64 = 1.4;
-
 /// What was seen in samples, which rows don't hold.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Series with two modes, each with the medians of both in ns.
-    bimodal: Vec<(String, f64, f64)>,
     /// Primitives during which the core's clock changed, with the factor.
     unsteady: Vec<(String, f64)>,
     /// What cost nothing.
@@ -39,14 +29,6 @@ impl Flags {
     pub(super) fn look_at(&mut self, data: &CellData<'_>) -> Result<(), String> {
         let target = &data.plan().target.text;
         let on = |name: &str| format!("{name} on {target}");
-        for (head, set) in data.sets("time") {
-            let name = on(&named(&head.labels));
-            let is_known = self.bimodal.iter().any(|(known, ..)| *known == name);
-            let modes = modes(&counts(set)?).filter(|_| !is_known);
-            if let (Some((low, high)), Some(ns)) = (modes, data.ns(head)) {
-                self.bimodal.push((name, low as f64 * ns, high as f64 * ns));
-            }
-        }
         let values = || data.record.values.iter();
         let nothing = values().filter(|value| value.measure == "cost" && value.value <= 0.0);
         add(
@@ -83,48 +65,6 @@ fn add(known: &mut Vec<String>, names: impl Iterator<Item = String>) {
     }
 }
 
-/// Returns the medians of two modes, if samples fall into two groups with hardly anything between
-/// them: the border is where the variance between the groups is greatest (Otsu, 1979), on a
-/// logarithmic scale.
-fn modes(counts: &Counts) -> Option<(u64, u64)> {
-    /// The least number of samples in which modes are looked for.
-    const LEAST: u64 = 100;
-    let all = counts.total();
-    let log = |value: u64| (value.max(1) as f64).ln();
-    let sum: f64 = counts
-        .iter()
-        .map(|(value, count)| log(value) * count as f64)
-        .sum();
-    let (mut below, mut sum_below, mut best) = (0_u64, 0.0, (0.0, 0));
-    for (value, count) in counts.iter() {
-        below += count;
-        sum_below += log(value) * count as f64;
-        let above = all - below;
-        if above == 0 {
-            break;
-        }
-        let apart = sum_below / below as f64 - (sum - sum_below) / above as f64;
-        let between = below as f64 * above as f64 * apart * apart;
-        if between > best.0 {
-            best = (between, value);
-        }
-    }
-    let part = |from: u64, to: u64| {
-        let pairs = counts
-            .iter()
-            .filter(|(value, _)| (from..=to).contains(value));
-        Counts::from_pairs(pairs).ok().filter(|own| !own.is_empty())
-    };
-    let (low, high) = (part(0, best.1)?, part(best.1 + 1, u64::MAX)?);
-    let share = low.total().min(high.total()) as f64 / all as f64;
-    // Between the modes there is next to nothing: 95 % of each are on their side, far from the
-    // other.
-    let (top, bottom) = (low.quantile(Quantile::P95)?, high.quantile(Quantile::P5)?);
-    let (low, high) = (low.median()?, high.median()?);
-    let is_apart = log(high) - log(low) > APART.ln() && log(bottom) - log(top) > VALLEY.ln();
-    (all >= LEAST && share >= MODE && is_apart).then_some((low, high))
-}
-
 /// Returns the notices about the figures.
 pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
     let failed: Vec<String> = facts(run, FAILED)
@@ -135,11 +75,6 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
         .unsteady
         .iter()
         .map(|(name, factor)| format!("{name} (by {})", N.percent(factor - 1.0)))
-        .collect();
-    let bimodal: Vec<String> = flags
-        .bimodal
-        .iter()
-        .map(|(name, low, high)| format!("{name} ({} and {})", N.ns(*low, None), N.ns(*high, None)))
         .collect();
     let notices = [
         about((Severity::Warning, "primitives-failed"), &failed, |names| {
@@ -172,12 +107,6 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
                  frequency (governor performance, no turbo), or measure where no other guest shares the core."
             )
         }),
-        about((Severity::Note, "bimodal"), &bimodal, |_| {
-            format!(
-                "Single times fall into two groups, so that a median stands for one of them only: {}.",
-                bimodal.join(", ")
-            )
-        }),
     ];
     notices.into_iter().flatten().collect()
 }
@@ -208,25 +137,4 @@ fn facts(run: &Run, name: &str) -> Vec<(String, String)> {
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_groups_far_apart_are_two_modes() {
-        let around = |middle: u64, count: u64| (0..20).map(move |step| (middle + step, count));
-        let of = |pairs: Vec<(u64, u64)>| modes(&Counts::from_pairs(pairs).unwrap());
-        let one: Vec<(u64, u64)> = around(100, 50).collect();
-        assert_eq!(of(one.clone()), None);
-        let two: Vec<(u64, u64)> = around(100, 50).chain(around(300, 30)).collect();
-        assert_eq!(of(two), Some((109, 309)));
-        let tail: Vec<(u64, u64)> = around(100, 50).chain(around(900, 2)).collect();
-        assert_eq!(of(tail), None);
-        let few: Vec<(u64, u64)> = vec![(100, 10), (300, 10)];
-        assert_eq!(of(few), None);
-        let wide: Vec<(u64, u64)> = (1..200).map(|value| (value, 10)).collect();
-        assert_eq!(of(wide), None);
-    }
 }

@@ -1,6 +1,7 @@
 //! The verdict on starts, in a few plain sentences.
 
 use tare_figures::Run;
+use tare_figures::modes;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
@@ -44,7 +45,8 @@ fn sentence(all: &[&Series<'_>]) -> String {
     let all = if plain.is_empty() { all } else { &plain };
     let figure = figure(all);
     let each = all.iter().filter_map(|one| {
-        let ns = one.first().value("ready", figure)?;
+        let row = one.first().row("ready", figure, &[])?;
+        let ns = row.estimate()?;
         let rate = sustained(one).map(|own| format!(" ({} sustained)", own.written()));
         let rate = rate.unwrap_or_default();
         let took = match at_lowest_rate(one, figure).filter(|(_, other)| differ(ns, *other)) {
@@ -55,7 +57,10 @@ fn sentence(all: &[&Series<'_>]) -> String {
                     time(other)
                 )
             }
-            None => time(ns),
+            None => match row.modes.filter(|_| row.is_between_modes()) {
+                Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
+                None => time(ns),
+            },
         };
         Some((ns, format!("{took} on {}{rate}", one.name())))
     });

@@ -1,0 +1,96 @@
+//! Distributions with two modes, in words: where they are, and the share of the slow one.
+
+use crate::format::Numbers;
+use crate::notices::Notice;
+use crate::rows::derive::TwoModes;
+use crate::rows::{Better, Figure, Row, Rows, written};
+use crate::words;
+
+/// The number of distributions up to which a verdict describes each.
+const MANY: usize = 4;
+
+/// Returns the distributions with two modes: of measures of the same samples the first, and of
+/// threads the one of all together.
+fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
+    let mut found: Vec<(&Row, TwoModes)> = Vec::new();
+    for row in &rows.0 {
+        let is_judged = row.figure == Figure::Slow && row.measure.better != Better::Neither;
+        let Some(modes) = row.modes.filter(|_| is_judged) else {
+            continue;
+        };
+        let place = |row: &Row| row.labels.clone().without("thread");
+        let is_known = |(known, _): &(&Row, TwoModes)| {
+            let is_same_cell = known.experiment == row.experiment
+                && known.target == row.target
+                && known.load == row.load
+                && known.plan == row.plan;
+            is_same_cell && (known.measure != row.measure || place(known) == place(row))
+        };
+        if !found.iter().any(is_known) {
+            found.push((row, modes));
+        }
+    }
+    found
+}
+
+/// Describes each distribution with two modes for the verdict; nothing if there are many.
+pub(crate) fn sentences(rows: &Rows) -> Vec<String> {
+    let found = found(rows);
+    let few = found.iter().filter(|_| found.len() <= MANY);
+    few.map(|(row, modes)| sentence(row, *modes)).collect()
+}
+
+fn sentence(row: &Row, modes: TwoModes) -> String {
+    let interval = row.over.as_ref().ok().and_then(|over| over.interval.ok());
+    let sure = interval.map(|interval| {
+        let range = words::percent_range(Numbers::PLAIN, interval.low, interval.high);
+        format!(" ({range}, 95 % CI)")
+    });
+    let which = match modes.split_median {
+        true => "the median may be in either, and the mean is in neither",
+        false => "the median is of one of them only",
+    };
+    format!(
+        "{} of {} has two modes, {}; the slow one has {} of the samples{}: {which}.",
+        words::capital(row.measure.title),
+        row.place(),
+        both(row, modes),
+        row.estimate()
+            .map_or_else(String::new, |share| written(share, row.unit)),
+        sure.unwrap_or_default(),
+    )
+}
+
+/// Writes where both modes are.
+pub fn both(row: &Row, modes: TwoModes) -> String {
+    let unit = row.measure.unit;
+    format!(
+        "about {} and {}",
+        written(modes.low, unit),
+        written(modes.high, unit)
+    )
+}
+
+/// Lists the distributions with two modes, if there are too many for the verdict.
+pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
+    let found = found(rows);
+    let each: Vec<String> = found
+        .iter()
+        .map(|(row, modes)| {
+            format!(
+                "{} of {} ({})",
+                row.measure.id,
+                row.place(),
+                both(row, *modes)
+            )
+        })
+        .collect();
+    (found.len() > MANY).then(|| {
+        let text = format!(
+            "{} distributions have two modes, so that a median is of one of them at most: {}.",
+            found.len(),
+            each.join("; ")
+        );
+        Notice::note("two-modes", text)
+    })
+}
