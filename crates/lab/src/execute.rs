@@ -206,6 +206,7 @@ impl Targets {
             load: None,
             daemons: Vec::new(),
             other_work: None,
+            guest_work: None,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! CPU is reported with the reason of its failure.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -16,8 +17,9 @@ use tare_guard::Guard;
 use tare_host::Source;
 use tare_host::sample::{Own, TaskWatch};
 use tare_loads::cpus::current;
-use tare_results::model::{OtherTask, OtherWork};
+use tare_results::model::{Fact, OtherTask, OtherWork, Program};
 use tare_wire::cpus::Cpus;
+use tare_wire::guest::{OTHER_TASK, WATCHED};
 
 /// How often is looked in between.
 const EVERY: Duration = Duration::from_secs(1);
@@ -156,6 +158,38 @@ impl<'a> OtherWorkWatch<'a> {
             }
         }
     }
+}
+
+/// Takes what else ran on the measured CPUs of a guest from what its agent reported. Of a guest
+/// with a load only threads of the kernel are known not to belong to it.
+pub fn of_guest(program: &mut Program, has_load: bool) -> Option<OtherWork> {
+    let (own, facts): (Vec<Fact>, Vec<Fact>) = mem::take(&mut program.facts)
+        .into_iter()
+        .partition(|fact| fact.name == WATCHED || fact.name == OTHER_TASK);
+    program.facts = facts;
+    let on = program.facts.iter().filter(|fact| fact.name == "CPU");
+    let on = on.filter_map(|fact| fact.value.parse().ok());
+    let cpus: Vec<u32> = program.preparation.cpu.into_iter().chain(on).collect();
+    let watched = own.iter().find(|fact| fact.name == WATCHED)?;
+    let tasks = own.iter().filter(|fact| fact.name == OTHER_TASK);
+    let tasks = tasks.filter_map(|fact| {
+        let mut words = fact.value.splitn(5, ' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (cpu, pid, kernel, ns) = (number()?, number()?, number()?, number()?);
+        Some(OtherTask {
+            cpu: u32::try_from(cpu).ok()?,
+            pid: u32::try_from(pid).ok()?,
+            kernel: kernel == 1,
+            ns,
+            name: words.next()?.to_owned(),
+        })
+    });
+    let is_other = |task: &OtherTask| cpus.contains(&task.cpu) && (task.kernel || !has_load);
+    Some(OtherWork {
+        watched_ns: watched.value.parse().ok()?,
+        tasks: tasks.filter(is_other).take(MOST).collect(),
+        runs: Vec::new(),
+    })
 }
 
 /// Says what may have kept the measured code from its CPU:

@@ -427,7 +427,9 @@ impl<'a> Stage<'a> {
         times.ready_ns = ready_ns;
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
         let judged = judge(plan, ended, receiver, target, self.cell.other_work.as_ref());
-        let (received, notices) = judged.map_err(Unfinished::Failed)?;
+        let (mut received, notices) = judged.map_err(Unfinished::Failed)?;
+        let has_load = self.loaded.inside().is_some();
+        self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
         Ok(Watched {
             received,
             notices,

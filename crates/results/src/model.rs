@@ -260,6 +260,10 @@ pub struct Cell {
     /// What else ran on the measured CPUs of this machine; null if it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_work: Option<OtherWork>,
+    /// What else ran on the measured CPUs of a guest, as its own kernel counts; null if that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_work: Option<OtherWork>,
 }
 
 /// What else ran on the measured CPUs of this machine while a cell was measured, as far as its

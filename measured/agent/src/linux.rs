@@ -20,10 +20,15 @@ use tare_measured::platform::{
 };
 use tare_measured::wakeup::linux::ThreadsError;
 use tare_wire::cpus::Cpus;
+use tare_wire::guest::{OTHER_TASK, WATCHED};
 use tare_workloads::timing::bare_rdtsc;
 
 use crate::facts::{clock_source, facts};
 use crate::init;
+use crate::tasks::Tasks;
+
+/// The environment of a process on a machine, not in a guest of the laboratory.
+const HOST: &str = "linux";
 
 /// The Linux process that runs the measured code.
 #[derive(Debug)]
@@ -35,6 +40,8 @@ pub struct Linux {
     environment: &'static str,
     /// The facts, collected on demand, after the batch.
     facts: Vec<Fact>,
+    /// The tasks of a guest before the measurement, and when it was.
+    tasks: Option<(u64, Tasks)>,
     /// The file that disables deep C-states as long as it is open.
     _latency: Option<File>,
     /// The pinned thread, if any.
@@ -55,6 +62,7 @@ impl Linux {
             clock_source: OnceCell::new(),
             environment,
             facts: Vec::new(),
+            tasks: None,
             _latency: None,
             pinned: None,
         }
@@ -89,6 +97,9 @@ impl Platform for Linux {
             ),
         };
         self._latency = latency;
+        if self.environment != HOST {
+            self.tasks = Some((read_ns(ClockId::Monotonic), Tasks::read()));
+        }
         Ok(Prepared {
             latency_held: self._latency.is_some(),
             notice,
@@ -169,6 +180,10 @@ impl Platform for Linux {
     fn fact(&mut self, number: usize) -> Option<(&'static str, &str)> {
         if self.facts.is_empty() {
             self.facts = facts();
+            if let Some((from_ns, before)) = self.tasks.take() {
+                let watched_ns = read_ns(ClockId::Monotonic).saturating_sub(from_ns);
+                self.facts.extend(other_work(watched_ns, &before));
+            }
         }
         let (name, value) = self.facts.get(number)?;
         Some((name, value))
@@ -228,8 +243,24 @@ fn environment() -> &'static str {
     match std::env::var(init::ENVIRONMENT).as_deref() {
         Ok("initramfs") => "initramfs",
         Ok("debian") => "debian",
-        _ => "linux",
+        _ => HOST,
     }
+}
+
+/// Lists what else ran in a guest since an earlier reading, for the laboratory: how long was
+/// watched in ns, and `CPU PID KERNEL NS NAME` of the tasks with the most CPU time.
+fn other_work(watched_ns: u64, before: &Tasks) -> impl Iterator<Item = Fact> {
+    /// How many tasks are listed.
+    const MOST: usize = 20;
+    let tasks = Tasks::read().since(before).into_iter().take(MOST);
+    let tasks = tasks.map(|task| {
+        let (cpu, pid, kernel) = (task.cpu, task.pid, u8::from(task.is_kernel));
+        (
+            OTHER_TASK,
+            format!("{cpu} {pid} {kernel} {} {}", task.ns, task.name),
+        )
+    });
+    [(WATCHED, watched_ns.to_string())].into_iter().chain(tasks)
 }
 
 /// Pins this thread, the only one, to `cpu`.

@@ -28,6 +28,10 @@ pub const ROOT: (&str, &str) = ("tare.root", "debian");
 /// by a reset: the shortest way.
 pub const DIRECT: &str = "tare.direct";
 
+/// The kernel parameter that lets the activations of a measurement begin at a fixed phase of the
+/// guest's clock, and so of its tick.
+pub const FIXED_PHASE: &str = "tare.phase=fixed";
+
 /// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 
@@ -38,6 +42,13 @@ pub const IN_SYSTEM: &str = "guest";
 /// The variable with the descriptor over which a measuring process reports to the load in its guest
 /// when the first sample is due.
 pub const BEGIN_FD: &str = "TARE_BEGIN_FD";
+
+/// The fact of how long other work was watched in a guest, in ns.
+pub const WATCHED: &str = "other work watched";
+
+/// The fact of a task that ran in a guest besides the measurement:
+/// `CPU PID KERNEL NS NAME`, with 1 for a thread of the kernel.
+pub const OTHER_TASK: &str = "other task";
 
 /// The file that lists the modules to load, in order, one file name per line.
 pub const MODULES: &str = "/modules/order";

@@ -155,6 +155,7 @@ fn cell(
         load: None,
         daemons: Vec::new(),
         other_work: None,
+        guest_work: None,
     };
     Ok((cell, samples))
 }

@@ -124,3 +124,26 @@ fn a_load_s_context_switches_are_told() {
     // What never happened has no line.
     insta::assert_snapshot!(terminal::render(&analysis, 120, false));
 }
+
+#[test]
+fn what_else_ran_in_a_guest_is_named_as_on_the_host() {
+    let mut run = Run::new(1);
+    let cell = run.gap(1, "linux", spinning());
+    beside(cell, (41, "qemu", 0));
+    beside(cell, (15, "ksoftirqd/0", 30));
+    cell.guest_work = cell.other_work.clone();
+    cell.other_work.as_mut().unwrap().tasks.clear();
+    let analysis = run.analyse();
+    let text = alarm(&analysis, "other-work-in-guest");
+    assert_contains(
+        text,
+        &[
+            "Inside of the guest",
+            "ksoftirqd/0 (process 15) used CPU 1 for about 30.0 ms of 1.00 s in cell 1",
+        ],
+    );
+    assert_contains(
+        &analysis.summary().verdict.headline,
+        &["beside ksoftirqd/0 (3.00 % of the CPU's time)"],
+    );
+}

@@ -141,6 +141,7 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
         [
             "Ready after 1.03 ms on process (at least 64/s sustained).",
             "A start on process takes 1.03 ms on average, of which the largest part is main: 517 µs (50.0 %).",
+            "Mean peak memory of an instance: 1 MiB on process.",
             "Executed by an emulator: ready after 90.0 ms on unikernel (emulated) (16/s sustained).",
         ]
     );
@@ -192,6 +193,7 @@ fn what_the_engine_s_presence_costs_is_told() {
         [
             "Ready after 1.00 ms on process.",
             "A start on process, beside=dockerd takes 2.00 ms on average, of which the largest part is main: 1.00 ms (50.0 %).",
+            "Mean peak memory of an instance: 1 MiB on process.",
             "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
         ]
     );

@@ -38,15 +38,25 @@ struct Watched<'a> {
 
 /// Finds other work and other runs on the measured CPUs.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    let cells = run.cells.iter();
-    let watched = cells.filter_map(|cell| {
-        Some(Watched {
-            cell: Some(cell.plan.id),
-            is_loaded: cell.load.is_some(),
-            other: cell.other_work.as_ref()?,
-        })
-    });
-    let mut notices = told_of(&watched.collect::<Vec<_>>());
+    let watched = |of: fn(&Cell) -> Option<&OtherWork>| -> Vec<Watched<'_>> {
+        let cells = run.cells.iter();
+        let watched = cells.filter_map(|cell| {
+            Some(Watched {
+                cell: Some(cell.plan.id),
+                is_loaded: cell.load.is_some(),
+                other: of(cell)?,
+            })
+        });
+        watched.collect()
+    };
+    let mut notices = told_of(&watched(|cell| cell.other_work.as_ref()));
+    let guests = watched(|cell| cell.guest_work.as_ref());
+    notices.extend(other_tasks(&guests, "other-work-in-guest", |each| {
+        format!(
+            "Inside of the guest, other work ran on the measured CPU: {each}. The figures include this time, which is part of \
+             what that kernel costs."
+        )
+    }));
     notices.extend(not_watched(run));
     notices
 }
@@ -62,7 +72,13 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 }
 
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
-    let notices = [other_runs(watched), other_tasks(watched)];
+    let tasks = other_tasks(watched, "other-work", |each| {
+        format!(
+            "Other work ran on the measured CPU: {each}. The figures include this time. End it, keep it off that CPU \
+             (taskset, cpuset), or choose another one (--cpu)."
+        )
+    });
+    let notices = [other_runs(watched), tasks];
     notices.into_iter().flatten().collect()
 }
 
@@ -89,20 +105,33 @@ pub fn had_other_work(cell: &Cell) -> bool {
         let mut shares = other.tasks.iter().map(|task| share(task, other));
         !other.runs.is_empty() || shares.any(|share| share >= MUCH)
     };
-    cell.other_work.as_ref().is_some_and(told)
+    both(cell).any(told)
+}
+
+/// Returns what else ran on the measured CPUs: of this machine, and of the guest.
+fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
+    cell.other_work.iter().chain(&cell.guest_work)
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
 /// the time; the greatest first.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
-    let all: Vec<&OtherWork> = cells.filter_map(|cell| cell.other_work.as_ref()).collect();
-    let watched_ns: u64 = all.iter().map(|other| other.watched_ns).sum();
-    let tasks = all.iter().flat_map(|other| &other.tasks);
-    let by_name = grouped(tasks.map(|task| (task.name.as_str(), task.ns)));
-    let shares = by_name.into_iter().map(|(name, ns)| {
-        let ns: u64 = ns.iter().sum();
-        (name.to_owned(), ns as f64 / watched_ns.max(1) as f64)
-    });
+    let (mut here, mut in_guests) = (Vec::new(), Vec::new());
+    for cell in cells {
+        here.extend(&cell.other_work);
+        in_guests.extend(&cell.guest_work);
+    }
+    let shares = [here, in_guests]
+        .into_iter()
+        .flat_map(|all: Vec<&OtherWork>| {
+            let watched_ns: u64 = all.iter().map(|other| other.watched_ns).sum();
+            let tasks = all.into_iter().flat_map(|other| &other.tasks);
+            let by_name = grouped(tasks.map(|task| (task.name.as_str(), task.ns)));
+            by_name.into_iter().map(move |(name, ns)| {
+                let ns: u64 = ns.iter().sum();
+                (name.to_owned(), ns as f64 / watched_ns.max(1) as f64)
+            })
+        });
     let mut much: Vec<(String, f64)> = shares.filter(|(_, share)| *share >= MUCH).collect();
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
     much
@@ -131,7 +160,11 @@ fn other_runs(watched: &[Watched<'_>]) -> Option<Notice> {
     })
 }
 
-fn other_tasks(watched: &[Watched<'_>]) -> Option<Notice> {
+fn other_tasks(
+    watched: &[Watched<'_>],
+    id: &'static str,
+    text: impl Fn(&str) -> String,
+) -> Option<Notice> {
     let mut all: Vec<Used<'_>> = Vec::new();
     for Watched {
         cell,
@@ -177,14 +210,10 @@ fn other_tasks(watched: &[Watched<'_>]) -> Option<Notice> {
             "more processes",
         ));
     }
-    let text = format!(
-        "Other work ran on the measured CPU: {}. The figures include this time. End it, keep it off that CPU (taskset, \
-         cpuset), or choose another one (--cpu).",
-        each.join("; ")
-    );
+    let text = text(&each.join("; "));
     Some(match worst.greatest >= MUCH {
-        true => Notice::warning("other-work", text),
-        false => Notice::note("other-work", text),
+        true => Notice::warning(id, text),
+        false => Notice::note(id, text),
     })
 }
 

@@ -125,6 +125,9 @@ pub enum Refused {
     },
 }
 
+/// By how many steps of the clock two modes are apart at least.
+const STEPS: f64 = 2.5;
+
 /// All rows of a run, in the order of its report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows(pub Vec<Row>);
@@ -204,7 +207,10 @@ impl Collector {
                 }
             }
             let has_median = measure.1.figures.contains(&Figure::MEDIAN);
+            // Next to each other are steps of a coarse clock, no modes.
+            let step = data.resolution_ns().filter(|_| unit == "ns").unwrap_or(0.0);
             if let Some(modes) = sample.modes().filter(|_| has_median) {
+                let modes = modes.further_than(STEPS * step);
                 let of = (Figure::Slow, Figure::Slow.unit(unit));
                 let row = self.add(data, measure, of, labels, RunFigure::Unlisted);
                 row.found.push(modes);

@@ -300,6 +300,19 @@ pub(crate) struct RunModes {
     pub above: (f64, f64),
 }
 
+impl RunModes {
+    /// Takes modes that are no further apart for one, in the lower of them.
+    pub(crate) fn further_than(self, least: f64) -> Self {
+        match self.medians {
+            (low, high) if high - low <= least => Self {
+                medians: (low, low),
+                above: (0.0, self.above.1),
+            },
+            _ => self,
+        }
+    }
+}
+
 impl Sample {
     /// Finds the modes of a distribution; `None` if it is none, or not known in full.
     pub(crate) fn modes(&self) -> Option<RunModes> {

@@ -35,12 +35,22 @@ pub(super) fn load(e: &Examination<'_>) -> Judgement {
 
 fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
     let mut parts = Vec::new();
-    if let Some(share) = own {
-        parts.push(format!("{} is {} busy", e.cpu_name(), percent(share)));
+    let own = own.map(|share| {
+        (
+            share,
+            format!("{} is {} busy", e.cpu_name(), percent(share)),
+        )
+    });
+    let others = others.map(|share| {
+        let text = format!("the other CPUs are {} busy on average", percent(share));
+        (share, text)
+    });
+    // The busier ones are the finding, in short.
+    let mut busy: Vec<(f64, String)> = own.into_iter().chain(others).collect();
+    if busy.len() == 2 && busy[0].0 <= BUSY_SHARE && busy[1].0 > busy[0].0 {
+        busy.reverse();
     }
-    if let Some(share) = others {
-        parts.push(format!("the other CPUs {} on average", percent(share)));
-    }
+    parts.extend(busy.into_iter().map(|(_, text)| text));
     if let Some(average) = e.machine.load.average.known() {
         parts.push(format!("load average {:.2}", average.one_minute));
     }

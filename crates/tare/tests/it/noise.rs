@@ -145,7 +145,7 @@ fn a_first_picture_is_a_study_of_what_is_usable_here() {
 }
 
 #[test]
-fn quick_says_in_plain_words_what_it_measured_and_whether_that_is_usual() {
+fn quick_says_in_plain_words_what_it_measured_beside_what_is_published() {
     let bench = Bench::new();
     // Without QEMU it takes seconds; with it, emulated figures would stand in no sentence.
     let programs = bench.work().with_file_name("programs");

@@ -8,6 +8,7 @@ use tare_kernels::name::Wanted;
 use tare_kernels::{Fetcher, KernelError, Module};
 use tare_results::model::Schedule;
 use tare_testkit::skip;
+use tare_wire::guest::WATCHED;
 use tare_wire::line::{Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
 
@@ -460,6 +461,9 @@ fn timers_are_measured_under_fifo_in_a_guest() {
         let fact = |name: &str| program.fact(name);
         assert_eq!(fact("scheduling"), Some("SCHED_FIFO, priority 95"));
         assert!(fact("timer step").is_some_and(|step| step.contains("high-resolution")));
+        // What else ran is listed, for a second at least.
+        let watched_ns: u64 = fact(WATCHED).unwrap().parse().unwrap();
+        assert!(watched_ns >= 1_000_000_000, "{watched_ns}");
         if preemption.is_some() {
             assert_eq!(fact("preemption model"), preemption);
         }

@@ -6,7 +6,7 @@ use tare_results::model::Schedule;
 use tare_results::target::Clock;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
-use tare_wire::guest::{DIRECT, Encoded, LOAD, RAM_SCRATCH, ROOT};
+use tare_wire::guest::{DIRECT, Encoded, FIXED_PHASE, LOAD, RAM_SCRATCH, ROOT};
 
 use super::debian::UNIT;
 use super::scratch::Scratch;
@@ -79,8 +79,9 @@ fn line(
         add(format_args!("nohz_full={tickless} rcu_nocbs={tickless}"));
     }
     if settings.clock == Clock::Instructions {
-        // Addresses decide what lies together in a cache or on a page.
-        add(format_args!("nokaslr norandmaps"));
+        // Addresses decide what lies together in a cache or on a page, and the phase of the
+        // activations how many of them meet the tick.
+        add(format_args!("nokaslr norandmaps {FIXED_PHASE}"));
     }
     add(format_args!("{own}"));
     if !settings.command_line.is_empty() {

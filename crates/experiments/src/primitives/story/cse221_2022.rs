@@ -10,6 +10,7 @@ use tare_pages::kit::claim_table::{PublishedRow, rows};
 use super::super::NAME;
 use super::machine::{self, Claimed};
 use super::measures::id_of;
+use super::tables::named;
 use super::{N, Variant, is, known, other};
 
 /// The study.
@@ -92,9 +93,7 @@ fn calls(run: &Run) -> Answered {
     let all = (0..8).map(|arguments| measured(run, (&format!("call-{arguments}"), &[])));
     let all: Vec<(&Row, f64)> = all.collect::<Result<_, _>>()?;
     let ((row, first), (_, last)) = (all[0], all[7]);
-    let mut clocks = known(run, "core-clock", Figure::MEDIAN);
-    let clock = clocks.find(|(own, _)| own.target == row.target);
-    let (_, hz) = clock.ok_or("the core's clock was not measured")?;
+    let hz = core_hz(run, row).ok_or("the core's clock was not measured")?;
     let cycles = |ns: f64| ns * hz / 1e9;
     let costs = || all.iter().map(|(_, ns)| cycles(*ns));
     let ends = [
@@ -113,9 +112,10 @@ fn calls(run: &Run) -> Answered {
 
 /// Tests whether one costs far less than another.
 fn less(run: &Run, one: Variant, other: Variant) -> Answered {
-    let ((_, one), (_, other)) = (measured(run, one)?, measured(run, other)?);
+    let ((of_one, one), (of_other, other)) = (measured(run, one)?, measured(run, other)?);
     let times = N.short(other / one);
-    let [less, more] = [one, other].map(|ns| N.ns(ns, None));
+    let [less, more] = [(of_one, one), (of_other, other)]
+        .map(|(row, ns)| format!("{} ({})", N.ns(ns, None), named(&row.labels)));
     answer(
         other / one >= FAR,
         format!("{less} against {more}: {times} times"),
@@ -126,8 +126,8 @@ fn less(run: &Run, one: Variant, other: Variant) -> Answered {
 /// line.
 fn hierarchy(run: &Run) -> Answered {
     let claimed = machine::claimed(run);
-    let named = |wanted: &str| claimed.iter().any(|[name, ..]| name == wanted);
-    if !named("memory") {
+    let has = |wanted: &str| claimed.iter().any(|[name, ..]| name == wanted);
+    if !has("memory") {
         return Err("the latency curve was not measured on a machine".into());
     }
     let is_cache = |[name, ..]: &&Claimed| name.starts_with('L');
@@ -136,9 +136,9 @@ fn hierarchy(run: &Run) -> Answered {
     let each = claimed
         .iter()
         .filter(|line| is_cache(line) || line[0] == "cache line");
-    let each = each.map(|[name, _, found]| format!("{name} {found}"));
+    let each = each.map(|[name, claimed, found]| format!("{name} {found} (claimed {claimed})"));
     let each: Vec<String> = each.collect();
-    answer(is_seen && named("cache line"), each.join("; "))
+    answer(is_seen && has("cache line"), each.join("; "))
 }
 
 /// Returns a published figure: the mean of its trials, where the study printed those only.
@@ -169,7 +169,7 @@ fn compared(run: &Run, of: PublishedRow<'_>) -> Option<Comparison> {
         Ok((row, value)) => {
             let mut here = written(value, row.unit);
             if unit == "cycles" {
-                here = format!("{} ({here})", in_cycles(run, row, value));
+                here = in_cycles(run, row, value);
             }
             let measure = match row.measure.id {
                 "bandwidth" => "expected-bandwidth",
@@ -179,6 +179,9 @@ fn compared(run: &Run, of: PublishedRow<'_>) -> Option<Comparison> {
                 here.push_str(&format!(", expected {}", written(expected, row.unit)));
             }
             comparison.drawn = Vec::from_iter(drawn(row, name, (published, unit)));
+            if !name.starts_with("latency-") && named(&row.labels) != id_of(&row.labels) {
+                here.push_str(&format!(" ({})", named(&row.labels)));
+            }
             (comparison.target, comparison.here) = (Some(row.target.clone()), here);
         }
         Err(why) => comparison.here = why,
@@ -186,11 +189,18 @@ fn compared(run: &Run, of: PublishedRow<'_>) -> Option<Comparison> {
     Some(comparison)
 }
 
-/// Writes a time in cycles, as the study does: of the TSC, as it ticks on the row's target.
+/// Returns the frequency of the core's clock of a row's target.
+fn core_hz(run: &Run, row: &Row) -> Option<f64> {
+    let mut clocks = known(run, "core-clock", Figure::MEDIAN);
+    let clock = clocks.find(|(own, _)| own.target == row.target);
+    clock.map(|(_, hz)| hz)
+}
+
+/// Writes a time in cycles of the core's clock, as the study does, and in ns.
 fn in_cycles(run: &Run, row: &Row, ns: f64) -> String {
-    let mut rows = run.rows.0.iter().filter(|own| own.target == row.target);
-    match rows.find_map(|own| own.tsc_hz) {
-        Some(hz) => format!("{} cycles", words::cycles_figure(N, ns * hz / 1e9)),
+    let cycles = core_hz(run, row).map(|hz| words::cycles_figure(N, ns * hz / 1e9));
+    match cycles {
+        Some(cycles) => format!("{cycles} cycles ({})", N.ns(ns, None)),
         None => N.ns(ns, None),
     }
 }
@@ -226,7 +236,13 @@ fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
             && row.has("pages", points.pages())
             && held.is_some_and(|held| size(row) as f64 <= held)
     });
-    held.max_by_key(|(row, _)| size(row))
+    // The latency of the level is that of its plateau, wherever it stands on the page.
+    let level_ns = match level.trim_start_matches('l').parse::<usize>() {
+        Ok(number) => points.levels().get(number - 1).map(|it| it.latency),
+        Err(_) => machine::slowest(run, &first.target),
+    };
+    let row = held.max_by_key(|(row, _)| size(row));
+    row.and_then(|(row, _)| Some((row, level_ns?)))
         .ok_or_else(|| "no such level was found in the latency curve".to_owned())
 }
 

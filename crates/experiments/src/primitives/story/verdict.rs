@@ -19,7 +19,7 @@ const KEY: [(Variant, &str); 6] = [
             "switch-process",
             &[("cpu", "same"), ("ring", "2"), ("memory", "0")],
         ),
-        "a context switch",
+        "a context switch between two processes",
     ),
     (("fault-anonymous", &[]), "a page fault"),
     (("fork-exit", &[("memory", "small")]), "a process"),

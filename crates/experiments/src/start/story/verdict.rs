@@ -2,7 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::modes;
-use tare_figures::rows::Figure;
+use tare_figures::rows::{Figure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, joined};
@@ -27,7 +27,13 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     });
     let apart =
         (!emulated.is_empty()).then(|| format!("Executed by an emulator: {}", sentence(&emulated)));
-    let details = [largest_part(&told), end(&told), beside(&told, &all), apart];
+    let details = [
+        largest_part(&told),
+        memory(&told),
+        end(&told),
+        beside(&told, &all),
+        apart,
+    ];
     Some(Verdict {
         headline: words::capital(&sentence(&told)),
         details: details.into_iter().flatten().collect(),
@@ -124,6 +130,22 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
             "A start on {target} takes {whole} on average, of which the largest part is {name}: {ns} ({share})."
         )
     })
+}
+
+/// Returns the peak memory of an instance, where it is known.
+fn memory(all: &[&Series<'_>]) -> Option<String> {
+    // The engine's presence costs an instance no memory.
+    let plain = all.iter().filter(|one| !one.plan().beside_engine);
+    let each = plain.filter_map(|one| {
+        let row = one.first().row("memory", Figure::Mean, &[])?;
+        let bytes = row.estimate()?;
+        Some((
+            bytes,
+            format!("{} on {}", written(bytes, row.unit), one.name()),
+        ))
+    });
+    let each: Vec<(f64, String)> = each.collect();
+    (!each.is_empty()).then(|| format!("Mean peak memory of an instance: {}.", few_or_ends(&each)))
 }
 
 /// Returns why ladders ended, each with the rate at which it did.

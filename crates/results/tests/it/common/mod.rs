@@ -123,6 +123,7 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
         load: None,
         daemons: Vec::new(),
         other_work: None,
+        guest_work: None,
     }
 }
 

@@ -154,7 +154,10 @@ impl Ready {
         for notice in self.notices(plan) {
             output.notice(&output::text(&notice))?;
         }
-        let origin_ns = now_ns() + LEAD_NS;
+        let origin_ns = match begin::has_fixed_phase() {
+            true => begin::at_fixed_phase(now_ns() + LEAD_NS, plan.interval_ns),
+            false => now_ns() + LEAD_NS,
+        };
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
         begin::tell(origin_ns).map_err(|source| ThreadsError::System {

@@ -234,6 +234,9 @@ pub(in super::super) struct Clock {
     pub runs: usize,
 }
 
+/// The number of interruptions at each tick from which on they are more than one.
+const SEVERAL: f64 = 1.2;
+
 impl Clock {
     /// Takes the clock of a case that only reads the clock.
     pub fn of(case: &Case<'_>) -> Option<Self> {
@@ -281,6 +284,11 @@ impl Clock {
             false if hypervisor == Some(true) => Beneath::Hypervisor,
             false => Beneath::Machine,
         };
+        let each = member.known("gaps", Figure::Rate, &[]).zip(self.ns);
+        let each = each.map(|((_, rate), ns)| rate.estimate * self.share * ns / 1e9);
+        if let Some(each) = each.filter(|each| *each > SEVERAL) {
+            text.push_str(&format!(", {} at each tick", N.fixed(each, 1)));
+        }
         if let Some(tick) = self.ns.and_then(|ns| as_often_as(ns, tick_hz, beneath)) {
             text.push_str(&format!(", as often as {tick}"));
         }

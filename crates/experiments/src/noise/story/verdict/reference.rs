@@ -1,4 +1,4 @@
-//! Whether what a machine lost is usual, by what others have published of idle machines.
+//! What a machine lost beside what others have published of idle machines.
 //!
 //! Published figures of this kind are few, and each is of one machine: so the sentence says whose
 //! they are. Both detectors spin on the clock, as a workload does that only reads it.
@@ -12,9 +12,6 @@ const N: Numbers = Numbers::PLAIN;
 
 /// The time below which nothing is compared.
 const LEAST_SECONDS: f64 = 0.5;
-
-/// By which factor a share may lie outside what one machine has shown and still be called usual.
-const ORDER: f64 = 3.0;
 
 /// What idle machines lost that somebody has published: the least and the greatest share of a CPU.
 struct Reference {
@@ -69,12 +66,11 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     };
     let share = share.estimate;
     let judged = match share {
-        less if less < reference.least / ORDER => "less than that".to_owned(),
-        more if more > reference.most * ORDER => {
-            let times = N.short(more / reference.most);
-            format!("{times} times the most of that, more than usual")
+        less if less < reference.least => "less than the least of that".to_owned(),
+        more if more > reference.most => {
+            format!("{} times the most of that", N.short(more / reference.most))
         }
-        _ => "of the same order: usual".to_owned(),
+        _ => "within that range".to_owned(),
     };
     Some(format!(
         "For comparison, {}: {} here is {judged}.",
