@@ -65,6 +65,8 @@ pub struct ResourceUsage {
     /// Greatest resident memory of one of them; None if it is unknown. Linux gives that of the
     /// parent of a process that has never taken as much as its parent had when it was started.
     pub peak_bytes: Option<u64>,
+    /// Whether others of its group still ran, and were killed.
+    pub left_others: bool,
 }
 
 impl Exec {
@@ -369,6 +371,9 @@ impl Started {
             }
         }
         self.is_reaped = true;
+        // SAFETY: no signal is sent. Whoever was killed just now is there until its parent, or init,
+        // has reaped it.
+        let left_others = unsafe { libc::kill(-self.pid, 0) } == 0;
         let ns = |time: libc::timeval| {
             time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
         };
@@ -378,6 +383,7 @@ impl Started {
             system_ns: ns(usage.ru_stime),
             peak_bytes: (usage.ru_maxrss > own_maxrss())
                 .then(|| usage.ru_maxrss.unsigned_abs() * 1024),
+            left_others,
         }))
     }
 

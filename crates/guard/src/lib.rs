@@ -31,7 +31,8 @@
 //! without leaving them, `claim` tells other runs which CPUs are measured, `hierarchies` finds
 //! where control groups can be made, `mounts` gives a command mounts that end with it, `spawner` is
 //! the one thread that forks, `exec` starts programs from any thread at the least cost, [`signals`]
-//! turns Ctrl-C into questions that a run loop can ask, and bounds all waits.
+//! turns Ctrl-C into questions that a run loop can ask, and bounds all waits, `streams` knows whether
+//! there was a standard output.
 //!
 //! Needs Linux 5.3 or later, for pidfds.
 //!
@@ -60,6 +61,7 @@ mod report;
 pub mod signals;
 mod spawner;
 mod state_dir;
+mod streams;
 mod sweep;
 mod threads;
 
@@ -79,6 +81,7 @@ pub use owner::{OWNER_VARIABLE, OwnerId};
 pub use report::{SweepReport, UndoReport, Undone};
 pub use signals::{Interrupt, Patience};
 pub use state_dir::default_state_dir;
+pub use streams::stdout_was_closed;
 pub use sweep::{sweep, sweep_with};
 pub use tare_host::CgroupVersion;
 pub use threads::raise_priority;

@@ -58,8 +58,9 @@ pub fn execute(
         }
         let of = missing.len();
         observer.on_event(Event::CellBegan { plan, number, of });
-        if let Some(reason) = ladders.leave_out(plan) {
-            let cell = &targets.cell(plan, Outcome::LeftOut { reason });
+        if let Some(outcome) = ladders.above(plan) {
+            tally.failed += usize::from(matches!(outcome, Outcome::Failed { .. }));
+            let cell = &targets.cell(plan, outcome);
             folder.write_cell(cell, None)?;
             let samples = None;
             observer.on_event(Event::Ended { cell, samples });

@@ -1,17 +1,18 @@
 //! Ladders: cells that run upwards within their block, until the target no longer keeps up.
 //!
-//! The rungs behind a saturated one are skipped, with a notice. A rung that failed says nothing
-//! about the next one, which runs. Both hold as well for rungs that were run before the run was
-//! resumed.
+//! The rungs behind a saturated one are skipped, with a notice, also where it was run before the run
+//! was resumed. Where the lowest rung failed, the others fail with it: nothing easier is left to
+//! try. A higher rung that failed says nothing about the next one, which runs.
 
 use std::collections::HashMap;
 
-use tare_results::model::{Arrived, Cell, CellPlan, Outcome, Rung};
+use tare_results::model::{Cell, CellPlan, Outcome, Rung};
 use tare_results::{CellState, RunFolder};
 
-/// The ladders of a run that have ended, each in a block, with what ended them.
+/// The ladders of a run that have ended, each in a block, with the rung that ended them and what
+/// becomes of those above it.
 #[derive(Debug, Default)]
-pub(crate) struct Ladders(HashMap<(u32, String), (u32, String)>);
+pub(crate) struct Ladders(HashMap<(u32, String), (u32, Outcome)>);
 
 impl Ladders {
     /// Takes the cells that a folder already has.
@@ -32,33 +33,41 @@ impl Ladders {
 
     /// Takes a cell that has run.
     pub(crate) fn take(&mut self, cell: &Cell) {
-        let Outcome::Done {
-            record,
-            cut_short: None,
-        } = &cell.outcome
-        else {
+        let Some(rung) = &cell.plan.rung else {
             return;
         };
-        let saturated = record
-            .arrived
-            .as_ref()
-            .map(|Arrived { saturated, .. }| saturated);
-        let (Some(rung), Some(Some(why))) = (&cell.plan.rung, saturated) else {
+        let above = match &cell.outcome {
+            Outcome::Done {
+                record,
+                cut_short: None,
+            } => {
+                let arrived = record.arrived.as_ref();
+                let saturated = arrived.and_then(|arrived| arrived.saturated.as_ref());
+                saturated.map(|why| Outcome::LeftOut {
+                    reason: format!("{} was saturated: {why}", cell.plan.label()),
+                })
+            }
+            Outcome::Failed { .. } if rung.step == 0 => Some(Outcome::Failed {
+                reason: format!("not tried, as {} failed", cell.plan.label()),
+            }),
+            _ => None,
+        };
+        let Some(above) = above else {
             return;
         };
-        let reason = format!("{} was saturated: {why}", cell.plan.label());
         let ladder = (cell.plan.block, rung.ladder.clone());
-        let ended = self.0.entry(ladder).or_insert((rung.step, reason.clone()));
+        let ended = self.0.entry(ladder);
+        let ended = ended.or_insert_with(|| (rung.step, above.clone()));
         if rung.step < ended.0 {
-            *ended = (rung.step, reason);
+            *ended = (rung.step, above);
         }
     }
 
-    /// Says why a cell is not worth running, if it is not.
-    pub(crate) fn leave_out(&self, plan: &CellPlan) -> Option<String> {
+    /// Returns what becomes of a cell that is not worth running.
+    pub(crate) fn above(&self, plan: &CellPlan) -> Option<Outcome> {
         let Rung { ladder, step } = plan.rung.as_ref()?;
-        let (ended, reason) = self.0.get(&(plan.block, ladder.clone()))?;
-        (step > ended).then(|| reason.clone())
+        let (ended, above) = self.0.get(&(plan.block, ladder.clone()))?;
+        (step > ended).then(|| above.clone())
     }
 }
 

@@ -240,11 +240,15 @@ impl<'a> Stage<'a> {
         drop(launch);
         let ended = self.end_load();
         let ran = ran?;
-        if ran.cut_short.is_some() && ran.instances.iter().all(|one| one.counts == 0) {
-            return Err(Unfinished::Stopped);
-        }
         self.cell.notices = notices;
         self.cell.notices.extend(ran.notices);
+        let is_lowest = plan.rung.as_ref().is_none_or(|rung| rung.step == 0);
+        match ran.why_none {
+            Some(_) if ran.cut_short.is_some() => return Err(Unfinished::Stopped),
+            // A target that does its work at no higher rate is saturated.
+            Some(why) if is_lowest => return Err(Unfinished::Failed(why)),
+            _ => {}
+        }
         let record = Record {
             programs: vec![program],
             values: ran.values,

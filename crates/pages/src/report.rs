@@ -53,6 +53,14 @@ impl Experiments for Catalogue {
         self.view(experiment).map(View::measures)
     }
 
+    fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64> {
+        self.view(&cell.experiment)?.samples(cell, measure)
+    }
+
+    fn elsewhere(&self, cell: &CellPlan, label: &str) -> Option<&'static str> {
+        self.view(&cell.experiment)?.elsewhere(cell, label)
+    }
+
     fn study(&self, name: &str) -> Option<&'static Published> {
         Catalogue::study(self, name)
     }

@@ -16,7 +16,7 @@ use tare_figures::claims::Published;
 use tare_figures::notices::Notice;
 use tare_figures::rows::{self, CellData, Measure};
 use tare_figures::verdict::Verdict;
-use tare_results::model::{Cell, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
 
 use crate::html::{Detail, Section};
 use crate::table::Titled;
@@ -46,6 +46,18 @@ pub trait View: Debug + Sync {
 
     /// Begins its story: [`Plain`](crate::plain::Plain) is made of rows alone.
     fn begin(&self) -> Box<dyn Story>;
+
+    /// Returns how many samples of a measure a run of a cell has for certain; None if only running
+    /// it shows that.
+    fn samples(&self, _cell: &CellPlan, _measure: &str) -> Option<u64> {
+        None
+    }
+
+    /// Says which other runs have a label that no figure of a cell has; None if its figures may
+    /// have it, or none ever has.
+    fn elsewhere(&self, _cell: &CellPlan, _label: &str) -> Option<&'static str> {
+        None
+    }
 
     /// Says in one short line what a cell has shown.
     ///

@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{ColorChoice, Parser};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::cli::{Cli, Command, ImageCommand};
@@ -46,6 +46,11 @@ fn other_than_a_command(mut error: clap::Error) -> ExitCode {
 /// Does what the command line asks for.
 #[must_use]
 pub fn main() -> ExitCode {
+    if tare_guard::stdout_was_closed() {
+        let why = "standard output is closed: let it go to a file, or to /dev/null";
+        Terminal::new(ColorChoice::Auto).error(why);
+        return ExitCode::from(exit::FAILED);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return other_than_a_command(error),

@@ -232,7 +232,11 @@ impl Launch {
         match self.unready(is_ready) {
             Some(why) => {
                 let how = describe_exit(status, "");
-                Err(ended.with_console(&format!("{how}, but {why}")))
+                let why = format!("{how}, but {why}");
+                Err(match self.ready {
+                    Ready::Output => why,
+                    Ready::Line(_) | Ready::Record => ended.with_console(&why),
+                })
             }
             None => Ok(()),
         }
@@ -243,6 +247,9 @@ impl Launch {
         match &self.ready {
             Ready::Line(wanted) if !is_ready => {
                 Some(format!("no line of its console matched ready={wanted}"))
+            }
+            Ready::Output if !is_ready => {
+                Some("it wrote nothing: an instance is ready with its first output".to_owned())
             }
             Ready::Line(_) | Ready::Record | Ready::Output => None,
         }

@@ -258,10 +258,14 @@ impl Experiment for Noise {
     }
 
     fn announces(&self, cell: &CellPlan) -> Option<String> {
-        let words = cell.work.to_string();
-        let plan = measured::Plan::parse(words.split_whitespace()).ok()?;
-        Some(listed(&plan))
+        plan_of(cell).as_ref().map(listed)
     }
+}
+
+/// Reads the plan of a cell back.
+fn plan_of(cell: &CellPlan) -> Option<measured::Plan> {
+    let words = cell.work.to_string();
+    measured::Plan::parse(words.split_whitespace()).ok()
 }
 
 impl Options {

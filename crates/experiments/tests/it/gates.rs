@@ -97,12 +97,16 @@ fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
         "lost{workload=gap} > 1%",
         "duration{workload=prime,size=22} > 1ms",
         "latency{phase=1,load=dd} > 1ms",
-        // Threads are known afterwards.
-        "latency{thread=7} > 1ms",
+        // What labels samples add is known afterwards.
+        "delays{class=E} > 1%",
     ] {
         assert_eq!(check(gate), Ok(()), "{gate}");
     }
     for (gate, there) in [
+        (
+            "latency{thread=7} > 1ms",
+            "only runs with several threads have the label 'thread'",
+        ),
         (
             "lost{workload=gpa} > 1%",
             "lost is measured of process with workload=gap, process with workload=prime",

@@ -75,7 +75,7 @@ impl<'a> Analyser<'a> {
             CellState::Damaged { path, reason } => {
                 let file = path.file_name().unwrap_or(path.as_os_str());
                 let reason = format!(
-                    "{} {reason}; `--resume` with this run folder measures the cell again",
+                    "{}: {reason}; `--resume` with this run folder measures the cell again",
                     file.to_string_lossy()
                 );
                 (State::Damaged, reason)

@@ -38,6 +38,14 @@ pub trait Experiments {
     /// Returns what an experiment measures, the most important first; `None` for an unknown one.
     fn measures(&self, experiment: &str) -> Option<&'static [Measure]>;
 
+    /// Returns how many samples of a measure a run of a cell has for certain; `None` if only running
+    /// it shows that.
+    fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64>;
+
+    /// Says which other runs have a label that no figure of a cell has; `None` if its figures may
+    /// have it, or none ever has.
+    fn elsewhere(&self, cell: &CellPlan, label: &str) -> Option<&'static str>;
+
     /// Finds a published study by its short name.
     fn study(&self, name: &str) -> Option<&'static Published>;
 }

@@ -92,6 +92,23 @@ pub enum GateError {
         /// The figures of the run.
         there: String,
     },
+    /// The plan has too few samples for the figure.
+    #[error(
+        "the gate '{text}' could not be judged: {figure} needs {needed} samples in each run, and the plan of {of} is \
+         sure of {planned} only: measure longer, not more often"
+    )]
+    TooFew {
+        /// The gate.
+        text: String,
+        /// The figure.
+        figure: Figure,
+        /// The number of samples that it needs.
+        needed: u64,
+        /// The number of samples that a run has for certain.
+        planned: u64,
+        /// The cell.
+        of: String,
+    },
     /// The limit is of another unit than the figure.
     #[error("the gate '{text}' has another unit than its figure, which is in {unit}")]
     Unit {
@@ -228,12 +245,13 @@ impl fmt::Display for Gate {
 
 impl Gate {
     /// Checks a plan before it is measured: whether one of its experiments has the measure and the
-    /// figure, and a cell the target, the load and what else is planned of the labels.
+    /// figure, and a cell the target, the load and what else is planned of the labels; and whether
+    /// each such cell can carry it.
     ///
     /// # Errors
     ///
     /// [`GateError::Nothing`] if no row can match, [`GateError::Unit`] if the limit can't be in the
-    /// figure's unit.
+    /// figure's unit, [`GateError::TooFew`] for a quantile that a run would be too short for.
     pub fn check(&self, plan: &Plan, known: &dyn Experiments) -> Result<(), GateError> {
         let selector = &self.selector;
         let nothing = |there: String| GateError::Nothing {
@@ -261,8 +279,30 @@ impl Gate {
         if !self.unit.fits(unit) && !may_be_cycles {
             return Err(self.in_another_unit(unit));
         }
-        if found.iter().any(|(cell, _)| selector.may_be_of(cell, plan)) {
-            return Ok(());
+        if let Some(elsewhere) = self.elsewhere(found.iter().map(|(cell, _)| *cell), known) {
+            return Err(nothing(elsewhere));
+        }
+        let mut matching = found
+            .iter()
+            .filter(|(cell, _)| selector.may_be_of(cell, plan))
+            .peekable();
+        if matching.peek().is_some() {
+            let too_few = matching.find_map(|(cell, measure)| {
+                let figure = selector.figure_of(measure)?;
+                let Figure::Quantile(quantile) = figure else {
+                    return None;
+                };
+                let needed = quantile.samples_needed();
+                let planned = known.samples(cell, measure.id)?;
+                (planned < needed).then(|| GateError::TooFew {
+                    text: self.text.clone(),
+                    figure,
+                    needed,
+                    planned,
+                    of: cell.label(),
+                })
+            });
+            return too_few.map_or(Ok(()), Err);
         }
         let places: BTreeSet<String> = found
             .iter()
@@ -280,6 +320,20 @@ impl Gate {
         let places: Vec<String> = places.into_iter().collect();
         let there = format!("{} is measured of {}", measure.id, places.join(", "));
         Err(nothing(there))
+    }
+
+    /// Says of a label that none of some cells has which other runs have it.
+    fn elsewhere<'a>(
+        &self,
+        cells: impl Iterator<Item = &'a CellPlan> + Clone,
+        known: &dyn Experiments,
+    ) -> Option<String> {
+        self.selector.labels.iter().find_map(|(key, _)| {
+            let mut all = cells.clone().map(|cell| known.elsewhere(cell, key));
+            let first = all.next()??;
+            all.all(|other| other.is_some())
+                .then(|| format!("only {first} have the label '{key}'"))
+        })
     }
 
     fn in_another_unit(&self, unit: &str) -> GateError {
@@ -324,9 +378,12 @@ impl Gate {
             });
         }
         if matching.is_empty() && left_out.is_none() {
+            let plan = &analysis.run().plan;
+            let is_of = |cell: &&CellPlan| self.selector.measure_of(cell, known).is_some();
+            let elsewhere = self.elsewhere(plan.cells.iter().filter(is_of), known);
             return Err(GateError::Nothing {
                 text: self.text.clone(),
-                there: self.selector.there(rows),
+                there: elsewhere.unwrap_or_else(|| self.selector.there(rows)),
             });
         }
         let (side, limit, word) = (self.side, self.limit, self.side.word());

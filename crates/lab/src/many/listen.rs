@@ -218,6 +218,13 @@ impl Alive {
         instance.user_ns = spent.user_ns;
         instance.system_ns = spent.system_ns;
         instance.status = spent.status.into_raw().unsigned_abs();
+        if spent.left_others && !shared.is_over.load(Ordering::Relaxed) {
+            shared.notice(
+                "instances ended while child processes of theirs still ran, which were killed: an instance ends with \
+                 its first process, and what children do that nobody waits for is in no figure"
+                    .to_owned(),
+            );
+        }
         if !shared.launch.tells_memory() {
             instance.peak_bytes = self.peak_bytes.max(spent.peak_bytes.unwrap_or(0));
         }

@@ -51,6 +51,8 @@ pub(crate) struct Ran {
     pub(crate) arrived: Arrived,
     pub(crate) values: Vec<Value>,
     pub(crate) notices: Vec<String>,
+    /// Why none that counts did its work, if so.
+    pub(crate) why_none: Option<String>,
     /// How long was measured, if the user asked to end before all was.
     pub(crate) cut_short: Option<Duration>,
 }

@@ -318,6 +318,7 @@ impl<'a> Shared<'a> {
             first_ns: self.first_ns.into_inner(),
         };
         let (saturated, not_open_loop) = verdict::judge(&loads, &instances);
+        let why_none = verdict::why_none(&instances, &failures);
         let arrived = Arrived {
             from_ns,
             until_ns,
@@ -330,6 +331,7 @@ impl<'a> Shared<'a> {
             instances,
             arrived,
             notices: into_inner(self.notices),
+            why_none,
             cut_short: watched.cut_short,
         }
     }

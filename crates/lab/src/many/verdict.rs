@@ -18,7 +18,7 @@
 //! stands still, and then hurries into a limit, is late. Latencies count from the planned time all
 //! the same.
 
-use tare_results::model::{Arrivals, Instance, InstanceOutcome};
+use tare_results::model::{Arrivals, Failure, Instance, InstanceOutcome};
 
 /// The share of arrivals that may be lost.
 const LOST: f64 = 0.01;
@@ -81,6 +81,27 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
         (!reasons.is_empty()).then(|| reasons.join("; ")),
         not_open_loop,
     )
+}
+
+/// Returns why none of those that count did its work; None if one did.
+pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<String> {
+    let mut counted = instances.iter().filter(|one| one.counts > 0);
+    if counted.any(|one| one.outcome() == InstanceOutcome::Done) {
+        return None;
+    }
+    let (_, told) = lost(&instances.iter().collect::<Vec<_>>());
+    let ends = |one: &Instance| one.outcome() != InstanceOutcome::Unfinished;
+    let until_end = match instances.iter().all(ends) {
+        true => "",
+        false => "; an instance is measured until it ends",
+    };
+    let reasons = match Failure::list(failures.to_vec()) {
+        reasons if reasons.is_empty() => reasons,
+        reasons => format!(" ({reasons})"),
+    };
+    Some(format!(
+        "no instance did its work; {told}{reasons}{until_end}"
+    ))
 }
 
 /// Returns how many did not end as they should, and what became of them.

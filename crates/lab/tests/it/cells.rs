@@ -347,18 +347,14 @@ fn arrivals_have_the_answers_that_one_instance_has() {
         let target = target(name, script);
         let ran = run(vec![cell(target.clone()), arriving(target)]);
         assert!(ran.reason(0).starts_with(why), "{}", ran.reason(0));
-        let record = ran.done(1).outcome.record().unwrap();
-        let arrived = record.arrived.as_ref().unwrap();
-        let [failure] = &arrived.failures[..] else {
-            panic!("{arrived:?}");
-        };
-        assert_eq!(failure.reason, ran.reason(0));
-        assert!(arrived.saturated.is_some());
+        let all = ran.reason(1);
+        assert!(all.starts_with("no instance did its work; of "), "{all}");
+        assert!(all.contains(&format!(" × {}", ran.reason(0))), "{all}");
     }
 }
 
 #[test]
-fn rungs_after_a_saturated_one_are_left_out() {
+fn rungs_above_a_lowest_one_that_failed_fail_with_it() {
     let gave_up = Record::Failure(Failure { text: "no timer" });
     let never = target("never", script(play(&[], &[gave_up])));
     let rungs = (0..2).map(|step| CellPlan {
@@ -367,6 +363,30 @@ fn rungs_after_a_saturated_one_are_left_out() {
             step,
         }),
         ..arriving(never.clone())
+    });
+    let ran = run(rungs.collect());
+    assert!(ran.reason(0).starts_with("no instance did its work; of "));
+    let not_tried = ran.reason(1);
+    assert!(not_tried.starts_with("not tried, as ") && not_tried.ends_with(" failed"));
+    let events = ["began 1/2", "ready", "failed", "began 2/2", "failed"];
+    assert_eq!(ran.events, events);
+    assert_eq!(ran.tally.failed, 2);
+}
+
+#[test]
+fn rungs_after_a_saturated_one_are_left_out() {
+    let slow = target("slow", script(play(&[], &[])));
+    let rungs = (0..2).map(|step| {
+        let mut cell = arriving(slow.clone());
+        let rung = Rung {
+            ladder: "one".to_owned(),
+            step,
+        };
+        cell.rung = Some(rung);
+        // Most come while one is alive, and are one too many.
+        let arrivals = cell.arrivals.as_mut().unwrap();
+        (arrivals.most_live, arrivals.interval_ns) = (1, Some(10_000));
+        cell
     });
     let ran = run(rungs.collect());
     assert!(matches!(ran.done(1).outcome, Outcome::LeftOut { .. }));

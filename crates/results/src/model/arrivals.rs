@@ -78,3 +78,22 @@ pub struct Failure {
     /// To how many, the warm-up included.
     pub count: u64,
 }
+
+impl Failure {
+    /// How many reasons are shown.
+    const SHOWN: usize = 3;
+
+    /// Lists the most frequent reasons: `516 × it ended with status 7`.
+    #[must_use]
+    pub fn list(mut failures: Vec<Self>) -> String {
+        failures.sort_by(|a, b| (b.count, &a.reason).cmp(&(a.count, &b.reason)));
+        let shown = failures.iter().take(Self::SHOWN);
+        let mut text: Vec<String> = shown
+            .map(|failure| format!("{} × {}", failure.count, failure.reason))
+            .collect();
+        if let Some(more @ 1..) = failures.len().checked_sub(Self::SHOWN) {
+            text.push(format!("{more} further reasons"));
+        }
+        text.join("; ")
+    }
+}

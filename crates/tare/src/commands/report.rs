@@ -1,5 +1,8 @@
 //! `tare report`: shows a run and regenerates its report.
 
+use tare_figures::notices::{NotMeasured, State};
+use tare_pages::Report;
+
 use super::clean_up;
 use super::run_folder::{judge, open, present};
 use crate::cli::ReportArguments;
@@ -17,8 +20,16 @@ pub fn run(arguments: &ReportArguments, terminal: &Terminal) -> Result<u8, Comma
     let result = &arguments.result;
     let presented = present(&folder, arguments.output.as_deref(), result, terminal)?;
     let judged = judge(&result.fail_if, &presented.analysis, result.json, terminal)?;
-    Ok(match presented.is_written {
-        true => judged,
-        false => exit::FAILED,
-    })
+    Ok(
+        match presented.is_written && is_sound(&presented.analysis) {
+            true => judged,
+            false => exit::FAILED,
+        },
+    )
+}
+
+/// Returns whether a run has figures, and no cell of which they are lost. The report has said why.
+fn is_sound(analysis: &Report) -> bool {
+    let is_lost = |cell: &NotMeasured| matches!(cell.state, State::Damaged | State::Contradictory);
+    !analysis.run().cells.is_empty() && !analysis.summary().not_measured.iter().any(is_lost)
 }

@@ -270,6 +270,31 @@ fn imported(bench: &Bench) -> PathBuf {
 }
 
 #[test]
+fn the_report_of_a_damaged_run_is_shown_and_fails() {
+    let bench = Bench::new();
+    let words = "noise --workload prime --limit 10 --repetitions 2000 --cpu 0 --runs 2";
+    bench.run(&format!("{words} --output run")).expect(0, &[]);
+    bench.run("report run").expect(0, &[]);
+    let damage = |cell: u32| {
+        let file = bench.work().join(format!("run/cells/000{cell}/cell.json"));
+        fs::write(file, "{}").unwrap();
+    };
+    damage(1);
+    let one = bench.run("report run");
+    one.expect(
+        1,
+        &[
+            "1 of 2 cells have no figures",
+            "its content has changed since it was written",
+        ],
+    );
+    damage(2);
+    bench
+        .run("report run -q")
+        .expect(1, &["Nothing was measured"]);
+}
+
+#[test]
 fn a_run_of_another_experiment_is_not_continued() {
     let bench = Bench::new();
     imported(&bench);

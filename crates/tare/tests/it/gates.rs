@@ -31,7 +31,8 @@ fn a_figure_above_its_limit_ends_with_code_3_and_a_sentence() {
 #[test]
 fn a_figure_that_the_run_cannot_carry_fails_its_gate() {
     let bench = Bench::new();
-    let ran = bench.run(&format!("{PRIME} --fail-if duration.p99.99>1s"));
+    bench.run(&format!("{PRIME} --output run")).expect(0, &[]);
+    let ran = bench.run("report run --fail-if duration.p99.99>1s");
     ran.expect(3, &[]);
     let needed = "is inconclusive: p99.99 needs 100000 samples in each run, a run has 2000: measure longer, not more often.";
     assert!(ran.out.contains(needed), "{ran:?}");
@@ -82,6 +83,17 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
         (PRIME, "lost>2", "write a percentage"),
         (PRIME, "lost", "is no gate: it has no '>'"),
         (WAKEUP, "lost>1%", "it has wakeup/latency"),
+        (
+            WAKEUP,
+            "latency{thread=1}>1us",
+            "only runs with several threads have the label 'thread'",
+        ),
+        (
+            WAKEUP,
+            "latency.p99.9>1us",
+            "p99.9 needs 10000 samples in each run, and the plan of process wakeup is sure of 200 only",
+        ),
+        (PRIME, "duration.p99.9>1us", "is sure of"),
         ("quick", "latency>1us", "it has noise/lost"),
         (
             "reproduce kot-2019 --quick",
@@ -89,9 +101,11 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
             "it has noise/lost",
         ),
     ] {
-        bench
-            .run(&format!("{command} --fail-if {gate}"))
-            .expect(2, &[said]);
+        for dry in ["", "--dry-run"] {
+            bench
+                .run(&format!("{command} {dry} --fail-if {gate}"))
+                .expect(2, &[said]);
+        }
     }
     assert_eq!(files(&bench.work()), Vec::<String>::new());
     // That `prime` has no gaps is known when it has run: the run is kept.

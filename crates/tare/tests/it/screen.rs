@@ -20,7 +20,7 @@ fn left_of(line: &str) -> &str {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_escapes_and_a_full_disk_is_an_error() {
+fn a_dumb_terminal_gets_no_escapes_and_no_output_is_an_error() {
     let bench = Bench::new();
     let tare = env!("CARGO_BIN_EXE_tare");
     let words = format!("{tare} noise --workload gap --repetitions 100000 --runs 1 --output run");
@@ -32,6 +32,9 @@ fn a_dumb_terminal_gets_no_escapes_and_a_full_disk_is_an_error() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut version = bench.command("--version");
     assert_eq!(version.stdout(full).status().unwrap().code(), Some(1));
+    let closed = format!("exec {tare} --version >&-");
+    let closed = bench.command_of("sh".as_ref(), &["-c", &closed]).output();
+    Ran::of(closed.unwrap()).expect(1, &["standard output is closed"]);
 }
 
 #[test]

@@ -162,34 +162,46 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
     let fine = script(&bench, "fine", "echo ready");
     command(&bench, &fine.display().to_string()).expect(0, &["Ready after"]);
     for (name, text, mode, reason) in [
-        ("fails", "echo oops >&2; exit 7", 0o755, "oops"),
-        ("hangs", "sleep 1000", 0o755, "not ended"),
+        (
+            "fails",
+            "echo oops >&2; exit 7",
+            0o755,
+            "it ended with status 7; it said: oops",
+        ),
+        (
+            "hangs",
+            "sleep 1000",
+            0o755,
+            "1 not ended; an instance is measured until it ends",
+        ),
         ("forbidden", "echo never", 0o644, "Permission denied"),
+        ("silent", "exit 0", 0o755, "status 0, but it wrote nothing"),
+        (
+            "closed",
+            "exec >&-; sleep 0.01",
+            0o755,
+            "status 0, but it wrote nothing",
+        ),
     ] {
         let bench = Bench::new();
         let path = script(&bench, name, text);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let ran = command(&bench, &path.display().to_string());
-        ran.expect(0, &["No instance became ready"]);
-        let told = cells(&bench).into_iter().filter_map(|cell| {
-            let arrived = cell.outcome.record()?.arrived.clone()?;
-            let failures = arrived
-                .failures
-                .iter()
-                .map(|failure| failure.reason.clone());
-            Some(
-                failures
-                    .chain(arrived.saturated.clone())
-                    .collect::<Vec<_>>(),
-            )
-        });
-        let told: Vec<String> = told.flatten().collect();
-        assert!(
-            told.iter().any(|text| text.contains(reason)),
-            "{name}: {told:?}"
+        ran.expect(
+            1,
+            &[
+                "no instance did its work; of ",
+                reason,
+                "2 of 2 cells failed",
+            ],
         );
         assert_nothing_is_left(&bench);
     }
+    let bench = Bench::new();
+    let parent = script(&bench, "parent", "sleep 1000 & echo ready");
+    let ran = command(&bench, &parent.display().to_string());
+    ran.expect(0, &["Ready after", "child processes of theirs still ran"]);
+    assert_nothing_is_left(&bench);
     command(&Bench::new(), "/nowhere/at/all").expect(1, &["there is no program"]);
 }
 

@@ -29,9 +29,9 @@ use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, View};
-use tare_results::model::Plan;
+use tare_results::model::{CellPlan, Plan};
 
-use super::{NAME, Noise, of_kind};
+use super::{NAME, Noise, of_kind, plan_of};
 use collect::Pictures;
 use panels::Panel;
 
@@ -52,6 +52,20 @@ impl View for Noise {
 
     fn measures(&self) -> &'static [Measure] {
         measures::MEASURES
+    }
+
+    fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64> {
+        let plan = plan_of(cell).filter(|_| measure == "duration")?;
+        Some(plan.repetitions)
+    }
+
+    fn elsewhere(&self, cell: &CellPlan, label: &str) -> Option<&'static str> {
+        let other = match label {
+            "size" => "workloads that have a size",
+            "timing" => "runs with the time stamps of a published study",
+            _ => return None,
+        };
+        cell.labels.get(label).is_none().then_some(other)
     }
 
     fn begin(&self) -> Box<dyn Story> {

@@ -1,7 +1,5 @@
 //! Checks of whether figures of starts may be believed.
 
-use std::cmp::Reverse;
-
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::group::grouped;
@@ -9,11 +7,9 @@ use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::Figure;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
+use tare_results::model::Failure;
 
 use super::ladder::{self, N, arrived, interval, not_open_loop, rate, saturated};
-
-/// How many reasons of failures are shown.
-const REASONS: usize = 3;
 
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
@@ -56,8 +52,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
         about((Warning, "none-ready"), &silent, |names| {
             format!(
-                "No instance of {names} became ready and ended as it should: there is no latency. If instances take longer \
-                 than the measurement, raise --measure."
+                "No instance of {names} became ready and ended as it should: there is no latency."
             )
         }),
     ];
@@ -77,22 +72,12 @@ fn failures<'c>(cases: impl Iterator<Item = &'c Case<'c>>) -> (u64, String) {
     let all = cases
         .flat_map(arrived)
         .flat_map(|arrived| &arrived.failures);
-    let reasons = grouped(all.map(|failure| (failure.reason.as_str(), failure.count)));
-    let sum = |counts: Vec<u64>| counts.into_iter().fold(0, u64::saturating_add);
-    let mut reasons: Vec<(u64, &str)> = reasons
-        .into_iter()
-        .map(|(reason, counts)| (sum(counts), reason))
-        .collect();
-    reasons.sort_by_key(|(count, reason)| (Reverse(*count), *reason));
-    let each = reasons.iter().take(REASONS);
-    let mut text: Vec<String> = each
-        .map(|(count, reason)| format!("{} × {reason}", N.count(*count)))
-        .collect();
-    if let Some(more @ 1..) = reasons.len().checked_sub(REASONS) {
-        text.push(format!("{more} further reasons"));
-    }
-    (
-        sum(reasons.into_iter().map(|(count, _)| count).collect()),
-        text.join("; "),
-    )
+    let reasons = grouped(all.map(|failure| (failure.reason.clone(), failure.count)));
+    let reasons = reasons.into_iter().map(|(reason, counts)| Failure {
+        reason,
+        count: counts.into_iter().fold(0, u64::saturating_add),
+    });
+    let reasons = Vec::from_iter(reasons);
+    let all = reasons.iter().map(|failure| failure.count).sum();
+    (all, Failure::list(reasons))
 }

@@ -43,6 +43,18 @@ impl View for Start {
         &[&calder_2020::STUDY]
     }
 
+    fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64> {
+        let arrivals = cell.arrivals.as_ref()?;
+        let planned = arrivals.measure_ns / arrivals.interval_ns?.max(1);
+        // Of a target that keeps up, one in a hundred may fail.
+        (measure == "ready").then(|| planned - planned.div_ceil(100))
+    }
+
+    fn elsewhere(&self, cell: &CellPlan, label: &str) -> Option<&'static str> {
+        let is_other = label == "work" && cell.labels.get(label).is_none();
+        is_other.then_some("runs of another work than the default one")
+    }
+
     fn begin(&self) -> Box<dyn Story> {
         Box::new(Started::default())
     }

@@ -33,9 +33,9 @@ use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, Titled, View};
-use tare_results::model::{Plan, SetHead};
+use tare_results::model::{CellPlan, Plan, SetHead};
 
-use super::{NAME, Wakeup};
+use super::{NAME, Wakeup, plan_of};
 use pictures::Pictures;
 use words::{N, Phase, cases, time};
 pub use worst::Worst;
@@ -51,6 +51,35 @@ impl View for Wakeup {
 
     fn studies(&self) -> &'static [&'static Published] {
         &[&landolfi_2018::STUDY]
+    }
+
+    fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64> {
+        // Whoever waits for a late one may end with it.
+        let plan = plan_of(cell).filter(|plan| plan.above_ns.is_none())?;
+        let activations =
+            plan.activations(plan.threads.saturating_sub(1)) / u64::from(plan.phases.max(1));
+        match measure {
+            "response" => Some(activations),
+            "latency" => Some(match plan.duration_ns {
+                // Those that are missed have none.
+                Some(_) => activations - activations.div_ceil(100),
+                None => activations,
+            }),
+            _ => None,
+        }
+    }
+
+    fn elsewhere(&self, cell: &CellPlan, label: &str) -> Option<&'static str> {
+        let other = match label {
+            "thread" | "threads" if plan_of(cell)?.threads == 1 => "runs with several threads",
+            "phase" if cell.phases.is_empty() => "runs with phases",
+            "interval" => "runs with another interval than the default one",
+            "policy" => "runs with another policy than SCHED_FIFO",
+            "priority" => "runs with another priority than the default one",
+            "traced" => "traced runs",
+            _ => return None,
+        };
+        cell.labels.get(label).is_none().then_some(other)
     }
 
     fn begin(&self) -> Box<dyn Story> {
