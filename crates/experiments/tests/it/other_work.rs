@@ -42,8 +42,8 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
     assert_contains(
         text,
         &[
-            "hog (process 40) used CPU 1 for about 420 ms of 1.00 s in cell 2; cc1 (process 41) used CPU 1 for about 8.00 ms \
-             of 2.00 s in cells 1, 2. The figures include this time.",
+            "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time (42.0 % in cell 2); cc1 (process 41) \
+             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include this time.",
         ],
     );
     assert_eq!(analysis.summary().verdict.cautions[0], text);
@@ -84,10 +84,33 @@ fn what_had_much_of_the_cpu_stands_in_the_first_sentence_and_a_clock_last() {
     let verdict = &analysis.summary().verdict;
     let beside = "interruptions per second beside hog (60.0 % of the CPU's time) and cc1 (2.00 % of the CPU's time); the longest";
     assert_contains(&verdict.headline, &["CPU 1 lost", beside]);
+    // The notice says the same of them.
+    assert_contains(
+        &verdict.cautions[0],
+        &["hog (2 processes) used CPU 1 for about 1.20 s, 60.0 % of the time"],
+    );
     assert_contains(
         verdict.details.last().unwrap(),
         &["begin with the ticks of a clock"],
     );
+}
+
+#[test]
+fn names_of_processes_are_listed_on_the_page_and_control_no_terminal() {
+    let mut run = Run::new(1);
+    let cell = run.gap(1, "process", spinning());
+    beside(cell, (41, "esc\u{1b}[2J\u{202e}<b>", 400));
+    let analysis = run.analyse();
+    let (terminal, page) = shown(&analysis);
+    let shown = "esc\\u001b[2J\\u202e";
+    assert_contains(
+        &page,
+        &["Other work on the measured CPUs", shown, "&lt;b&gt; (41)"],
+    );
+    assert_contains(&terminal, &["esc\\u001b[2J"]);
+    for text in [terminal, page] {
+        assert!(!text.contains(['\u{1b}', '\u{202e}']));
+    }
 }
 
 #[test]
@@ -139,7 +162,7 @@ fn what_else_ran_in_a_guest_is_named_as_on_the_host() {
         text,
         &[
             "Inside of the guest",
-            "ksoftirqd/0 (process 15) used CPU 1 for about 30.0 ms of 1.00 s in cell 1",
+            "ksoftirqd/0 (process 15) used CPU 1 for about 30.0 ms, 3.00 % of the time.",
         ],
     );
     assert_contains(

@@ -3,6 +3,8 @@
 //!
 //! A cell that failed says so with its reason.
 
+use std::collections::BTreeSet;
+
 use tare_results::model::{Cell, OtherTask, OtherWork};
 
 use crate::format::Numbers;
@@ -17,16 +19,22 @@ const N: Numbers = Numbers::PLAIN;
 const TOLD: f64 = 0.001;
 /// The share from which on it bears on the figures.
 const MUCH: f64 = 0.01;
-/// How many processes are named.
+/// How many times its share of all time the greatest in a cell is at least to be told.
+const UNEVEN: f64 = 1.5;
+/// How many names are told.
 const NAMED: usize = 3;
 
-/// CPU time that a process used on the measured CPUs, in the cells where it matters.
+/// CPU time that the processes of a name used on the measured CPUs.
+#[derive(Debug, Default)]
 struct Used<'a> {
-    task: &'a OtherTask,
+    name: &'a str,
+    pids: BTreeSet<u32>,
+    cpus: BTreeSet<u32>,
     ns: u64,
-    watched_ns: u64,
-    cells: Vec<u32>,
-    greatest: f64,
+    /// Of the time in which all was watched.
+    share: f64,
+    /// The greatest share of the time of a cell, and the cell.
+    greatest: (f64, Option<u32>),
 }
 
 /// The watched interval: a cell, or a measurement without one.
@@ -38,16 +46,9 @@ struct Watched<'a> {
 
 /// Finds other work and other runs on the measured CPUs.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    let watched = |of: fn(&Cell) -> Option<&OtherWork>| -> Vec<Watched<'_>> {
+    let watched = |of: fn(&Cell) -> Option<&OtherWork>| {
         let cells = run.cells.iter();
-        let watched = cells.filter_map(|cell| {
-            Some(Watched {
-                cell: Some(cell.plan.id),
-                is_loaded: cell.load.is_some(),
-                other: of(cell)?,
-            })
-        });
-        watched.collect()
+        Vec::from_iter(cells.filter_map(|cell| watched(cell, of)))
     };
     let mut notices = told_of(&watched(|cell| cell.other_work.as_ref()));
     let guests = watched(|cell| cell.guest_work.as_ref());
@@ -116,25 +117,62 @@ fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
 /// the time; the greatest first.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
-    let (mut here, mut in_guests) = (Vec::new(), Vec::new());
-    for cell in cells {
-        here.extend(&cell.other_work);
-        in_guests.extend(&cell.guest_work);
-    }
-    let shares = [here, in_guests]
-        .into_iter()
-        .flat_map(|all: Vec<&OtherWork>| {
-            let watched_ns: u64 = all.iter().map(|other| other.watched_ns).sum();
-            let tasks = all.into_iter().flat_map(|other| &other.tasks);
-            let by_name = grouped(tasks.map(|task| (task.name.as_str(), task.ns)));
-            by_name.into_iter().map(move |(name, ns)| {
-                let ns: u64 = ns.iter().sum();
-                (name.to_owned(), ns as f64 / watched_ns.max(1) as f64)
-            })
-        });
-    let mut much: Vec<(String, f64)> = shares.filter(|(_, share)| *share >= MUCH).collect();
+    let cells = Vec::from_iter(cells);
+    let of = |of: fn(&Cell) -> Option<&OtherWork>| {
+        let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
+        let used = by_name(&watched).into_iter();
+        let much = used.filter(|used| used.share >= MUCH);
+        Vec::from_iter(much.map(|used| (used.name.to_owned(), used.share)))
+    };
+    let mut much = of(|cell| cell.other_work.as_ref());
+    much.extend(of(|cell| cell.guest_work.as_ref()));
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
     much
+}
+
+fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
+    Some(Watched {
+        cell: Some(cell.plan.id),
+        is_loaded: cell.load.is_some(),
+        other: of(cell)?,
+    })
+}
+
+/// Adds up what ran by its name, the most in a cell first.
+fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
+    let watched_ns: u64 = watched.iter().map(|it| it.other.watched_ns).sum();
+    let mut all: Vec<Used<'a>> = Vec::new();
+    for Watched {
+        cell,
+        is_loaded,
+        other,
+    } in watched
+    {
+        // Kernel threads that work for the load belong to the load.
+        let tasks = other.tasks.iter();
+        let tasks = tasks.filter(|task| task.ns > 0 && !(*is_loaded && task.kernel));
+        let by_name = grouped(tasks.map(|task| (task.name.as_str(), task)));
+        for (name, tasks) in by_name {
+            let new = || Used {
+                name,
+                ..Used::default()
+            };
+            let used = entry(&mut all, |used| used.name == name, new);
+            used.pids.extend(tasks.iter().map(|task| task.pid));
+            used.cpus.extend(tasks.iter().map(|task| task.cpu));
+            let ns: u64 = tasks.iter().map(|task| task.ns).sum();
+            used.ns += ns;
+            let share = ns as f64 / other.watched_ns.max(1) as f64;
+            if share > used.greatest.0 {
+                used.greatest = (share, *cell);
+            }
+        }
+    }
+    for used in &mut all {
+        used.share = used.ns as f64 / watched_ns.max(1) as f64;
+    }
+    all.sort_by(|a, b| b.greatest.0.total_cmp(&a.greatest.0));
+    all
 }
 
 fn share(task: &OtherTask, other: &OtherWork) -> f64 {
@@ -165,68 +203,41 @@ fn other_tasks(
     id: &'static str,
     text: impl Fn(&str) -> String,
 ) -> Option<Notice> {
-    let mut all: Vec<Used<'_>> = Vec::new();
-    for Watched {
-        cell,
-        is_loaded,
-        other,
-    } in watched
-    {
-        // Kernel threads that work for the load belong to the load.
-        let tasks = other
-            .tasks
-            .iter()
-            .filter(|task| !(*is_loaded && task.kernel));
-        for task in tasks {
-            let share = share(task, other);
-            if share < TOLD {
-                continue;
-            }
-            let is_same = |known: &Used<'_>| {
-                let known = known.task;
-                (known.pid, known.cpu, &known.name) == (task.pid, task.cpu, &task.name)
-            };
-            let known = entry(&mut all, is_same, || Used {
-                task,
-                ns: 0,
-                watched_ns: 0,
-                cells: Vec::new(),
-                greatest: 0.0,
-            });
-            known.ns += task.ns;
-            known.watched_ns += other.watched_ns;
-            known.cells.extend(cell);
-            known.greatest = known.greatest.max(share);
-        }
-    }
-    all.sort_by(|a, b| b.greatest.total_cmp(&a.greatest));
+    let mut all = by_name(watched);
+    all.retain(|used| used.greatest.0 >= TOLD);
     let worst = all.first()?;
     let mut each: Vec<String> = all.iter().take(NAMED).map(told).collect();
     if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        each.push(words::counted(
-            N,
-            more as u64,
-            "more process",
-            "more processes",
-        ));
+        each.push(words::counted(N, more as u64, "more name", "more names"));
     }
     let text = text(&each.join("; "));
-    Some(match worst.greatest >= MUCH {
+    Some(match worst.greatest.0 >= MUCH {
         true => Notice::warning(id, text),
         false => Notice::note(id, text),
     })
 }
 
-/// Says what a process used: `sh (process 4711) used CPU 1 for about 930 ms of 2.00 s in cell 3`.
-fn told(of: &Used<'_>) -> String {
+/// Says what the processes of a name used:
+/// `sh (process 4711) used CPU 1 for about 930 ms, 23.2 % of the time (93 % in cell 3)`.
+fn told(used: &Used<'_>) -> String {
+    let one = used.pids.first().filter(|_| used.pids.len() == 1);
+    let processes = match one {
+        Some(pid) => format!("process {pid}"),
+        None => format!("{} processes", N.count(used.pids.len() as u64)),
+    };
+    let cpus = Vec::from_iter(used.cpus.iter().copied());
+    let most = match used.greatest {
+        (share, Some(cell)) if share > UNEVEN * used.share => {
+            format!(" ({} in cell {cell})", N.percent(share))
+        }
+        _ => String::new(),
+    };
     format!(
-        "{} (process {}) used CPU {} for about {} of {}{}",
-        of.task.name,
-        of.task.pid,
-        of.task.cpu,
-        N.ns(of.ns as f64, None),
-        N.ns(of.watched_ns as f64, None),
-        within(&of.cells)
+        "{} ({processes}) used {} for about {}, {} of the time{most}",
+        used.name,
+        words::numbered("CPU", &cpus),
+        N.ns(used.ns as f64, None),
+        N.percent(used.share)
     )
 }
 

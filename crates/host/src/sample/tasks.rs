@@ -17,6 +17,9 @@ use super::processes::{Process, parse};
 use crate::source::Source;
 use tare_wire::cpus::Cpus;
 
+/// The share of a process's CPU time from which on the thread that had it is named.
+const MOST_OF: f64 = 0.9;
+
 /// The CPU time that a process has had on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskTime {
@@ -24,8 +27,8 @@ pub struct TaskTime {
     pub cpu: u32,
     /// Its process identifier.
     pub pid: u32,
-    /// The process's name as the kernel keeps it, and that of the thread that ran most if it has
-    /// another one: each at most 15 characters, which anybody can choose.
+    /// The process's name as the kernel keeps it, and that of the thread that did nearly all if it
+    /// has another one: each at most 15 characters, which anybody can choose.
     pub name: String,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
@@ -58,7 +61,9 @@ pub struct Own {
 /// The time of a task on a CPU.
 #[derive(Debug, Default)]
 struct Used {
-    name: String,
+    process: String,
+    /// Its name, if it is another one than its process's.
+    thread: Option<String>,
     is_kernel: bool,
     ns: u64,
 }
@@ -117,10 +122,8 @@ impl TaskWatch {
             if used > 0 && !(is_new && self.is_marked(process)) {
                 let known = self.used.entry(key).or_default();
                 known.is_kernel = task.is_kernel;
-                known.name = match name == task.name {
-                    true => name,
-                    false => format!("{name} (thread {})", task.name),
-                };
+                known.thread = (name != task.name).then_some(task.name);
+                known.process = name;
                 known.ns += used;
             }
         }
@@ -144,7 +147,13 @@ impl TaskWatch {
             .map(|((cpu, pid), (most, ns))| TaskTime {
                 cpu,
                 pid,
-                name: most.name,
+                name: match most.thread {
+                    None => most.process,
+                    Some(name) if most.ns as f64 >= MOST_OF * ns as f64 => {
+                        format!("{} (thread {name})", most.process)
+                    }
+                    Some(_) => format!("{} (several threads)", most.process),
+                },
                 is_kernel: most.is_kernel,
                 time: Duration::from_nanos(ns),
             })

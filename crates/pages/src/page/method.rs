@@ -1,7 +1,7 @@
 //! How it was measured, what that cannot see, what was not measured, and where it all comes from.
 
 use maud::{Markup, html};
-use tare_results::model::{Plan, Record};
+use tare_results::model::{OtherTask, Plan, Record};
 use tare_results::target::Kernel;
 
 use crate::report::Report;
@@ -12,6 +12,11 @@ use tare_figures::places::Placement;
 use tare_figures::words;
 
 use crate::html::parts::{N, Table, facts, with_code};
+
+/// The share of the time from which on a process is listed.
+const LISTED: f64 = 0.001;
+/// How many are listed.
+const MOST_LISTED: usize = 200;
 
 /// Renders how this run was measured.
 pub(super) fn method(report: &Report) -> Markup {
@@ -76,8 +81,47 @@ pub(super) fn not_measured(report: &Report) -> Markup {
                 }
             }
         }
+        (other_work(report))
         h3 { "What this method cannot see" }
         (limits(report))
+    }
+}
+
+/// Lists which processes had the measured CPUs, cell by cell.
+fn other_work(report: &Report) -> Markup {
+    let mut table = Table::new(["cell", "where", "CPU", "process", "CPU time", "of the time"]);
+    for cell in &report.run().cells {
+        let places = [
+            ("this machine", &cell.other_work),
+            ("guest", &cell.guest_work),
+        ];
+        for (place, other) in places
+            .into_iter()
+            .filter_map(|(place, other)| Some((place, other.as_ref()?)))
+        {
+            let share = |task: &OtherTask| task.ns as f64 / other.watched_ns.max(1) as f64;
+            for task in other.tasks.iter().filter(|task| share(task) >= LISTED) {
+                table.row([
+                    format!("{} · {}", cell.plan.id, cell.plan.label()),
+                    place.to_owned(),
+                    task.cpu.to_string(),
+                    format!("{} ({})", task.name, task.pid),
+                    N.ns(task.ns as f64, None),
+                    N.percent(share(task)),
+                ]);
+            }
+        }
+    }
+    let more = table.rows.len().saturating_sub(MOST_LISTED);
+    table.rows.truncate(MOST_LISTED);
+    html! {
+        @if !table.rows.is_empty() {
+            details {
+                summary { "Other work on the measured CPUs" }
+                (table.render())
+                @if more > 0 { p { "And " (N.count(more as u64)) " more." } }
+            }
+        }
     }
 }
 

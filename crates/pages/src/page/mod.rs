@@ -16,6 +16,7 @@ mod places;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use tare_host::visible;
 use tare_results::model::CellPlan;
 
 use crate::grouped;
@@ -67,7 +68,8 @@ pub fn render(report: &Report) -> String {
             break;
         }
     }
-    text
+    // Names come from outside.
+    visible(&text).into_owned()
 }
 
 struct Page<'a> {
