@@ -147,6 +147,7 @@ impl CommandError {
             }
             | Self::Host(_)
             | Self::Gate(_)
+            | Self::Compare(CompareError::Experiments { .. })
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
             Self::Unavailable { .. } | Self::NotReproducible { .. } => exit::UNAVAILABLE,
             Self::Target(error)

@@ -1,15 +1,18 @@
 //! Sides of a comparison against each other.
 
+use jiff::Timestamp;
 use tare_figures::compare::{
     CompareError, CompareUnit, ComparedRow, Comparison, ShiftGate, ShiftJudgement, compare, side,
     sides_by,
 };
 use tare_figures::gates::GateError;
-use tare_pages::{Report, terminal};
+use tare_pages::{Report, RunData, terminal};
+use tare_results::CellState;
+use tare_results::model::{Fact, Labels, SettingPlan};
 use tare_testkit::assert_contains;
 
-use crate::synthetic::Run;
 use crate::synthetic::wakeups::Schedule;
+use crate::synthetic::{Run, analyse, measured};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
@@ -185,6 +188,71 @@ fn another_kernel_is_named() {
     assert_contains(&text, &["linux,kernel=debian and linux,kernel=debian-rt"]);
 }
 
+/// Makes a run of one invocation, and changes it before its figures are derived.
+fn changed(seed: u64, change: impl FnOnce(&mut RunData)) -> Report {
+    let mut run = Run::new(1);
+    run.woken(1, Schedule::under(&["idle"]), |_, _, n| {
+        4_000 + (n + seed) % 200
+    });
+    let mut data = run.data();
+    change(&mut data);
+    analyse(data)
+}
+
+#[test]
+fn changed_settings_and_command_lines_are_named_above_the_figures() {
+    let run = |seed: u64, value: &str, words: &str| {
+        changed(seed, |run| {
+            run.plan.settings.push(SettingPlan {
+                path: "/proc/sys/kernel/sched_rt_runtime_us".to_owned(),
+                value: value.to_owned(),
+            });
+            let CellState::Done(cell) = &mut run.cells[0].0 else {
+                panic!("it is done");
+            };
+            measured(cell).facts.push(Fact {
+                name: "kernel command line".to_owned(),
+                labels: Labels::default(),
+                value: words.to_owned(),
+            });
+        })
+    };
+    let base = run(1, "950000", "quiet isolcpus=1");
+    let new = run(2, "-1", "quiet");
+    let compared = between(&[base], &[new]).unwrap();
+    for text in [
+        terminal::compare(&compared, 110).to_string(),
+        terminal::compare_markdown(&compared),
+    ] {
+        let place = |what: &str| {
+            text.find(what)
+                .unwrap_or_else(|| panic!("no {what} in {text}"))
+        };
+        let above = ["sched_rt_runtime_us", "950000", "isolcpus=1"].map(place);
+        assert!(
+            above.into_iter().max() < Some(place("adjusted p")),
+            "{text}"
+        );
+        assert!(!text.contains("quiet"), "{text}");
+    }
+}
+
+#[test]
+fn sides_that_were_not_measured_in_turn_are_told() {
+    let side = |hours: [i64; 4]| {
+        let at = |hour: i64| {
+            let created = Timestamp::from_second(hour * 3_600).unwrap();
+            changed(hour.unsigned_abs(), |run| run.plan.created = created)
+        };
+        Vec::from_iter(hours.map(at))
+    };
+    let in_turn = between(&side([1, 3, 5, 7]), &side([2, 4, 6, 8])).unwrap();
+    assert!(!in_turn.verdict.join(" ").contains("was measured before"));
+    let not = between(&side([5, 6, 7, 8]), &side([1, 2, 3, 4])).unwrap();
+    let hint = "All of NEW was measured before all of BASE";
+    assert_contains(&not.verdict.join(" "), &[hint, "Measure both in turn."]);
+}
+
 #[test]
 fn loads_are_compared_within_a_run() {
     let analysis = run("process", 8, 4_000, 1);
@@ -333,10 +401,7 @@ fn runs_with_nothing_in_common_are_refused() {
     let mut noise = Run::new(1);
     noise.prime(1, "process", &[100; 1_000]);
     let error = between(std::slice::from_ref(&woken), &[noise.analyse()]).unwrap_err();
-    assert!(
-        matches!(error, CompareError::NothingInCommon { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, CompareError::Experiments { .. }), "{error}");
     let nothing = Run::new(1).analyse();
     let error = between(&[woken], &[nothing]).unwrap_err();
     assert_eq!(

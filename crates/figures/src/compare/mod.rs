@@ -66,6 +66,14 @@ pub enum CompareError {
         /// The places of the second side.
         new: String,
     },
+    /// They are of different experiments.
+    #[error("{base} and {new} can't be compared: give two runs of one experiment")]
+    Experiments {
+        /// Those of the first side.
+        base: String,
+        /// Those of the second side.
+        new: String,
+    },
     /// There is but one target or load.
     #[error("the run has but one {of}, {only}: nothing to compare within it")]
     OnlyOne {

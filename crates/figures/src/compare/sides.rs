@@ -16,6 +16,7 @@ use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Row, Rows};
 use crate::run::Run;
+use crate::words::{self, NONE};
 
 /// One side of a comparison: BASE or NEW.
 #[derive(Clone, Debug)]
@@ -32,6 +33,12 @@ pub struct ComparedRun {
     identity: RunIdentity,
     rows: Rows,
     machine: Option<Machine>,
+    /// The settings that were changed for the run, and the doctor's findings of others.
+    settings: Vec<(String, String)>,
+    /// The kernels that targets brought along.
+    kernels: BTreeSet<String>,
+    /// The words of all kernel command lines.
+    words: BTreeSet<String>,
 }
 
 /// The name of a run.
@@ -97,13 +104,55 @@ impl ComparedRun {
                 cut.map(|cell| cell.plan.id).collect()
             },
         };
+        let changed = plan.settings.iter();
+        let changed = changed.map(|setting| (setting.path.clone(), setting.value.clone()));
+        let findings = run.machine.iter().flat_map(|record| &record.findings);
+        let findings = findings.filter(|finding| SETTINGS.contains(&&*finding.id));
+        let found = findings.map(|finding| (finding.title.to_lowercase(), finding.state.clone()));
+        let records = run.cells.iter().filter_map(|cell| cell.outcome.record());
+        let programs = || records.clone().flat_map(|record| &record.programs);
+        let facts = programs().flat_map(|program| &program.facts);
+        let lines = facts.filter(|fact| fact.name == "kernel command line");
         Self {
             identity,
             rows,
             machine: run.machine.as_ref().map(|record| record.machine.clone()),
+            settings: changed.chain(found).collect(),
+            kernels: programs()
+                .filter_map(|program| program.agent.kernel.clone())
+                .collect(),
+            words: lines
+                .flat_map(|fact| fact.value.split_whitespace())
+                .map(str::to_owned)
+                .collect(),
         }
     }
+
+    /// Returns the value of a setting.
+    fn setting(&self, name: &str) -> String {
+        let mut own = self.settings.iter();
+        own.find(|(own, _)| own == name)
+            .map_or_else(|| "not changed".to_owned(), |(_, value)| value.clone())
+    }
 }
+
+/// The doctor's checks of what somebody has set, as opposed to what happens.
+const SETTINGS: [&str; 14] = [
+    "governor",
+    "turbo",
+    "smt",
+    "isolation",
+    "idle-states",
+    "irqbalance",
+    "mitigations",
+    "nmi-watchdog",
+    "numa-balancing",
+    "rt-throttling",
+    "stat-interval",
+    "swap",
+    "thp",
+    "timer-migration",
+];
 
 impl ComparedRun {
     /// Says if a run of the same target and load lacks a figure: a mean delay where there was no
@@ -350,6 +399,15 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             lacks(2, row);
         }
     }
+    let experiments =
+        [base, new].map(|side| distinct(side.rows().map(|row| row.experiment.clone())));
+    let [of_base, of_new] = &experiments;
+    if !of_base.iter().any(|of| of_new.contains(of)) {
+        return Err(CompareError::Experiments {
+            base: words::list(of_base),
+            new: words::list(of_new),
+        });
+    }
     if pairs.is_empty() {
         let there = |side: &Side| {
             let places: BTreeSet<String> = side.rows().map(Row::place).collect();
@@ -477,5 +535,31 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
         let targets: BTreeSet<&str> = run.rows.0.iter().map(|row| row.target.as_str()).collect();
         targets.into_iter().collect::<Vec<_>>().join(", ")
     });
+    let listed = |values: &BTreeSet<String>| Vec::from_iter(values.iter().cloned()).join(", ");
+    add("kernels of targets", &|run| listed(&run.kernels));
+    let runs = || base.runs.iter().chain(&new.runs);
+    for name in distinct(runs().flat_map(|run| run.settings.iter().map(|(name, _)| name.clone()))) {
+        add(&name, &|run| run.setting(&name));
+    }
+    // Of command lines only the words that the other side lacks.
+    let words = |side: &Side| -> BTreeSet<String> {
+        side.runs.iter().flat_map(|run| run.words.clone()).collect()
+    };
+    let (of_base, of_new) = (words(base), words(new));
+    let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
+        let only: Vec<&str> = own.difference(other).map(String::as_str).collect();
+        if only.is_empty() {
+            NONE.to_owned()
+        } else {
+            only.join(" ")
+        }
+    };
+    if of_base != of_new {
+        found.push(SideDifference {
+            what: "words of kernel command lines".to_owned(),
+            base: only(&of_base, &of_new),
+            new: only(&of_new, &of_base),
+        });
+    }
     found
 }

@@ -9,6 +9,7 @@ use crate::words;
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     let mut said = conclusion(comparison);
     said.extend(modes(comparison));
+    said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();
     said.extend(runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
         format!(
@@ -19,6 +20,28 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
         )
     }));
     said
+}
+
+/// Says of sides that followed each other, and not in turn, that time may be what differs.
+fn not_alternated(comparison: &Comparison) -> Option<String> {
+    let is_of_invocations = comparison.unit == CompareUnit::Invocations && !comparison.is_exact();
+    let [base, new] = comparison.runs.each_ref().map(|runs| {
+        let mut times = Vec::from_iter(runs.iter().map(|run| run.created.as_str()));
+        times.sort_unstable();
+        times
+    });
+    let (first, last) = match (base.first()? > new.last()?, new.first()? > base.last()?) {
+        (true, _) => (1, 0),
+        (_, true) => (0, 1),
+        (false, false) => return None,
+    };
+    is_of_invocations.then(|| {
+        format!(
+            "All of {} was measured before all of {}: whatever else changed in between is in the differences, too. Measure \
+             both in turn.",
+            comparison.names[first], comparison.names[last]
+        )
+    })
 }
 
 /// Describes the modes of each measure whose median lies between two, with their shares.

@@ -6,9 +6,9 @@ use tare_host::visible_in_line;
 use super::N;
 use crate::table::Table;
 use crate::text::{Page, Text};
-use tare_figures::compare::{ComparedRow, Comparison, signed, told};
+use tare_figures::compare::{ComparedRow, Comparison, SideDifference, signed, told};
 use tare_figures::group::{distinct, grouped};
-use tare_figures::words::NONE;
+use tare_figures::words::{self, NONE};
 
 /// The number of figures up to which all are listed; of more only those that differ.
 const ALL: usize = 40;
@@ -59,13 +59,10 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         let [base, new] = &comparison.names;
         page.heading(&format!("{new} against {base}"));
         page.note(READ);
-        let [_, head @ ..] = head(comparison);
-        for same in shown.chunk_by(|a, b| place(a) == place(b)) {
-            page.paragraph(&place(same[0]), Style::new().dimmed(), "");
-            let mut rows = Table::new(head);
-            for row in same {
-                rows.row(cells(row));
-            }
+        for (common, same) in tables(&shown) {
+            page.paragraph(&common, Style::new().dimmed(), "");
+            let mut rows = Table::new(head(comparison));
+            same.into_iter().for_each(|cells| rows.row(cells));
             page.table(&rows);
         }
     }
@@ -78,11 +75,10 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     page.finish()
 }
 
-/// Returns the heads of the columns; the first is of Markdown alone.
-fn head(comparison: &Comparison) -> [&str; 8] {
+/// Returns the heads of the columns.
+fn head(comparison: &Comparison) -> [&str; 7] {
     let [base, new] = &comparison.names;
     [
-        "measured",
         "figure",
         base,
         new,
@@ -101,41 +97,37 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         let bold = if place == 0 { "**" } else { "" };
         text.push_str(&format!("{bold}{}{bold}\n\n", escaped(sentence)));
     }
-    let [base, new] = comparison.names.each_ref().map(|name| escaped(name));
     let line = |cells: &[&str]| {
         let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let shown = shown(comparison);
-    if !shown.is_empty() {
-        text.push_str(&line(&head(comparison)));
-        text.push_str("|---|---|--:|--:|--:|--:|--:|---|\n");
-        for row in shown {
-            let place = place(row);
-            let cells = cells(row);
-            let cells: Vec<&str> = std::iter::once(place.as_str())
-                .chain(cells.iter().map(String::as_str))
-                .collect();
-            text.push_str(&line(&cells));
+    let [base, new] = &comparison.names;
+    if !comparison.differences.is_empty() {
+        text.push_str("What differs besides the figures:\n\n");
+        text.push_str(&line(&["what", base, new]));
+        text.push_str("|---|---|---|\n");
+        for SideDifference { what, base, new } in &comparison.differences {
+            text.push_str(&line(&[what, base, new]));
         }
         text.push('\n');
     }
-    let [base_repetitions, new_repetitions] = comparison.repetitions;
-    text.push_str(&format!(
-        "{} figures judged together (tare compare); repetitions: {base} {base_repetitions}, {new} {new_repetitions}. {READ}\n",
-        comparison.tests
-    ));
-    for difference in &comparison.differences {
-        text.push_str(&format!(
-            "\n- {} differs: {} and {}",
-            escaped(&difference.what),
-            escaped(&difference.base),
-            escaped(&difference.new)
-        ));
-    }
-    if !comparison.differences.is_empty() {
+    for (common, same) in tables(&shown(comparison)) {
+        text.push_str(&format!("{}\n\n", escaped(&common)));
+        text.push_str(&line(&head(comparison)));
+        text.push_str("|---|--:|--:|--:|--:|--:|---|\n");
+        for cells in same {
+            text.push_str(&line(&cells.each_ref().map(String::as_str)));
+        }
         text.push('\n');
     }
+    let judged = comparison.judged().count() as u64;
+    let judged = words::counted(N, judged, "figure was judged", "figures were judged");
+    let [base_repetitions, new_repetitions] = comparison.repetitions;
+    text.push_str(&format!(
+        "{judged} (tare compare); repetitions: {} {base_repetitions}, {} {new_repetitions}. {READ}\n",
+        escaped(base),
+        escaped(new)
+    ));
     text
 }
 
@@ -163,13 +155,36 @@ fn place(row: &ComparedRow) -> String {
 
 /// Names the figure with its labels: `delays.total class=C`.
 fn name(row: &ComparedRow) -> String {
-    let labels: String = (row.labels.iter())
+    named(row, |_| true)
+}
+
+fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
+    let labels = row.labels.iter().filter(is_own);
+    let labels: String = labels
         .map(|(key, value)| format!(" {key}={value}"))
         .collect();
     format!("{}.{}{labels}", row.measure, row.figure)
 }
 
-fn cells(row: &ComparedRow) -> Vec<String> {
+/// Returns a table for each place, with what all of its rows have in common.
+fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
+    let places = shown.chunk_by(|a, b| place(a) == place(b));
+    let tables = places.map(|same| {
+        let is_common = |(key, value): &(&str, &str)| {
+            same.iter().all(|row| row.labels.get(key) == Some(*value))
+        };
+        let mut common = place(same[0]);
+        for (key, value) in same[0].labels.iter().filter(is_common) {
+            common.push_str(&format!(", {key}={value}"));
+        }
+        let rows = same.iter();
+        let rows = rows.map(|row| cells(row, named(row, |label| !is_common(label))));
+        (common, rows.collect())
+    });
+    tables.collect()
+}
+
+fn cells(row: &ComparedRow, name: String) -> [String; 7] {
     let unit = row.unit.as_str();
     let interval = row.low.zip(row.high).map_or_else(
         || NONE.to_owned(),
@@ -193,8 +208,8 @@ fn cells(row: &ComparedRow) -> Vec<String> {
         (true, false) => "better",
         (false, _) => "",
     };
-    vec![
-        name(row),
+    [
+        name,
         told(row.base, unit),
         told(row.new, unit),
         shift,
