@@ -5,7 +5,7 @@
 //!
 //! | kind | figure over runs | interval | runs needed at 95 % |
 //! |---|---|---|---|
-//! | mean, of either sign | mean | Student's t | 3 |
+//! | mean, of either sign | mean | Student's t; on the log scale if no run is 0 or less and it would reach 0 | 3 |
 //! | rate, total, positive ratio | sum / sum | Student's t on the log scale | 3 |
 //! | share | sum / sum | Student's t on the logit scale | 3 |
 //! | quantile, minimum, maximum, standard deviation | median | order statistics | 6 |
@@ -178,7 +178,17 @@ fn mean(values: &[f64], level: Level) -> Result<OverRuns, StatsError> {
     let squares: f64 = values.iter().map(|v| (v - pivot - offset).powi(2)).sum();
     let error = (squares / (runs - 1.0) / runs).sqrt();
     let estimate = pivot + offset;
-    let spread = || student(estimate, error, values.len(), Scale::Linear, level);
+    let on = |scale| student(estimate, error, values.len(), scale, level);
+    let spread = || {
+        let reaches_0 = |linear: &Interval| linear.low <= 0.0 && values.iter().all(|v| *v > 0.0);
+        let linear = on(Scale::Linear)?;
+        // That a time may be 0 is no statement.
+        if reaches_0(&linear) {
+            on(Scale::Log)
+        } else {
+            Some(linear)
+        }
+    };
     Ok(put(Kind::Mean, estimate, values, level, spread))
 }
 
@@ -324,6 +334,12 @@ mod tests {
         let far = far.interval.unwrap();
         let half = (far.high - far.low) / 2.0;
         assert!((half - 4.302_652_729_911_28 / 3_f64.sqrt()).abs() < 1e-6);
+        // Mean 4, standard error √7: 4 − 11 would be below 0.
+        let wide = of(Kind::Mean, &[1.0, 2.0, 9.0]).interval.unwrap();
+        let factor = (4.302_652_729_911_28 * 19_f64.sqrt() / 3_f64.sqrt() / 4.0).exp();
+        close(wide.low, 4.0 / factor);
+        close(wide.high, 4.0 * factor);
+        assert_eq!(wide.method.name(), "student log");
         let negative = of(Kind::Mean, &[-3.0, -1.0, 1.0]);
         assert_eq!(negative.estimate, -1.0);
     }
