@@ -321,8 +321,7 @@ impl Column {
             Show::Interval => range(),
             Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
             Show::PlusMinus => match interval {
-                // An interval that ends at 0 is not symmetric.
-                Some(interval) if interval.low > 0.0 => {
+                Some(interval) if interval.is_symmetric() => {
                     let unit = match (self.form, row.tsc_hz) {
                         (Form::Cycles, Some(hz)) if row.unit == "ns" => hz / 1e9,
                         _ => 1.0,

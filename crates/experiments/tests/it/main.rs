@@ -5,6 +5,7 @@ mod attribution;
 mod calder;
 mod claims;
 mod compare;
+mod consistency;
 mod extremes;
 mod figures;
 mod folder;

@@ -53,7 +53,7 @@ fn ladder(run: &mut Run, block: u32, target: &str, takes_ms: u64, saturated_from
 }
 
 /// Makes a run of three targets, one of them a guest.
-fn three(blocks: u32) -> Run {
+pub fn three(blocks: u32) -> Run {
     let mut run = Run::new(1);
     for block in 1..=blocks {
         ladder(&mut run, block, "process", 1, 9);

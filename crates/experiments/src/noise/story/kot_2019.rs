@@ -433,7 +433,13 @@ fn mean(row: &Row, ns: f64) -> String {
     let cycles = |ns: f64| row.time(ns).cycles;
     let over = row.over.as_ref().ok().filter(|over| over.estimate == ns);
     let figure = match over.map(|over| over.interval) {
-        Some(Ok(both)) => N.plus_minus(cycles(ns), cycles(both.high - both.low) / 2.0),
+        Some(Ok(both)) if both.is_symmetric() => {
+            N.plus_minus(cycles(ns), cycles(both.high - both.low) / 2.0)
+        }
+        Some(Ok(both)) => {
+            let [low, high] = [both.low, both.high].map(|end| N.rounded(cycles(end)));
+            format!("{} ({low} to {high})", N.rounded(cycles(ns)))
+        }
         _ => N.rounded(cycles(ns)),
     };
     format!("{figure} cycles")
