@@ -61,6 +61,30 @@ impl<'a> Grouped<'a> {
         }
     }
 
+    /// Leaves out the columns that have no figure in any line, unless that is so of all.
+    fn without_dashes(mut self) -> Self {
+        let numbers = Numbers::PLAIN;
+        let has_figure = |place: usize, column: &Column| {
+            let mut rows = self.lines.iter().filter_map(|(.., line)| line.rows[place]);
+            rows.any(|row| column.marked(row, numbers, false) != NONE)
+        };
+        let columns = self.columns.iter().enumerate();
+        let mut shown: Vec<bool> = columns
+            .map(|(place, column)| has_figure(place, column))
+            .collect();
+        // What stands below another one needs that.
+        for place in (1..shown.len()).rev() {
+            shown[place - 1] |= shown[place] && self.columns[place].below;
+        }
+        if shown.contains(&true) {
+            keep(&mut self.columns, &shown);
+            for (.., line) in &mut self.lines {
+                keep(&mut line.rows, &shown);
+            }
+        }
+        self
+    }
+
     /// Adds the heading of a line to a table, unless it is that of the line before.
     fn heading(&self, place: usize, table: &mut Table) {
         let heading = |place: usize| self.lines[place].0.as_ref();
@@ -151,7 +175,7 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
         Medium::Page => (Column::is_on_page, true),
     };
     let tables = story.tables(run).into_iter().map(|tabled| {
-        let grouped = Grouped::of(story, run, &tabled, is_shown);
+        let grouped = Grouped::of(story, run, &tabled, is_shown).without_dashes();
         let mut table = Table::new(grouped.head()).sparing(&grouped.spared());
         table.nothing = grouped.nothing();
         let figure =
@@ -180,7 +204,7 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
 /// Returns the tables of a story with the figures of every run.
 pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
     let tables = story.tables(run).into_iter().map(|tabled| {
-        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run);
+        let grouped = Grouped::of(story, run, &tabled, Column::is_of_every_run).without_dashes();
         let head = ["", "run", "cell"].map(str::to_owned).into_iter();
         let mut table = Table::new(head.chain(grouped.names()));
         table.nothing = grouped.nothing();

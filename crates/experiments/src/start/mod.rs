@@ -133,13 +133,12 @@ fn combinations(
     let mut cells = Vec::new();
     for (load, plain) in ladders {
         for (step, pace) in (0..).zip(&paces) {
-            let every = if *pace == Pace::Alone { "" } else { "every " };
             let beside = plain
                 .beside_engine
                 .then(|| format!(" {} {}", BESIDE.0, BESIDE.1));
             let beside = beside.unwrap_or_default();
             let cell = CellPlan {
-                name: format!("{} {every}{}{beside}", plain.name, pace.text()),
+                name: format!("{} {}{beside}", plain.name, pace.name()),
                 labels: plain.labels.clone().with("interval", pace.text()),
                 arrivals: Some(arrivals(values, &plain.target, &job, *pace)?),
                 rung: Some(rung(&plain, load, step, &paces)),

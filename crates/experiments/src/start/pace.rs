@@ -58,17 +58,32 @@ impl Pace {
         }
     }
 
-    /// Writes it as it is typed: as a part of a second where it was written as a fraction, and is
+    /// Returns the rate in starts per second, if it was written as a fraction of a second, and is
     /// one.
-    pub(super) fn text(self) -> String {
+    fn rate(self) -> Option<f64> {
         let Self::Every { ns, is_fraction } = self else {
-            return ALONE.to_owned();
+            return None;
         };
         let parts = SECOND / ns;
         let is_part = (parts - parts.round()).abs() < 1e-9 * parts && parts.round() > 1.0;
-        match is_fraction && is_part {
-            true => format!("1/{}s", parts.round()),
-            false => exact_word(ns.round() as u64),
+        (is_fraction && is_part).then_some(parts.round())
+    }
+
+    /// Writes it as it is typed: `alone`, `250ms`, `1/64s`.
+    pub(super) fn text(self) -> String {
+        match (self, self.rate()) {
+            (Self::Alone, _) => ALONE.to_owned(),
+            (_, Some(rate)) => format!("1/{rate}s"),
+            (Self::Every { ns, .. }, None) => exact_word(ns.round() as u64),
+        }
+    }
+
+    /// Writes it within the name of a cell: `alone`, `every 250ms`, `at 64/s`.
+    pub(super) fn name(self) -> String {
+        match (self, self.rate()) {
+            (Self::Alone, _) => self.text(),
+            (_, Some(rate)) => format!("at {rate}/s"),
+            (_, None) => format!("every {}", self.text()),
         }
     }
 

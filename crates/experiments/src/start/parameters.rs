@@ -42,7 +42,7 @@ const RATE: Parameter = Parameter {
     },
     many: true,
     default: "none",
-    meaning: "Starts per second, instead of --interval: a whole number, or a ladder FIRST..LAST that doubles each step and \
+    meaning: "Starts per second, instead of --interval or besides: a whole number, or a ladder FIRST..LAST that doubles each step and \
               stops at saturation",
     ..BASE
 };
@@ -133,23 +133,17 @@ const fn time(least_ns: u64) -> Parameter {
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] for a ladder that can't be halved, for an interval that is given
-/// twice, and if both intervals and rates are given.
+/// Returns [`ExperimentError`] for a ladder that can't be halved, and for an interval that is given
+/// twice.
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
-    type Read = fn(&str) -> Result<Vec<Pace>, String>;
-    let given = (values.texts(INTERVAL.name), values.texts(RATE.name));
-    let (texts, read): (Vec<&str>, Read) = match (given.0.is_empty(), given.1.is_empty()) {
-        (true, true) => (vec![INTERVAL.default], pace::read),
-        (false, true) => (given.0, pace::read),
-        (true, false) => (given.1, pace::read_rate),
-        (false, false) => {
-            let why = "interval and rate exclude each other: give one of them";
-            return Err(contradiction(why.to_owned()));
-        }
-    };
+    let (intervals, rates) = (values.texts(INTERVAL.name), values.texts(RATE.name));
+    let default = (intervals.is_empty() && rates.is_empty()).then_some(INTERVAL.default);
+    let intervals = intervals.into_iter().chain(default);
     let mut paces: Vec<Pace> = Vec::new();
-    for text in texts.iter().flat_map(|text| text.split(',')) {
-        for pace in read(text).map_err(contradiction)? {
+    let intervals = intervals.flat_map(|text| text.split(',')).map(pace::read);
+    let rates = rates.into_iter().flat_map(|text| text.split(','));
+    for read in intervals.chain(rates.map(pace::read_rate)) {
+        for pace in read.map_err(contradiction)? {
             let mut known = paces.iter().map(|known| known.interval_ns());
             if known.any(|known| known == pace.interval_ns()) {
                 let text = pace.text();

@@ -69,7 +69,10 @@ fn without_words_processes_are_started_alone_and_up_a_ladder() {
         let rung = cell.rung.as_ref().unwrap();
         let named = match labels[step as usize] {
             "alone" => "hello alone".to_owned(),
-            interval => format!("hello every {interval}"),
+            interval => match interval.strip_prefix("1/") {
+                Some(part) => format!("hello at {}", part.replace('s', "/s")),
+                None => format!("hello every {interval}"),
+            },
         };
         assert_eq!(
             (rung.step, &rung.ladder),
@@ -182,7 +185,10 @@ fn a_command_takes_the_place_of_the_measured_code() {
 fn what_contradicts_itself_is_refused_with_a_remedy() {
     let here = conditions(&["process"]);
     for (values, remedy) in [
-        (&[("interval", "1s"), ("rate", "1")][..], "give one of them"),
+        (
+            &[("interval", "1s"), ("rate", "1")][..],
+            "1s is given twice",
+        ),
         (&[("interval", "1s..1/3s")], "a power of two"),
         (&[("rate", "1..3")], "a power of two"),
         (&[("interval", "1s,1s..1/4s")], "1s is given twice"),

@@ -164,7 +164,7 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
     let alarm = alarm(&analysis, "not-open-loop");
     assert_contains(alarm, &["process at 64/s", "7 %"]);
     let text = terminal::render(&analysis, 100, false);
-    assert_contains(&text, &["1/64s, not open-loop"]);
+    assert_contains(&text, &["64/s, not open-loop"]);
 }
 
 #[test]

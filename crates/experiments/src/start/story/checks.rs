@@ -9,7 +9,7 @@ use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
 use tare_results::model::Failure;
 
-use super::ladder::{self, N, arrived, interval, not_open_loop, rate, saturated};
+use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
 
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
@@ -63,7 +63,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
 fn named(ladder: &Series<'_>, case: &Case<'_>) -> String {
     match rate(case) {
         Some(rate) => format!("{} at {}", ladder.name(), N.rate(rate)),
-        None => format!("{}, {}", ladder.name(), interval(case)),
+        None => format!("{}, {}", ladder.name(), ladder::pace(case)),
     }
 }
 

@@ -44,6 +44,13 @@ pub(super) fn interval<'a>(case: &Case<'a>) -> &'a str {
     case.plan.labels.get("interval").unwrap_or("?")
 }
 
+/// Names how often instances were started: `64/s`, `2s`, `alone`.
+pub(super) fn pace(case: &Case<'_>) -> String {
+    let interval = interval(case);
+    let rate = interval.strip_prefix("1/").and_then(|_| rate(case));
+    rate.map_or_else(|| interval.to_owned(), |rate| N.rate(rate))
+}
+
 /// Returns how many instances were planned per second; `None` without an interval.
 pub(super) fn rate(case: &Case<'_>) -> Option<f64> {
     let interval_ns = interval_ns(case).filter(|ns| *ns > 0)?;

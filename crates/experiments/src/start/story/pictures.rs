@@ -12,7 +12,7 @@ use tare_pages::html::parts::N;
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
 use tare_pages::kit::series::Series;
 
-use super::ladder::{doubt, interval, open, place, rate, time};
+use super::ladder::{doubt, open, pace, place, rate, time};
 use super::{Started, ladder, verdict};
 
 /// Draws how long instances take one after the other; `None` if none was ready.
@@ -45,11 +45,11 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
     let all = ladder::all(run);
     let upward = Dimension::logarithmic("ready after", |ns| N.ns_tick(ns), time);
     let latency = Curve {
-        title: "Latency against interval",
+        title: "Latency against offered rate",
         read: "Mean time from the planned start until an instance was ready. A target whose line stays level sustains the rate; one \
                whose line rises does not. A ring marks a point at which the target was saturated, or where starts did not come as \
                planned.",
-        named: Some("interval"),
+        named: Some("rate"),
         ..curve(&all, "ready", Figure::Mean, upward)
     };
     let upward = Dimension::logarithmic("done per s", |rate| N.tick(rate), |rate| N.rate(rate));
@@ -81,7 +81,7 @@ fn curve(
         let points = open(one).filter_map(|case| {
             let value = case.value(measure, figure).filter(|value| *value > 0.0)?;
             Some(Point {
-                name: interval(case).to_owned(),
+                name: pace(case),
                 at: (rate(case)?, value),
                 doubt: doubt(case),
                 ..Point::default()
@@ -100,17 +100,17 @@ fn distributions(story: &Started, all: &[Series<'_>], detail: &Detail) -> Option
         .iter()
         .zip(all)
         .flat_map(|(name, one)| one.cases.iter().map(move |case| (name, case)))
-        .filter_map(|(name, case)| Some((name, case, story.0.of(case.plan)?)))
+        .filter_map(|(name, case)| Some((name, case, pace(case), story.0.of(case.plan)?)))
         .filter(|(.., ready)| !ready.is_empty())
         .collect();
-    known.sort_by_key(|(_, case, _)| place(case));
-    let tails = known.iter().map(|(name, case, ready)| Tailed {
-        panel: interval(case),
+    known.sort_by_key(|(_, case, ..)| place(case));
+    let tails = known.iter().map(|(name, _, pace, ready)| Tailed {
+        panel: pace,
         name,
         tail: *ready,
         second: None,
     });
-    let runs = known.iter().map(|(_, case, _)| case.cells.len());
+    let runs = known.iter().map(|(_, case, ..)| case.cells.len());
     let drawn = Distributions {
         of: "times until ready",
         across: "ready after",

@@ -1,11 +1,11 @@
-//! The tables of starts: a heading for each ladder, and below it a line for each interval.
+//! The tables of starts: a heading for each ladder, and below it a line for each rate.
 
 use tare_figures::Run;
 use tare_figures::rows::Figure;
 use tare_pages::kit::series::Series;
 use tare_pages::tables::{Column, Line, Tabled};
 
-use super::ladder::{doubt, interval};
+use super::ladder::{doubt, pace};
 use super::{NAME, ladder, parts};
 
 const READY: &[Column] = &[
@@ -96,15 +96,12 @@ pub(super) fn arrange(run: &Run, lines: &mut [Line<'_>]) {
     lines.sort_by_key(|line| Series::of_row(&all, line.of).map(|(place, ..)| place));
 }
 
-/// Names a line by its interval, below the name of its ladder.
+/// Names a line by its rate, below the name of its ladder.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     match Series::of_row(&ladder::all(run), line.of) {
         Some((_, ladder, case)) => {
-            let names: Vec<&str> = [Some(interval(case)), doubt(case)]
-                .into_iter()
-                .flatten()
-                .collect();
-            (Some(ladder.name()), names.join(", "))
+            let doubt = doubt(case).map(|doubt| format!(", {doubt}"));
+            (Some(ladder.name()), pace(case) + &doubt.unwrap_or_default())
         }
         None => (None, line.target()),
     }
