@@ -1,6 +1,7 @@
 //! isolcpus, nohz_full, rcu_nocbs: what the kernel itself does on the measured CPU.
 
 use super::{Examination, Judgement, Severity::*, advise, good};
+use tare_wire::cpus::Cpus;
 
 /// Checks whether the scheduler keeps other tasks away from the measured CPU.
 pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
@@ -11,15 +12,34 @@ pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
         return good(format!("{cpu} is in an isolated cpuset partition"));
     }
     let isolated = isolation.isolated.get()?;
+    let (word, others) = (e.cpu_word(), e.other_cpus());
+    let kernel = &e.machine.kernel;
+    let last = e.machine.topology.online.known().and_then(Cpus::last);
+    let aimed = kernel.parameter("irqaffinity").zip(last);
+    let aimed = aimed.and_then(|(text, last)| Cpus::parse_parameter(text, last).ok());
+    let aimed = aimed.unwrap_or_default();
+    let aimed = Cpus::from_iter(isolated.iter().filter(|cpu| aimed.contains(*cpu)));
+    if !aimed.is_empty() {
+        let state = format!("irqaffinity= sends device interrupts to isolated CPUs: {aimed}");
+        let remedy = format!("boot with the kernel parameter `irqaffinity={others}`");
+        return advise(Warning, state, boot(e, remedy));
+    }
     if e.cpu_in(isolated) {
         return good(format!("{cpu} is isolated (isolcpus={isolated})"));
     }
     let all = isolated.union(&partition);
     if all.is_empty() {
-        let (cpu, others) = (e.cpu_word(), e.other_cpus());
-        let parameters = format!("isolcpus=managed_irq,domain,{cpu} irqaffinity={others}");
+        let parameters = format!("isolcpus=managed_irq,domain,{word} irqaffinity={others}");
         let remedy = boot(e, format!("boot with the kernel parameters `{parameters}`"));
-        return advise(Note, "no CPU is isolated", remedy);
+        return match kernel.parameter("isolcpus") {
+            Some(value) => {
+                let state = format!(
+                    "no CPU is isolated, although the kernel was booted with `isolcpus={value}`"
+                );
+                advise(Warning, state, remedy)
+            }
+            None => advise(Note, "no CPU is isolated", remedy),
+        };
     }
     let remedy =
         "measure on an isolated CPU: name one with --cpu, and see that nothing else runs there";
@@ -38,7 +58,15 @@ pub(super) fn tick(e: &Examination<'_>) -> Judgement {
     };
     let state = format!("interrupts {cpu} {rate} while it is busy");
     let parameter = format!("nohz_full={}", e.cpu_word());
-    advise(Note, state, boot_with(e, "NO_HZ_FULL", &parameter))
+    let remedy = boot_with(e, "NO_HZ_FULL", &parameter);
+    match e.machine.kernel.parameter("nohz_full") {
+        Some(asked) if nohz_full.is_empty() => {
+            let state =
+                format!("{state}: this kernel does not do what `nohz_full={asked}` asks for");
+            advise(Warning, state, remedy)
+        }
+        _ => advise(Note, state, remedy),
+    }
 }
 
 /// Checks whether RCU callbacks run on the measured CPU.

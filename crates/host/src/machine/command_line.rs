@@ -53,16 +53,21 @@ impl CommandLine {
     /// Returns the last value given to a parameter: "" for a bare word, `None` when it does not
     /// occur.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.words.known()?.iter().rev().find_map(|word| {
-            let (key, value) = word.split_once('=').unwrap_or((word, ""));
-            same_name(key, name).then_some(value)
-        })
+        value_of(self.words.known()?, name)
     }
 
     /// Returns the CPUs that a parameter names; `None` when it does not occur or is invalid.
     pub(super) fn cpus(&self, name: &str, last_cpu: u32) -> Option<Cpus> {
         Cpus::parse_parameter(self.value(name)?, last_cpu).ok()
     }
+}
+
+/// Returns the last value given to a parameter among some words: "" for a bare word.
+pub(super) fn value_of<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
+    words.iter().rev().find_map(|word| {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        same_name(key, name).then_some(value)
+    })
 }
 
 fn timing_words(line: &str) -> Vec<String> {

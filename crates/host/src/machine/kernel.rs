@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command_line::CommandLine;
+use super::command_line::{CommandLine, value_of};
 use super::kernel_config::KernelConfig;
 use super::preemption::Preemption;
 use crate::fact::Fact;
@@ -79,6 +79,12 @@ impl Kernel {
     pub fn release_numbers(&self) -> Option<(u32, u32)> {
         let mut numbers = self.release.known()?.split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
+    /// Returns the last value that the kernel was booted with of a parameter that matters to timing:
+    /// "" for a bare word.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        value_of(self.parameters.known()?, name)
     }
 
     /// Returns whether a debugging option slows the kernel by a factor rather than by percents.

@@ -150,6 +150,32 @@ fn the_requested_cpu_is_the_one_that_is_examined() {
 }
 
 #[test]
+fn parameters_that_do_not_do_what_was_meant_are_told() {
+    let booted = |words: &str| telecom().file("/proc/cmdline", words);
+    let aimed = booted("isolcpus=2-7 irqaffinity=0-3");
+    let aimed = find(&aimed, "isolation");
+    assert_eq!(aimed.severity, Severity::Warning);
+    assert_eq!(
+        aimed.state,
+        "irqaffinity= sends device interrupts to isolated CPUs: 2-3"
+    );
+    let apart = find(&booted("isolcpus=2-7 irqaffinity=0-1"), "isolation");
+    assert_eq!(apart.severity, Severity::Good);
+    let nothing = booted("isolcpus=").file("/sys/devices/system/cpu/isolated", "\n");
+    let nothing = find(&nothing, "isolation");
+    assert_eq!(nothing.severity, Severity::Warning);
+    assert!(
+        nothing.state.ends_with("booted with `isolcpus=`"),
+        "{nothing:?}"
+    );
+    // A kernel without NO_HZ_FULL shows no CPU there.
+    let ticks = booted("nohz-full=2-7").file("/sys/devices/system/cpu/nohz_full", "(null)\n");
+    let ticks = find(&ticks, "tick");
+    assert_eq!(ticks.severity, Severity::Warning, "{ticks:?}");
+    assert!(ticks.state.contains("`nohz_full=2-7`"), "{ticks:?}");
+}
+
+#[test]
 fn steal_is_graded() {
     let stolen = |ticks| {
         guest()

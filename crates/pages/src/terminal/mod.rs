@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use tare_figures::analysis::{LoadFigure, Summary};
 use tare_figures::format::Numbers;
 use tare_figures::notices::{NotMeasured, State};
+use tare_figures::verdict::Verdict;
 use tare_figures::words::counted;
 
 use crate::report::Report;
@@ -42,15 +43,19 @@ pub fn text(report: &Report, width: usize) -> Text {
     page.loads(&summary.loads);
     page.not_measured(summary);
     page.remarks(report);
-    page.verdict(summary);
+    // The sentence which sums it all up stands nearest the end.
+    page.cautions(&summary.verdict);
+    page.verdict(&summary.verdict);
     page.finish()
 }
 
-/// Writes the verdict only.
+/// Writes the verdict only, the sentence which sums it all up first.
 #[must_use]
 pub fn verdict(report: &Report, width: usize) -> Text {
+    let verdict = &report.summary().verdict;
     let mut page = Page::new(width);
-    page.verdict(report.summary());
+    page.verdict(verdict);
+    page.cautions(verdict);
     page.finish()
 }
 
@@ -61,16 +66,17 @@ pub fn render(report: &Report, width: usize, colour: bool) -> String {
 }
 
 impl Page {
-    /// Writes the cautions first, so that the sentence which sums it all up stands nearest the end.
-    fn verdict(&mut self, summary: &Summary) {
-        let verdict = &summary.verdict;
-        let plain = Style::new();
+    fn cautions(&mut self, verdict: &Verdict) {
         if !verdict.cautions.is_empty() {
             self.blank();
         }
         for caution in &verdict.cautions {
             self.paragraph(caution, AnsiColor::Yellow.on_default(), "! ");
         }
+    }
+
+    fn verdict(&mut self, verdict: &Verdict) {
+        let plain = Style::new();
         self.blank();
         self.paragraph(&verdict.headline, Style::new().bold(), "");
         for detail in &verdict.details {

@@ -31,24 +31,33 @@ pub fn run(arguments: &DoctorArguments, terminal: &Terminal) -> Result<u8, Comma
         .collect();
     let mut page = Page::new(terminal.width());
     for finding in shown {
-        write(finding, &mut page);
+        write(finding, arguments.all, &mut page);
     }
+    page.blank();
     page.paragraph(&summary(&findings), Style::new(), "");
+    if !arguments.all {
+        let more = "`tare doctor --all` says why each matters, and lists what is good.";
+        page.paragraph(more, Style::new(), "");
+    }
     terminal.print_text(&page.finish())?;
     Ok(exit::DONE)
 }
 
-/// Writes a finding: what was found, why that matters, what to do.
-fn write(finding: &Finding, page: &mut Page) {
+/// Writes a finding: what was found, what to do, and in full why it matters.
+fn write(finding: &Finding, in_full: bool, page: &mut Page) {
     const INDENT: &str = "         ";
     let severity = format!("{:<9}", finding.severity.to_string());
     let found = format!("{}: {}", finding.title, finding.state);
     page.marked(&found, (&severity, style(finding.severity)));
-    page.paragraph(&finding.why, Style::new(), INDENT);
+    if in_full {
+        page.paragraph(&finding.why, Style::new(), INDENT);
+    }
     if let Some(remedy) = &finding.remedy {
         page.paragraph(remedy, Style::new(), &format!("{INDENT}→ "));
     }
-    page.blank();
+    if in_full {
+        page.blank();
+    }
 }
 
 fn style(severity: Severity) -> Style {
