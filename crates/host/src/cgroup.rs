@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use crate::fact::Fact;
 use crate::source::Source;
+use tare_wire::cpus::Cpus;
 
 /// Which interface a controller's files follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,59 @@ impl Cgroup {
         }
         folders
     }
+}
+
+/// The most groups that are looked at: a machine with more has none that a search would find soon.
+const MOST_GROUPS: usize = 4_096;
+
+/// Finds a cpuset that holds one of these CPUs for itself, and is none that this process is in:
+/// other groups can't have the CPU. Returns its name below the hierarchy's mount, with the CPUs.
+///
+/// In version 1 that is one with `cpuset.cpu_exclusive` (which the root has as well), in version 2
+/// the root of a valid partition.
+#[must_use]
+pub fn exclusive_cpuset(source: &Source, cpus: &Cpus) -> Option<(String, Cpus)> {
+    let own = Cgroup::of_self(source, "cpuset");
+    let own = own.known()?;
+    let lineage = own.lineage();
+    let holds = |folder: &str| {
+        let is_exclusive = match own.version {
+            CgroupVersion::One => {
+                source
+                    .value(&format!("{folder}/cpuset.cpu_exclusive"))
+                    .known()
+                    == Some(&1)
+            }
+            CgroupVersion::Two => {
+                let partition = source.line(&format!("{folder}/cpuset.cpus.partition"));
+                matches!(
+                    partition.known().map(String::as_str),
+                    Some("root" | "isolated")
+                )
+            }
+        };
+        let file = match own.version {
+            CgroupVersion::One => "cpuset.cpus",
+            CgroupVersion::Two => "cpuset.cpus.effective",
+        };
+        let held = source.value::<Cpus>(&format!("{folder}/{file}"));
+        let held = held.known().filter(|_| is_exclusive)?;
+        held.iter().any(|cpu| cpus.contains(cpu)).then_some(*held)
+    };
+    let mut folders = vec![own.mount.clone()];
+    for place in 0..MOST_GROUPS {
+        let folder = folders.get(place)?.clone();
+        if !lineage.contains(&folder)
+            && let Some(held) = holds(&folder)
+        {
+            return Some((folder.get(own.mount.len() + 1..)?.to_owned(), held));
+        }
+        let below = source.names(&folder);
+        let below = below.known().into_iter().flatten();
+        let groups = below.map(|name| format!("{folder}/{name}"));
+        folders.extend(groups.filter(|path| source.exists(&format!("{path}/cgroup.procs"))));
+    }
+    None
 }
 
 /// One mount of a hierarchy.
@@ -185,6 +239,7 @@ fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::fixtures::Tree;
 
     const HYBRID: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
@@ -192,6 +247,49 @@ mod tests {
 34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
+
+    #[test]
+    fn a_cpuset_that_holds_a_cpu_for_itself_is_found_in_both_versions() {
+        let tree = |groups: &str, mounts: &str| {
+            Tree::new().files(&[
+                ("/proc/self/cgroup", groups),
+                ("/proc/self/mountinfo", mounts),
+            ])
+        };
+        let at = |cpu: u32| Cpus::from_iter([cpu]);
+        let one = "34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n";
+        let folder = "/sys/fs/cgroup/cpuset";
+        let mut version_1 = tree("3:cpuset:/own\n", one);
+        for (group, cpus, exclusive) in
+            [("", "0-3", "1"), ("/own", "0-1", "1"), ("/rt/a", "3", "1")]
+        {
+            version_1 = version_1
+                .file(&format!("{folder}{group}/cgroup.procs"), "")
+                .file(&format!("{folder}{group}/cpuset.cpus"), cpus)
+                .file(&format!("{folder}{group}/cpuset.cpu_exclusive"), exclusive);
+        }
+        version_1 = version_1.file(&format!("{folder}/rt/cgroup.procs"), "");
+        let source = version_1.source();
+        let found = Some(("rt/a".to_owned(), at(3)));
+        assert_eq!(exclusive_cpuset(&source, &at(3)), found);
+        assert_eq!(exclusive_cpuset(&source, &at(1)), None);
+
+        let two = "30 25 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let folder = "/sys/fs/cgroup/apart";
+        let partition = |state: &str| {
+            let version_2 = tree("0::/\n", two)
+                .file(&format!("{folder}/cgroup.procs"), "")
+                .file(&format!("{folder}/cpuset.cpus.effective"), "2-3\n")
+                .file(&format!("{folder}/cpuset.cpus.partition"), state);
+            exclusive_cpuset(&version_2.source(), &at(2))
+        };
+        assert_eq!(
+            partition("isolated\n").map(|(name, _)| name).as_deref(),
+            Some("apart")
+        );
+        assert_eq!(partition("root invalid (no CPU is left)\n"), None);
+        assert_eq!(partition("member\n"), None);
+    }
 
     #[test]
     fn version_one_wins_where_it_has_the_controller() {

@@ -31,7 +31,7 @@ mod visible;
 #[cfg(test)]
 mod tests;
 
-pub use cgroup::{CgroupMount, CgroupVersion};
+pub use cgroup::{CgroupMount, CgroupVersion, exclusive_cpuset};
 pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_beside};
 pub use cpuid::{Cpuid, hypervisor_name};
 pub use doctor::{Finding, Severity, doctor, summary};

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use tare_host::realtime::RtGroup;
+use tare_host::{Source, exclusive_cpuset};
 use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
@@ -56,6 +57,7 @@ pub fn check(
             missing(&what, &main, allowed, "on this machine")
         }));
         rights.extend(real_time(cell, machine));
+        rights.extend(held_by_others(cell));
         if !seen.insert((&cell.target, cell.load.as_str())) {
             continue;
         }
@@ -83,8 +85,13 @@ pub fn check(
     for spec in specs {
         let target = spec::of(spec)?;
         let availability = match (usable(target.as_ref()), spec.capabilities().engine) {
-            (Availability::Unusable { .. }, Some(needed)) if plan.start_engine => {
-                engine::startable(needed)
+            (Availability::Unusable { .. }, Some(needed))
+                if plan.start_engine && !engine::runs(needed) =>
+            {
+                match engine::startable(needed) {
+                    Availability::Usable => target.in_private_engine(),
+                    unusable => unusable,
+                }
             }
             (availability, _) => availability,
         };
@@ -108,6 +115,24 @@ fn missing(what: &str, cpus: &Cpus, there: &Cpus, whose: &str) -> Option<Finding
         Finding::NoSuchCpus(format!(
             "{what} names CPU {missing}, which is offline or does not exist {whose} (available: {there})"
         ))
+    })
+}
+
+/// Returns which cpuset holds a measured CPU of a container for itself: no other group can have it,
+/// and a container is one.
+fn held_by_others(cell: &CellPlan) -> Option<Finding> {
+    let is_container = cell.target.kernel().is_host() && !cell.target.capabilities().is_direct;
+    let cpus = cell.work.measured_cpus();
+    let (name, held) = match is_container && cpus.count() > 0 {
+        true => exclusive_cpuset(&Source::system(), &cpus)?,
+        false => return None,
+    };
+    Some(Finding::Unavailable {
+        what: format!("CPU {cpus}"),
+        why: format!(
+            "the cpuset '{name}' holds CPU {held} for itself, and containers have cpusets of their own"
+        ),
+        remedy: "measure on another CPU (--cpu), or end what has that cpuset".to_owned(),
     })
 }
 

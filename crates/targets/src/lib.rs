@@ -73,6 +73,12 @@ pub trait Target: fmt::Debug {
         self.present()
     }
 
+    /// Returns whether instances can be launched in an engine that is started for them, where it
+    /// takes one.
+    fn in_private_engine(&self) -> Availability {
+        Availability::Usable
+    }
+
     /// Returns the program that executes the measured code.
     ///
     /// # Errors

@@ -15,6 +15,9 @@ use crate::words;
 
 const N: Numbers = Numbers::PLAIN;
 
+/// The shortest measurement whose other work is told: tasks are looked at before its begin and after
+/// its end, and in a shorter one what ran in between is not what ran within.
+const SHORTEST_NS: u64 = 50_000_000;
 /// The share of the time in a cell from which on a process is named.
 const TOLD: f64 = 0.001;
 /// The share from which on it bears on the figures.
@@ -140,13 +143,18 @@ fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'
 
 /// Adds up what ran by its name, the most in a cell first.
 fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
-    let watched_ns: u64 = watched.iter().map(|it| it.other.watched_ns).sum();
+    let watched = || {
+        watched
+            .iter()
+            .filter(|it| it.other.watched_ns >= SHORTEST_NS)
+    };
+    let watched_ns: u64 = watched().map(|it| it.other.watched_ns).sum();
     let mut all: Vec<Used<'a>> = Vec::new();
     for Watched {
         cell,
         is_loaded,
         other,
-    } in watched
+    } in watched()
     {
         // Kernel threads that work for the load belong to the load.
         let tasks = other.tasks.iter();

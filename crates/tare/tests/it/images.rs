@@ -76,13 +76,26 @@ fn saved_images_are_started_by_both_engines() {
         assert!(!all.is_empty() && all.iter().all(is_fine), "{all:?}");
     }
     assert_nothing_is_left(&bench);
-    // With a command of one's own, which says nothing: it is done all the same.
+    // With a command of one's own.
     fs::remove_dir_all(run_of(&bench)).unwrap();
     let mut command = bench.command(&format!("start {words} --output run --work"));
     let output = command
         .arg("command:workload=start work=thumbnail")
         .output();
     common::Ran::of(output.unwrap()).expect(0, &["work=command:workload=start work=thumbnail"]);
+    for dry in ["", "--dry-run"] {
+        bench
+            .run(&format!(
+                "start --target docker,image=alpine --start-engine {dry}"
+            ))
+            .expect(
+                5,
+                &[
+                    "a private engine has no images",
+                    "docker save alpine -o FILE.tar",
+                ],
+            );
+    }
     bench
         .run(&format!(
             "noise --target docker,image={image} --start-engine"

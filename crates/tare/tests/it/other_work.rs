@@ -307,6 +307,29 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
 }
 
 #[test]
+fn a_cpu_that_a_cpuset_holds_for_itself_is_refused_to_containers() {
+    let Some([_, cpu]) = two_cpus() else {
+        return;
+    };
+    let Some(cpuset) = Cpuset::of(cpu) else {
+        return skip(
+            "a cpuset",
+            "it requires root and control groups of version 1",
+        );
+    };
+    fs::write(cpuset.0.join("cpuset.cpu_exclusive"), "1").unwrap();
+    let name = cpuset.0.file_name().unwrap().to_string_lossy().into_owned();
+    let said = format!("the cpuset '{name}' holds CPU {cpu} for itself");
+    let bench = Bench::new();
+    let words = "noise --workload gap --repetitions 100000 --runs 1 --output run";
+    for dry in ["", "--dry-run"] {
+        let ran = bench.run(&format!("{words} --cpu {cpu} --target crun {dry}"));
+        ran.expect(5, &[&said, "--cpu"]);
+    }
+    bench.run(&format!("{words} --cpu {cpu}")).expect(0, &[]);
+}
+
+#[test]
 fn a_cell_whose_code_was_moved_fails_with_the_reason() {
     let Some([cpu, other]) = two_cpus() else {
         return;

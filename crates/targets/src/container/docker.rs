@@ -85,12 +85,8 @@ impl DockerTarget {
             image: match &self.settings.image {
                 None => docker.import(&image::archive(&self.agent)?, &changes)?,
                 Some(Image::Name(name)) => docker.image_id(name)?,
-                Some(Image::Archive(_)) if self.private.borrow().is_none() => {
-                    return Err(TargetError::Failed(
-                        "an archive is loaded into a private engine only: measure with --start-engine, or load it (docker \
-                         load) and give the image's name"
-                            .to_owned(),
-                    ));
+                Some(Image::Archive(path)) if self.private.borrow().is_none() => {
+                    return Err(not_into_yours(path));
                 }
                 Some(Image::Archive(path)) => docker.load(image::read(path)?)?,
             },
@@ -113,10 +109,23 @@ impl Target for DockerTarget {
         let engine = || Ok(self.docker()?.version()?);
         let image = || match &self.settings.image {
             None => self.agent.path().map(drop),
-            Some(Image::Archive(path)) => image::read(path).map(drop),
+            Some(Image::Archive(path)) => engine().and_then(|_| Err(not_into_yours(path))),
             Some(Image::Name(name)) => Ok(self.docker()?.image_id(name).map(drop)?),
         };
         Availability::of(image().and_then(|()| engine()))
+    }
+
+    fn in_private_engine(&self) -> Availability {
+        Availability::of(match &self.settings.image {
+            None => self.agent.path().map(drop),
+            Some(Image::Archive(path)) => image::sha256(path).map(drop),
+            Some(Image::Name(name)) => Err(TargetError::unusable(
+                format!("a private engine has no images of yours, and so no '{name}'"),
+                format!(
+                    "give an archive of it: `docker save {name} -o FILE.tar` where it is, and image=./FILE.tar"
+                ),
+            )),
+        })
     }
 
     fn program(&self) -> Result<Program, TargetError> {
@@ -176,6 +185,18 @@ impl Target for DockerTarget {
         }
         .keeping(group))
     }
+}
+
+/// Says that an archive is not loaded into an engine of the user's: removing it again could remove an
+/// image that was there.
+fn not_into_yours(path: &Path) -> TargetError {
+    TargetError::unusable(
+        "tare loads no archive into a Docker engine that you run".to_owned(),
+        format!(
+            "`docker load -i {}`, and give the image's name",
+            path.display()
+        ),
+    )
 }
 
 /// The memory of a container's shim, about, in addition to that of its program.
