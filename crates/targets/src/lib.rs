@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod container;
+mod elf;
 pub mod engine;
 mod error;
 pub mod foreign;

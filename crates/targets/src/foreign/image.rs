@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::elf;
 use crate::error::TargetError;
 
 /// A kind of image that QEMU boots.
@@ -33,8 +34,11 @@ impl Kind {
     ///
     /// Returns [`TargetError::Unusable`] if it can't be read or is none of the kinds.
     pub(super) fn of(path: &Path) -> Result<Self, TargetError> {
-        let bytes =
+        let (bytes, length) =
             beginning(path).map_err(|error| refused(path, &format!("can't be read: {error}")))?;
+        if let Some(cut) = elf::cut(&bytes, length) {
+            return Err(refused(path, &cut));
+        }
         Self::of_bytes(&bytes).ok_or_else(|| {
             let why = "is nothing that QEMU boots: neither an ELF file, a bzImage, a multiboot \
                        kernel, a qcow2 or raw disk with a boot sector, nor an ISO 9660 CD";
@@ -72,14 +76,16 @@ pub(super) fn refused(path: &Path, why: &str) -> TargetError {
     TargetError::unusable(why, "name another file with image=")
 }
 
-fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+/// Returns the beginning of a file, and the length of all of it.
+fn beginning(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is not an ordinary file"));
     }
     let mut bytes = Vec::new();
     file.take(LOOKED_AT).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok((bytes, metadata.len()))
 }
 
 #[cfg(test)]
@@ -113,6 +119,21 @@ mod tests {
         }
         assert_eq!(Kind::of_bytes(b""), None);
         assert_eq!(Kind::of_bytes(b"\x7fEL"), None);
+    }
+
+    #[test]
+    fn a_kernel_that_lacks_its_end_is_told() {
+        let own = std::env::current_exe().unwrap();
+        assert!(Kind::of(&own).is_ok());
+        let cut = tempfile::NamedTempFile::new().unwrap();
+        let mut bytes = std::fs::read(own).unwrap();
+        bytes.truncate(40_000);
+        std::fs::write(cut.path(), bytes).unwrap();
+        let error = Kind::of(cut.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("is cut short: it has 40000 bytes"),
+            "{error}"
+        );
     }
 
     #[test]

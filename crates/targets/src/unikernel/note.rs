@@ -9,6 +9,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use tare_wire::PROTOCOL;
 use tare_wire::image::{NOTE_NAME, NOTE_TYPE};
 
+use crate::elf;
 use crate::error::TargetError;
 
 /// The name and the type of the note by which QEMU finds where a kernel begins (PVH).
@@ -29,8 +30,11 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
     let Some(notes) = Notes::of(bytes) else {
         return refused("is no ELF file for x86-64");
     };
-    if !notes.is_bootable {
+    let Some(entry) = notes.entry else {
         return refused("can't be booted: it has no PVH note that says where it begins");
+    };
+    if let Some(fault) = elf::fault(bytes, entry) {
+        return refused(&fault);
     }
     match notes.protocol {
         None => refused("does not say that it prints records: it has no note of tare"),
@@ -44,7 +48,8 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
 /// The notes of an image.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Notes {
-    is_bootable: bool,
+    /// The physical address at which it begins.
+    entry: Option<u64>,
     protocol: Option<u32>,
 }
 
@@ -63,7 +68,11 @@ impl Notes {
             };
             while let Ok(Some(note)) = notes.next() {
                 let kind = (note.name(), note.n_type(endian).0);
-                found.is_bootable |= kind == PVH;
+                if kind == PVH {
+                    // QEMU takes an address of 32 bits, in 4 bytes or in 8.
+                    let entry = note.desc().first_chunk().copied().map(u32::from_le_bytes);
+                    found.entry = entry.map(u64::from);
+                }
                 if kind == (&NOTE_NAME[..], NOTE_TYPE) {
                     let protocol = note.desc().try_into().map(u32::from_le_bytes);
                     found.protocol = protocol.ok();
@@ -111,5 +120,31 @@ mod tests {
         bench[protocol..][..4].fill(0xff);
         let why = format!("speaks protocol {}, and this tare {PROTOCOL}", u32::MAX);
         is_refused(&bench, &why);
+    }
+
+    #[test]
+    fn an_image_that_could_not_run_is_refused_before_it_is_booted() {
+        let Ok(bench) = MeasuredFile::image("bench").read() else {
+            return tare_testkit::skip("images", "they are not built");
+        };
+        let why = |bytes: &[u8]| check(Path::new("x"), bytes).unwrap_err().to_string();
+        let half = why(&bench[..bench.len() / 2]);
+        assert!(half.contains("is cut short: it has "), "{half}");
+        let changed = |at: usize, bytes: &[u8]| {
+            let mut image = bench.clone();
+            image[at..at + bytes.len()].copy_from_slice(bytes);
+            why(&image)
+        };
+        // The flags of the first segment: 4 bytes after its type, behind the header of 64 bytes.
+        let writable = changed(64 + 4, &7_u32.to_le_bytes());
+        assert!(writable.contains("writable and executable"), "{writable}");
+        // The address at the end of the note that QEMU reads: a name of 4 bytes before it.
+        let note = [4_u32, 8, PVH.1].map(u32::to_le_bytes).concat();
+        let at = bench.windows(note.len()).position(|bytes| bytes == note);
+        let nowhere = changed(at.unwrap() + note.len() + 4, &0x10_u32.to_le_bytes());
+        assert!(
+            nowhere.contains("begins at 0x10, where it has no code"),
+            "{nowhere}"
+        );
     }
 }
