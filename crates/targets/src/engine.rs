@@ -24,6 +24,12 @@ use crate::container::{hide, unwritable};
 use crate::error::TargetError;
 use crate::{Availability, Engine, programs};
 
+/// The socket of a private engine, in its folder.
+const OWN_SOCKET: &str = "docker.sock";
+
+/// The longest name that the folder of a private engine may have.
+const LONGEST_FOLDER: &str = "tare-engine-ffffffff-4194304-ffffffffffffffff-999";
+
 /// The default socket of Docker's engine, without DOCKER_HOST.
 const SOCKET: &str = "/var/run/docker.sock";
 
@@ -86,6 +92,7 @@ fn program(engine: Engine) -> Result<PathBuf, TargetError> {
     let program = programs::require("dockerd", "docker.io")?;
     programs::require("containerd", "containerd")?;
     programs::require_root("starting an engine requires root")?;
+    check_length(&env::temp_dir().join(LONGEST_FOLDER).join(OWN_SOCKET))?;
     Ok(program)
 }
 
@@ -146,7 +153,7 @@ impl Running {
     pub fn start(engine: Engine, guard: &Guard) -> Result<Self, TargetError> {
         let dockerd = program(engine)?;
         let folder = guard.scratch("engine")?;
-        let socket = folder.path().join("docker.sock");
+        let socket = folder.path().join(OWN_SOCKET);
         check_length(&socket)?;
         let log = folder.path().join("log");
         let log = fs::File::create(&log).map_err(|error| unwritable(&log, &error))?;
@@ -273,10 +280,12 @@ fn check_length(socket: &Path) -> Result<(), TargetError> {
     if socket.as_os_str().len() <= MOST {
         return Ok(());
     }
-    let socket = socket.display();
-    Err(TargetError::Failed(format!(
-        "{socket} is too long for a socket: set TMPDIR to a shorter path"
-    )))
+    let length = socket.as_os_str().len();
+    let why = format!(
+        "the path of its socket would have {length} bytes of {MOST} at most: {}",
+        socket.display()
+    );
+    Err(TargetError::unusable(why, "set TMPDIR to a shorter path"))
 }
 
 /// Returns PATH with the folders in which Debian has containerd's and Docker's helpers.

@@ -529,7 +529,11 @@ pub(crate) fn describe_exit(status: ExitStatus, error: &str) -> String {
         (None, None) => "it ended in an unknown way".to_owned(),
     };
     let from = error.ceil_char_boundary(error.len().saturating_sub(SHOWN_ERROR));
-    let lines: Vec<&str> = error[from..].lines().map(str::trim).collect();
+    // GLib writes a failed assertion of QEMU's twice, the second time behind these words.
+    let said = error[from..].lines().map(str::trim);
+    let said = said.map(|line| line.trim_start_matches("Bail out! "));
+    let mut lines: Vec<&str> = said.collect();
+    lines.dedup();
     match &lines[..] {
         [] => how,
         lines => format!("{how}; it said: {}", lines.join(" / ")),
@@ -583,6 +587,15 @@ mod tests {
 
     fn nobody() -> Interrupt {
         Interrupt::detached().unwrap()
+    }
+
+    #[test]
+    fn what_is_said_twice_is_told_once() {
+        let failed = "**\nERROR:../tcg.c:1:run: assertion failed: (x)\nBail out! ERROR:../tcg.c:1:run: assertion failed: (x)\n";
+        assert_eq!(
+            describe_exit(ExitStatus::from_raw(6), failed),
+            "it crashed or was ended by signal 6; it said: ** / ERROR:../tcg.c:1:run: assertion failed: (x)"
+        );
     }
 
     #[test]

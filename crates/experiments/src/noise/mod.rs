@@ -38,8 +38,8 @@ struct Options {
     works: Vec<(&'static Workload, u64)>,
     /// Timed repetitions of every workload; the default of each if None.
     repetitions: Option<u64>,
-    /// Untimed repetitions before.
-    warmup: u64,
+    /// Untimed repetitions before; by the length of each if None.
+    warmup: Option<u64>,
     /// The stamps of a repetition.
     timing: Timing,
     /// Delay from which samples are listed.
@@ -186,7 +186,7 @@ const WARMUP: Parameter = Parameter {
         least: 0,
         most: MOST_REPETITIONS,
     },
-    default: "1000",
+    default: "1000, or as many as take a second",
     meaning: "Repetitions before each run that are not timed",
     ..Parameter::NEW
 };
@@ -276,9 +276,7 @@ impl Options {
         Ok(Self {
             works: works(values)?,
             repetitions: values.number("repetitions"),
-            warmup: values
-                .number("warmup")
-                .unwrap_or(measured::Plan::DEFAULT_WARMUP),
+            warmup: values.number("warmup"),
             timing: match values.text("timing") {
                 Some("published") => Timing::Published,
                 _ => Timing::Fenced,
@@ -339,7 +337,9 @@ fn cell(
 ) -> Result<CellPlan, ExperimentError> {
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
     let plan = measured::Plan {
-        warmup: options.warmup,
+        warmup: options
+            .warmup
+            .unwrap_or_else(|| default_warmup(workload, size)),
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
@@ -359,6 +359,13 @@ fn cell(
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     };
     Ok(conditions.under(load, cell, estimate::seconds(&plan, workload)))
+}
+
+/// Returns how many untimed repetitions come first: of long ones as many as take about a second.
+fn default_warmup(workload: &Workload, size: u64) -> u64 {
+    const MOST_NS: f64 = 1e9;
+    let most = (MOST_NS / (workload.ns)(size)) as u64;
+    most.clamp(1, measured::Plan::DEFAULT_WARMUP)
 }
 
 /// Returns what distinguishes a cell from others of the experiment.
@@ -427,11 +434,21 @@ mod tests {
         assemble(&cells, frame())
     }
 
+    #[test]
+    fn the_warm_up_of_long_repetitions_is_bounded_by_time() {
+        let of = |id, size| {
+            let mut all = workloads();
+            default_warmup(all.find(|one| one.code.id == id).unwrap(), size)
+        };
+        assert_eq!(of("prime", 22), 1_000);
+        assert!((1..50).contains(&of("prime", 65_536)));
+    }
+
     fn options(works: &[Sized]) -> Options {
         Options {
             works: works.to_vec(),
             repetitions: None,
-            warmup: 1_000,
+            warmup: None,
             timing: Timing::Fenced,
             threshold: Threshold::Auto,
             window: 500,
