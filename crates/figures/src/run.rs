@@ -16,9 +16,36 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// Every figure.
     pub rows: Rows,
+    /// The limits that gates set for times, which pictures show.
+    pub limits: Vec<TimeLimit>,
+}
+
+/// A limit of a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeLimit {
+    /// The experiment; any if `None`.
+    pub experiment: Option<String>,
+    /// The measure.
+    pub measure: String,
+    /// The limit, in ns.
+    pub ns: f64,
+    /// The gate as it was written.
+    pub text: String,
 }
 
 impl Run {
+    /// Returns the limits in ns that gates set for some measures of an experiment, as they were
+    /// written.
+    #[must_use]
+    pub fn limits(&self, experiment: &str, measures: &[&str]) -> Vec<(f64, String)> {
+        let is_of = |limit: &&TimeLimit| {
+            let of = limit.experiment.as_ref();
+            of.is_none_or(|of| of == experiment) && measures.contains(&&*limit.measure)
+        };
+        let limits = self.limits.iter().filter(is_of);
+        limits.map(|limit| (limit.ns, limit.text.clone())).collect()
+    }
+
     /// Returns the cells that ended before their plan was done.
     pub fn cut_short(&self) -> impl Iterator<Item = &Cell> {
         let cells = self.cells.iter();

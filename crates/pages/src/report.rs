@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use tare_figures::analysis::{self, Account, Analysis, Experiments, Stories};
 use tare_figures::claims::Published;
+use tare_figures::gates::Gate;
 use tare_figures::rows::{CellData, Measure};
 use tare_figures::{ReportError, Run};
 use tare_results::model::{CellPlan, Plan, Samples};
@@ -34,6 +35,14 @@ pub struct RunData {
 struct OfRun(Vec<Box<dyn Story>>);
 
 impl Report {
+    /// Lets pictures show the gates that judge the run.
+    #[must_use]
+    pub fn with_gates(mut self, gates: &[Gate]) -> Self {
+        let limits = gates.iter().filter_map(Gate::time_limit);
+        self.analysis.show_limits(limits.collect());
+        self
+    }
+
     /// Returns the stories of the experiments, in the order of the report.
     pub fn stories(&self) -> impl Iterator<Item = &dyn Story> {
         self.stories.iter().map(|story| &**story)

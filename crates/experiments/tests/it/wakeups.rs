@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tare_figures::cases::Case;
+use tare_figures::gates::Gate;
 use tare_figures::rows::derive::Refused;
 use tare_figures::rows::{Figure, Row, RunFigure};
 use tare_pages::{Report, RunData, analyse, page, terminal, write_all};
@@ -629,4 +630,25 @@ fn what_there_was_no_room_to_count_bounds_the_figures() {
 fn head_mean(analysis: &Report) -> f64 {
     let record = analysis.run().cells[0].outcome.record().unwrap();
     record.sets[0].sum as f64 / record.sets[0].n as f64
+}
+
+#[test]
+fn the_distribution_comes_first_with_all_loads_and_the_gate_s_limit() {
+    let mut run = Run::new(1);
+    run.woken(1, Schedule::under(&["idle", "dd"]), |_, phase, n| {
+        4_000 + 1_000 * phase as u64 + n % 200
+    });
+    let gate: Gate = "latency.p99 > 50us".parse().unwrap();
+    let report = run.analyse().with_gates(&[gate]);
+    let page = page::render(&report);
+    let place = |what: &str| page.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let [distribution, limit, over_time] = [
+        "How often, and how late",
+        "latency.p99 &gt; 50us",
+        "Wake-up latency over time",
+    ]
+    .map(place);
+    assert!(distribution < limit && limit < over_time);
+    let legend = &page[distribution..limit];
+    assert_contains(legend, &["process when idle", "process under dd"]);
 }

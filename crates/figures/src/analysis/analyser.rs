@@ -109,6 +109,7 @@ impl<'a> Analyser<'a> {
             machine: self.machine,
             cells: self.cells,
             rows: self.rows.finish(),
+            limits: Vec::new(),
         };
         let mut accounts = self.stories.finish(&run);
         let mut alarms = other_work::find(&run);

@@ -22,7 +22,7 @@ use crate::claims::Published;
 use crate::error::ReportError;
 use crate::notices::Notice;
 use crate::rows::{CellData, Measure, Rows};
-use crate::run::Run;
+use crate::run::{Run, TimeLimit};
 use crate::verdict::Verdict;
 use analyser::Analyser;
 
@@ -81,6 +81,11 @@ impl Analysis {
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Lets pictures show limits.
+    pub fn show_limits(&mut self, limits: Vec<TimeLimit>) {
+        self.run.limits = limits;
     }
 
     /// Returns what was asked for and measured.

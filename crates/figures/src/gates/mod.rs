@@ -33,6 +33,7 @@ use crate::modes;
 use crate::notices::{NotMeasured, State};
 use crate::rows::derive::Refused;
 use crate::rows::{Figure, Measure, Row, written};
+use crate::run::TimeLimit;
 
 /// A limit that the rows of a selector must not exceed, or not fall below.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,6 +245,17 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
+    /// Returns the limit, if it is one of a time.
+    #[must_use]
+    pub fn time_limit(&self) -> Option<TimeLimit> {
+        (self.unit == LimitUnit::Ns).then(|| TimeLimit {
+            experiment: self.selector.experiment.clone(),
+            measure: self.selector.measure.clone(),
+            ns: self.limit,
+            text: self.text.clone(),
+        })
+    }
+
     /// Checks a plan before it is measured: whether one of its experiments has the measure and the
     /// figure, and a cell the target, the load and what else is planned of the labels; and whether
     /// each such cell can carry it.

@@ -107,6 +107,8 @@ pub struct Distributions<'a> {
     pub names: Vec<String>,
     /// The panels.
     pub panels: Vec<Panel<'a>>,
+    /// Limits that gates set, each with its text.
+    pub limits: Vec<(f64, String)>,
 }
 
 impl<'a> Series<'a> {
@@ -208,6 +210,9 @@ impl Distributions<'_> {
                 },
             ));
             self.axis(plot, across);
+            for (limit, text) in &self.limits {
+                plot.limit(across.at(*limit), text);
+            }
         })
     }
 
@@ -308,6 +313,10 @@ impl Distributions<'_> {
                 extent.low = extent.low.min(low.max(1) as f64);
                 extent.high = extent.high.max(high as f64);
             }
+        }
+        for (limit, _) in &self.limits {
+            extent.low = extent.low.min(*limit);
+            extent.high = extent.high.max(limit * 1.1);
         }
         (extent.low <= extent.high).then_some(extent)
     }
@@ -524,6 +533,7 @@ mod tests {
             coarse: 1,
             runs: of.len(),
             names: of.iter().map(|_| "a target".to_owned()).collect(),
+            limits: Vec::new(),
             panels: vec![Panel {
                 name: String::new(),
                 series: series.collect(),

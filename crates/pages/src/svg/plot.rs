@@ -200,6 +200,16 @@ impl Plot {
         self.path("grid", &rule);
     }
 
+    /// Draws a limit upwards, with its text at its top.
+    pub(crate) fn limit(&mut self, x: f64, text: &str) {
+        let (bottom, top) = self.upwards();
+        let mut line = Path::default();
+        line.move_to(x, bottom);
+        line.line_to(x, top);
+        self.path("limit", &line);
+        self.centred("interval", (x, top + 10.0), text);
+    }
+
     /// Writes a text from a point on, shortened to the room that there is.
     pub fn text(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
         let text = cut(text, self.width - x);

@@ -66,7 +66,7 @@ pub fn present(
     options: &ResultOptions,
     terminal: &Terminal,
 ) -> Result<Presented, CommandError> {
-    let analysis = analyse(folder, catalogue())?;
+    let analysis = analyse(folder, catalogue())?.with_gates(&options.fail_if);
     let written = write_all(folder, elsewhere, &analysis);
     let ResultOptions { json, quiet, .. } = *options;
     match (json, quiet) {

@@ -13,7 +13,7 @@ use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
 use tare_pages::kit::series::Series;
 
 use super::ladder::{doubt, open, pace, place, rate, time};
-use super::{Started, ladder, verdict};
+use super::{NAME, Started, ladder, verdict};
 
 /// Draws how long instances take one after the other; `None` if none was ready.
 pub(super) fn calm(run: &Run) -> Option<Markup> {
@@ -64,7 +64,7 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
     let pictures = [
         latency.render(),
         throughput.render(),
-        distributions(story, &all, detail),
+        distributions(story, run, &all, detail),
         overview(&memory, title, "peak memory, bytes"),
     ];
     html! { @for picture in pictures.into_iter().flatten() { (picture) } }
@@ -94,7 +94,12 @@ fn curve(
 }
 
 /// Draws how the latencies of each interval are distributed, with a panel for each.
-fn distributions(story: &Started, all: &[Series<'_>], detail: &Detail) -> Option<Markup> {
+fn distributions(
+    story: &Started,
+    run: &Run,
+    all: &[Series<'_>],
+    detail: &Detail,
+) -> Option<Markup> {
     let names: Vec<String> = all.iter().map(Series::name).collect();
     let mut known: Vec<_> = names
         .iter()
@@ -120,6 +125,7 @@ fn distributions(story: &Started, all: &[Series<'_>], detail: &Detail) -> Option
         runs: runs.max().unwrap_or(0),
         panels: panels(&names, tails),
         names: names.clone(),
+        limits: run.limits(NAME, &["ready"]),
     };
     drawn.exceedance(
         "How often, and how long",

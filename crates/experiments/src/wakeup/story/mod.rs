@@ -178,7 +178,7 @@ impl Story for Woken {
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {
-        pictures::over_time(self, run, detail)
+        pictures::exceedance(self, run, detail)
     }
 
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
@@ -186,7 +186,8 @@ impl Story for Woken {
         let [plain, traced] = self.worst_of(&cases);
         let (share, ns) = costliest(&cases);
         let content = html! {
-            (pictures::distributions(self, run, detail))
+            @if let Some(histogram) = pictures::histogram(self, run, detail) { (histogram) }
+            @if let Some(strips) = pictures::over_time(self, run, detail) { (strips) }
             (worst::page(&plain))
             @if !traced.is_empty() {
                 h3 { "With the kernel's events recorded" }

@@ -4,7 +4,7 @@
 //! Samples are reduced cell by cell: the envelope to columns of pixels, counts to those of each
 //! phase.
 
-use maud::{Markup, html};
+use maud::Markup;
 use tare_results::model::{CellPlan, SetHead};
 use tare_stats::{Counts, Response};
 
@@ -18,10 +18,11 @@ use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, panels}
 use tare_pages::html::parts::N;
 use tare_pages::kit::over_time::{OverTime, Strip};
 use tare_pages::kit::track::Track;
+use tare_pages::svg::COLOURS;
 use tare_pages::svg::band::{self, COLUMNS, Column};
 
 use super::words::{Phase, cases, intervals, name, name_under, undisturbed};
-use super::{Woken, measures};
+use super::{NAME, Woken, measures};
 
 /// The greatest number of strips of single runs; with more, the runs of a case are laid over each
 /// other.
@@ -201,58 +202,119 @@ fn table_of(strips: &[Strip<'_>]) -> Table {
     table
 }
 
-/// Renders how often latencies are how long: a panel for each load or phase.
-pub(super) fn distributions(story: &Woken, run: &Run, detail: &Detail) -> Markup {
-    let cases = undisturbed(cases(run));
-    let mut all = Vec::new();
-    for case in &cases {
-        let kept = story.0.of(case.plan);
-        let kept = kept.map_or(&[][..], |kept| &kept.pictures.phases);
-        for (phase, parts) in Phase::all(case.plan).zip(kept) {
-            let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
-            let response = Response::of(parts.iter().map(|(interval, counts)| (counts, *interval)));
-            // Both were computed before, or the cell would have no figures.
-            if let (Ok(service), Ok(response)) = (service, response) {
-                all.push((name(case), phase.name(), service, response));
+/// The distributions of the cases and loads of a run.
+struct Found<'a> {
+    all: Vec<OfLoad<'a>>,
+    runs: usize,
+}
+
+/// The latencies of a case under one load.
+struct OfLoad<'a> {
+    /// The name of the case.
+    name: String,
+    /// The name of the load, and the same as the end of a sentence.
+    load: String,
+    under: String,
+    /// Of wake-ups.
+    service: Counts,
+    /// Of all activations.
+    response: Response<'a>,
+}
+
+impl<'a> Found<'a> {
+    fn of(story: &'a Woken, run: &Run) -> Self {
+        let cases = undisturbed(cases(run));
+        let mut all = Vec::new();
+        for case in &cases {
+            let kept = story.0.of(case.plan);
+            let kept = kept.map_or(&[][..], |kept| &kept.pictures.phases);
+            for (phase, parts) in Phase::all(case.plan).zip(kept) {
+                let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
+                let parts = parts.iter().map(|(interval, counts)| (counts, *interval));
+                // Both were computed before, or the cell would have no figures.
+                if let (Ok(service), Ok(response)) = (service, Response::of(parts)) {
+                    all.push(OfLoad {
+                        name: name(case),
+                        load: phase.name(),
+                        under: phase.under(),
+                        service,
+                        response,
+                    });
+                }
             }
         }
+        all.retain(|one| !one.service.is_empty());
+        Self {
+            all,
+            runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
+        }
     }
-    all.retain(|(.., service, _)| !service.is_empty());
-    let names = distinct(cases.iter().map(name));
-    let tails = all.iter().map(|(name, phase, service, response)| Tailed {
-        panel: phase,
-        name,
-        tail: service,
-        second: (response.missed() > 0).then_some(response as &dyn Tail),
-    });
-    let drawn = Distributions {
-        of: "wake-up latencies",
-        across: "latency",
-        unit: Unit::Ns,
-        step: 1,
-        coarse: detail.coarseness(),
-        runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
-        panels: panels(&names, tails),
-        names,
-    };
-    let exceedance = drawn.exceedance(
-        "How often, and how late",
-        "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line counts \
-         the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with what it \
-         waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not say that \
-         longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
-        "longer than that",
-        None,
-    );
-    let histogram = drawn.histogram(
-        "Histogram",
-        "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about 12 % of \
-         their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all activations, \
-         where some were missed.",
-        None,
-    );
-    html! {
-        @if let Some(exceedance) = exceedance { (exceedance) }
-        @if let Some(histogram) = histogram { (histogram) }
+
+    /// Draws something of them: all over each other as long as there are colours, else with a panel
+    /// for each load.
+    fn draw(
+        &self,
+        run: &Run,
+        detail: &Detail,
+        draw: impl Fn(&Distributions<'_>) -> Option<Markup>,
+    ) -> Option<Markup> {
+        let with_load = |one: &OfLoad<'_>| format!("{}{}", one.name, one.under);
+        let together = distinct(self.all.iter().map(with_load));
+        let is_together = together.len() <= COLOURS;
+        let names = match is_together {
+            true => together,
+            false => distinct(self.all.iter().map(|one| one.name.clone())),
+        };
+        let keys = self.all.iter().map(|one| match is_together {
+            true => (String::new(), with_load(one)),
+            false => (one.load.clone(), one.name.clone()),
+        });
+        let keys = Vec::from_iter(keys);
+        let tails = keys.iter().zip(&self.all);
+        let tails = tails.map(|((panel, name), one)| Tailed {
+            panel,
+            name,
+            tail: &one.service,
+            second: (one.response.missed() > 0).then_some(&one.response as &dyn Tail),
+        });
+        draw(&Distributions {
+            of: "wake-up latencies",
+            across: "latency",
+            unit: Unit::Ns,
+            step: 1,
+            coarse: detail.coarseness(),
+            runs: self.runs,
+            panels: panels(&names, tails),
+            names,
+            limits: run.limits(NAME, &["latency", "response"]),
+        })
     }
+}
+
+/// Renders how often latencies are how long.
+pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
+    Found::of(story, run).draw(run, detail, |drawn| {
+        drawn.exceedance(
+            "How often, and how late",
+            "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
+             counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with \
+             what it waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not \
+             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
+            "longer than that",
+            None,
+        )
+    })
+}
+
+/// Renders how many latencies are about so long.
+pub(super) fn histogram(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
+    Found::of(story, run).draw(run, detail, |drawn| {
+        drawn.histogram(
+            "Histogram",
+            "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
+             12 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all \
+             activations, where some were missed.",
+            None,
+        )
+    })
 }

@@ -119,5 +119,6 @@ fn drawn<'a>(
             name: String::new(),
             series: series.filter(|series| series.tail.total() > 0).collect(),
         }],
+        limits: Vec::new(),
     }
 }
