@@ -180,8 +180,31 @@ fn the_greatest_latency_of_a_file_is_that_of_all_that_is_made_of_it() {
             .run(&words)
             .expect(0, &["beyond the end of the histogram"]);
         // The first figure of the line of the load.
+        let us: u64 = max.replace(',', "").parse::<f64>().unwrap() as u64;
+        let written = match us {
+            1_000.. => format!("{}.00 ms", us / 1_000),
+            _ => format!("{us}.0 µs"),
+        };
+        let headline = format!("Latest wake-up: {written} on ");
         let report = bench.run("report run");
-        report.expect(0, &["Latest wake-up"]);
+        report.expect(0, &[&headline]);
+        let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
+        let page = page.replace(['\u{a0}', '\u{202f}'], " ");
+        assert!(page.contains(&headline), "{number}");
+        // The same file again is no other system.
+        bench
+            .run(&words.replace(" run", " again"))
+            .expect(0, &["beyond the end of the histogram"]);
+        let compared = bench.run("compare run --to again --json");
+        let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
+        let mut rows = compared["comparisons"][0]["rows"]
+            .as_array()
+            .unwrap()
+            .iter();
+        let row = rows.find(|row| row["measure"] == "latency" && row["figure"] == "max");
+        let both = row.map(|row| (row["base"].as_f64(), row["new"].as_f64()));
+        let ns = Some(us as f64 * 1e3);
+        assert_eq!(both, Some((ns, ns)), "{number}");
         let line = report
             .out
             .lines()
@@ -200,7 +223,6 @@ fn the_greatest_latency_of_a_file_is_that_of_all_that_is_made_of_it() {
                 report.out
             );
         }
-        let us: u64 = max.replace(',', "").parse::<f64>().unwrap() as u64;
         let gate = |limit: u64| format!("report run -q --fail-if latency>{limit}us");
         bench
             .run(&gate(us - 1))

@@ -216,9 +216,8 @@ fn comes_and_goes(cpu: usize, start: fn(usize) -> Option<Hog>) {
     assert_eq!((&hog["name"], &hog["cpu"]), (&"sh".into(), &cpu.into()));
     let (had, watched) = (hog["ns"].as_u64(), other["watched_ns"].as_u64());
     assert!(had > Some(10_000_000) && had < watched, "{other}");
-    // Other tests may run there as well.
-    let (name, pid) = (tasks[0]["name"].as_str().unwrap(), &tasks[0]["pid"]);
-    let said = format!("{name} (process {pid}) used CPU {cpu} for about ");
+    // Other tests may run there as well, some of them as `sh`.
+    let said = format!(") used CPU {cpu} for about ");
     let summary = json(&run.join("summary.json"));
     assert!(alarm(&summary, "other-work").unwrap().contains(&said));
     let cautions = summary["verdict"]["cautions"].as_array().unwrap();
@@ -252,9 +251,9 @@ fn cyclictest_names_other_work_as_well() {
         return;
     };
     let bench = Bench::new();
-    let hog = Hog::on(cpu);
+    let _hog = Hog::on(cpu);
     let words = format!("cyclictest -q -D 3 -a {cpu} -t 1 --policy other");
-    let said = format!("sh (process {}) used CPU {cpu} for about ", hog.0.id());
+    let said = format!(") used CPU {cpu} for about ");
     bench
         .run(&words)
         .expect(0, &["Other work ran on the measured CPU: ", &said]);

@@ -130,7 +130,7 @@ fn every_kind_of_target_is_started_beside_the_published_figures() {
     );
     let page = fs::read_to_string(run_of(&bench).join("report.html")).unwrap();
     for text in [
-        "Latency against interval",
+        "Latency against offered rate",
         "Throughput against offered rate",
         "published",
     ] {
