@@ -9,6 +9,7 @@ use tare_targets::engine::{Running, runs};
 use tare_targets::{Engine, TargetError};
 
 use crate::execute::Targets;
+use crate::many::NOTHING;
 
 /// The engine that runs at the moment, if one was started here.
 #[derive(Debug)]
@@ -76,15 +77,20 @@ impl Engines {
     /// Makes a cell with many instances a failed one if the engine that it needs no longer runs
     /// after it: its instances then show the end of the engine, not a saturated target.
     pub(crate) fn judge(&mut self, mut cell: Cell) -> Cell {
-        let Outcome::Done {
-            record,
-            cut_short: None,
-        } = &cell.outcome
-        else {
+        let Some(engine) = cell.plan.engine().filter(|_| cell.plan.arrivals.is_some()) else {
             return cell;
         };
-        let Some((arrived, engine)) = record.arrived.as_ref().zip(cell.plan.engine()) else {
-            return cell;
+        let met = match &cell.outcome {
+            Outcome::Done {
+                record,
+                cut_short: None,
+            } => {
+                let failures = record.arrived.iter().flat_map(|arrived| &arrived.failures);
+                let most = failures.max_by_key(|failure| failure.count);
+                most.map_or_else(String::new, |failure| format!(": {}", failure.reason))
+            }
+            Outcome::Failed { reason } if reason.starts_with(NOTHING) => format!(": {reason}"),
+            _ => return cell,
         };
         let lives = match &mut self.running {
             // If the kernel can't answer, the engine counts as running.
@@ -92,8 +98,6 @@ impl Engines {
             None => runs(engine),
         };
         if !lives {
-            let most = arrived.failures.iter().max_by_key(|failure| failure.count);
-            let met = most.map_or_else(String::new, |failure| format!(": {}", failure.reason));
             let reason = format!("the engine that it needs no longer runs{met}");
             cell.outcome = Outcome::Failed { reason };
         }

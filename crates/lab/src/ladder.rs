@@ -1,13 +1,15 @@
 //! Ladders: cells that run upwards within their block, until the target no longer keeps up.
 //!
 //! The rungs behind a saturated one are skipped, with a notice, also where it was run before the run
-//! was resumed. Where the lowest rung failed, the others fail with it: nothing easier is left to
-//! try. A higher rung that failed says nothing about the next one, which runs.
+//! was resumed. Where no instance of the lowest rung did its work, the others fail with it: nothing
+//! easier is left to try. A rung that failed otherwise says nothing about the next one, which runs.
 
 use std::collections::HashMap;
 
 use tare_results::model::{Cell, CellPlan, Outcome, Rung};
 use tare_results::{CellState, RunFolder};
+
+use crate::many::NOTHING;
 
 /// The ladders of a run that have ended, each in a block, with the rung that ended them and what
 /// becomes of those above it.
@@ -47,9 +49,11 @@ impl Ladders {
                     reason: format!("{} was saturated: {why}", cell.plan.label()),
                 })
             }
-            Outcome::Failed { .. } if rung.step == 0 => Some(Outcome::Failed {
-                reason: format!("not tried, as {} failed", cell.plan.label()),
-            }),
+            Outcome::Failed { reason } if rung.step == 0 && reason.starts_with(NOTHING) => {
+                Some(Outcome::Failed {
+                    reason: format!("not tried, as {} failed", cell.plan.label()),
+                })
+            }
             _ => None,
         };
         let Some(above) = above else {

@@ -82,7 +82,7 @@ fn what_had_much_of_the_cpu_stands_in_the_first_sentence_and_a_clock_last() {
     }
     let analysis = run.analyse();
     let verdict = &analysis.summary().verdict;
-    let beside = "interruptions per second beside hog (60.0 % of the CPU's time) and cc1 (2.00 % of the CPU's time); the longest";
+    let beside = "interruptions per second alongside hog (60.0 % of the CPU's time) and cc1 (2.00 % of the CPU's time); the longest";
     assert_contains(&verdict.headline, &["CPU 1 lost", beside]);
     // The notice says the same of them.
     assert_contains(
@@ -167,6 +167,6 @@ fn what_else_ran_in_a_guest_is_named_as_on_the_host() {
     );
     assert_contains(
         &analysis.summary().verdict.headline,
-        &["beside ksoftirqd/0 (3.00 % of the CPU's time)"],
+        &["alongside ksoftirqd/0 (3.00 % of the CPU's time)"],
     );
 }

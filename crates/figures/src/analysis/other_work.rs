@@ -15,16 +15,16 @@ use crate::words;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The shortest measurement whose other work is told: tasks are looked at before its begin and after
+/// The shortest measurement whose other work is reported: tasks are looked at before its begin and after
 /// its end, and in a shorter one what ran in between is not what ran within.
 const SHORTEST_NS: u64 = 50_000_000;
 /// The share of the time in a cell from which on a process is named.
 const TOLD: f64 = 0.001;
 /// The share from which on it bears on the figures.
 const MUCH: f64 = 0.01;
-/// How many times its share of all time the greatest in a cell is at least to be told.
+/// By which factor the greatest share in a cell exceeds that of all time, to be shown as well.
 const UNEVEN: f64 = 1.5;
-/// How many names are told.
+/// How many names are shown.
 const NAMED: usize = 3;
 
 /// CPU time that the processes of a name used on the measured CPUs.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_host::Machine;
+use tare_host::{Finding, Machine};
 use tare_results::model::{Labels, Schedule};
 use tare_stats::invocations_needed;
 
@@ -108,7 +108,7 @@ impl ComparedRun {
         let changed = changed.map(|setting| (setting.path.clone(), setting.value.clone()));
         let findings = run.machine.iter().flat_map(|record| &record.findings);
         let findings = findings.filter(|finding| SETTINGS.contains(&&*finding.id));
-        let found = findings.map(|finding| (finding.title.to_lowercase(), finding.state.clone()));
+        let found = findings.map(|finding| (finding.title.to_lowercase(), set_to(finding)));
         let records = run.cells.iter().filter_map(|cell| cell.outcome.record());
         let programs = || records.clone().flat_map(|record| &record.programs);
         let facts = programs().flat_map(|program| &program.facts);
@@ -134,6 +134,12 @@ impl ComparedRun {
         own.find(|(own, _)| own == name)
             .map_or_else(|| "not changed".to_owned(), |(_, value)| value.clone())
     }
+}
+
+/// Returns what a finding found, without how busy something was.
+fn set_to(finding: &Finding) -> String {
+    let set = finding.state.split_once(", which is ");
+    set.map_or(&*finding.state, |(set, _)| set).to_owned()
 }
 
 /// The doctor's checks of what somebody has set, as opposed to what happens.

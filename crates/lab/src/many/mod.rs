@@ -32,6 +32,8 @@ use tare_targets::Launch;
 use tare_targets::instance::Finish;
 use tare_targets::launch::Start;
 
+pub(crate) use self::verdict::NOTHING;
+
 use self::files::Files;
 use self::shared::Shared;
 use crate::stage::Unfinished;

@@ -83,6 +83,9 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     )
 }
 
+/// The beginning of the reason of a cell none of whose instances did its work.
+pub(crate) const NOTHING: &str = "no instance did its work";
+
 /// Returns why none of those that count did its work; None if one did.
 pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<String> {
     let mut counted = instances.iter().filter(|one| one.counts > 0);
@@ -99,9 +102,7 @@ pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<S
         reasons if reasons.is_empty() => reasons,
         reasons => format!(" ({reasons})"),
     };
-    Some(format!(
-        "no instance did its work; {told}{reasons}{until_end}"
-    ))
+    Some(format!("{NOTHING}; {told}{reasons}{until_end}"))
 }
 
 /// Returns how many did not end as they should, and what became of them.

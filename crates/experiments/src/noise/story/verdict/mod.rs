@@ -165,7 +165,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     )
 }
 
-/// Names other work that had much of the measured CPU: ` beside sh (66 % of the CPU's time)`.
+/// Names other work that had much of the measured CPU: ` alongside sh (66 % of the CPU's time)`.
 fn beside(member: &Member<'_>) -> String {
     let much = much_other_work(member.case.cells.iter().copied());
     let each = much.iter().take(MANY);
@@ -174,7 +174,7 @@ fn beside(member: &Member<'_>) -> String {
         .collect();
     match each.is_empty() {
         true => String::new(),
-        false => format!(" beside {}", words::list(&each)),
+        false => format!(" alongside {}", words::list(&each)),
     }
 }
 
