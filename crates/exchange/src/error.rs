@@ -48,6 +48,14 @@ impl ExchangeError {
         Self::NotOutput(format!("the line '{due}' is missing: the output broke off"))
     }
 
+    /// Says that a second output begins.
+    pub(crate) fn second(line: usize) -> Self {
+        Self::line(
+            line,
+            "another output begins, of which it is unknown how it goes with the one above: import each by itself",
+        )
+    }
+
     /// Says what is wrong with a line.
     pub(crate) fn line(line: usize, problem: impl Into<String>) -> Self {
         Self::Line {

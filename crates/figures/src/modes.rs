@@ -33,11 +33,18 @@ fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
     found
 }
 
-/// Describes each distribution with two modes for the verdict; nothing if there are many.
+/// Describes each distribution with two modes for the verdict; of many, only how many.
 pub(crate) fn sentences(rows: &Rows) -> Vec<String> {
     let found = found(rows);
-    let few = found.iter().filter(|_| found.len() <= MANY);
-    few.map(|(row, modes)| sentence(row, *modes)).collect()
+    if found.len() > MANY {
+        let number = found.len();
+        return vec![format!(
+            "Samples have two modes in {number} places, which the page lists; figures.csv has the share of the slow one \
+             (figure slow)."
+        )];
+    }
+    let each = found.iter();
+    each.map(|(row, modes)| sentence(row, *modes)).collect()
 }
 
 fn sentence(row: &Row, modes: TwoModes) -> String {
@@ -71,7 +78,7 @@ pub fn both(row: &Row, modes: TwoModes) -> String {
     )
 }
 
-/// Lists the distributions with two modes, if there are too many for the verdict.
+/// Lists where samples have two modes, if there are too many for the verdict.
 pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
     let found = found(rows);
     let each: Vec<String> = found
@@ -87,7 +94,7 @@ pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
         .collect();
     (found.len() > MANY).then(|| {
         let text = format!(
-            "{} distributions have two modes, so that a median is of one of them at most: {}.",
+            "Samples have two modes in {} places, so that a median is of one of them at most: {}.",
             found.len(),
             each.join("; ")
         );

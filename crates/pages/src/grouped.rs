@@ -11,7 +11,7 @@ use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
 
 /// What a mark behind a figure means.
-const MARK: &str = "* A figure that does not describe its samples: they have two modes, which the verdict or a notice gives.";
+const MARK: &str = "* A figure that does not describe its samples: they have two modes. figures.csv has the share of the slow one (figure slow).";
 
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {

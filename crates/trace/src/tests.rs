@@ -455,6 +455,30 @@ fn what_the_kernel_left_out_is_nobodys_either() {
 }
 
 #[test]
+fn a_thread_whose_coming_is_not_recorded_is_not_taken_for_the_one_before_it() {
+    let hog = ("hog/77", 2);
+    // The kernel's own ticks come while it runs, and idle seems to be there.
+    let blame = judged(
+        20_000_000,
+        [
+            &[running(-9_000, "idle")],
+            &timer(500),
+            &[
+                enter(4_000_000, "local timer"),
+                leave(4_010_000, "local timer"),
+                switch(19_990_000, hog, US),
+            ],
+        ],
+    );
+    assert_eq!(
+        blame.culprit_text,
+        "not recorded; the last thread seen was hog/77"
+    );
+    assert!(blame.parts.unseen_ns > 19_900_000, "{:?}", blame.parts);
+    assert!(!blame.complete);
+}
+
+#[test]
 fn a_softirq_that_is_preempted_goes_on_with_its_thread() {
     let ksoftirqd = ("ksoftirqd/1", 98);
     // As under PREEMPT_RT: the thread that runs the softirq is left in the middle of it.

@@ -34,7 +34,7 @@ pub(crate) enum Doing<'a> {
     Thread(Thread<'a>),
     /// The kernel's buffer does not hold it: it does not reach back so far, or the kernel has left
     /// events out. That shows in threads that leave the CPU without having come. The thread that
-    /// was there at last, if one is known.
+    /// left, or was there at last, if one is known.
     Unseen { last: Option<&'a str> },
 }
 
@@ -215,41 +215,61 @@ fn is_entry(event: &TraceEvent, wanted: &str) -> bool {
 /// Follows the events from the first one on.
 fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
     let mut cpu = Cpu::at_first(events);
-    let mut found: Vec<Stretch<'a>> = Vec::new();
+    let mut found = Found(Vec::new());
     let mut from: i64 = 0;
-    let mut put = |from: i64, to: i64, doing: Doing<'a>| {
-        let (Ok(from_ns), Ok(to_ns)) = (u64::try_from(from), u64::try_from(to)) else {
-            return;
-        };
-        match found.last_mut() {
-            _ if to_ns <= from_ns => {}
-            Some(last) if last.doing == doing => last.to_ns = to_ns,
-            _ => found.push(Stretch {
-                from_ns,
-                to_ns,
-                doing,
-            }),
-        }
-    };
     if let Some(first) = events.first().filter(|first| first.at_ns > 0) {
-        put(0, first.at_ns, Doing::Unseen { last: None });
+        found.put(0, first.at_ns, Doing::Unseen { last: None });
         from = first.at_ns;
     }
     for event in events {
         // Never back, whatever the events say: each moment belongs to one stretch.
         let to = event.at_ns.max(from);
-        let fits = match &event.what {
-            TraceKind::Switch { from, .. } => cpu.thread.is_some_and(|thread| thread.name == from),
-            _ => true,
-        };
-        put(from, to, if fits { cpu.doing() } else { cpu.unseen() });
+        found.put(from, to, cpu.doing());
         from = to;
+        if let TraceKind::Switch { from: left, .. } = &event.what
+            && cpu.thread.is_none_or(|thread| thread.name != left)
+        {
+            found.doubt(&cpu, Some(left));
+        }
         cpu.take(event);
     }
+    found.put(from, end, cpu.doing());
     // Our thread was there in the end, and read the clock.
-    let fits = cpu.thread.is_some_and(|thread| thread.ours);
-    put(from, end, if fits { cpu.doing() } else { cpu.unseen() });
-    found
+    if cpu.thread.is_none_or(|thread| !thread.ours) {
+        found.doubt(&cpu, cpu.thread.map(|thread| thread.name));
+    }
+    found.0
+}
+
+/// The stretches that were found.
+struct Found<'a>(Vec<Stretch<'a>>);
+
+impl<'a> Found<'a> {
+    fn put(&mut self, from: i64, to: i64, doing: Doing<'a>) {
+        let (Ok(from_ns), Ok(to_ns)) = (u64::try_from(from), u64::try_from(to)) else {
+            return;
+        };
+        match self.0.last_mut() {
+            _ if to_ns <= from_ns => {}
+            Some(last) if last.doing == doing => last.to_ns = to_ns,
+            _ => self.0.push(Stretch {
+                from_ns,
+                to_ns,
+                doing,
+            }),
+        }
+    }
+
+    /// Takes back that a thread ran since it was seen to come: another one left the CPU, and when that
+    /// had come was not recorded.
+    fn doubt(&mut self, cpu: &Cpu<'_>, last: Option<&'a str>) {
+        let since_ns = cpu.thread.and_then(|thread| thread.since_ns);
+        let since_ns = since_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+        let later = self.0.iter_mut().filter(|it| it.from_ns >= since_ns);
+        for stretch in later.filter(|it| matches!(it.doing, Doing::Thread(_))) {
+            stretch.doing = Doing::Unseen { last };
+        }
+    }
 }
 
 /// The state of a CPU between two events.

@@ -52,6 +52,11 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
         column.check_ends(&name)?;
         threads.push(column);
     }
+    let longest = threads.iter().filter_map(|thread| thread.max).max();
+    if let Some((above, longest)) = options.above_us.zip(longest).filter(|(a, b)| b > a) {
+        let notice = format!("-b {above}, and {longest} µs is above that");
+        foreign.notices.push(super::stopped_at(&notice));
+    }
     foreign.series.push(series(threads));
     Ok(foreign)
 }
@@ -91,6 +96,9 @@ impl Text {
                 self.status.push(read);
             }
         } else if content.trim_end().ends_with("# Histogram") {
+            if self.is_complete {
+                return Err(ExchangeError::second(line));
+            }
             *self = Self {
                 status: std::mem::take(&mut self.status),
                 is_in_histogram: true,
@@ -262,19 +270,24 @@ struct Options {
     interval_us: Option<u64>,
     priority: Option<u32>,
     size: Option<u64>,
+    /// The latency above which it stops.
+    above_us: Option<u64>,
 }
 
 /// Reads the options that matter here; those that are not given are cyclictest's defaults.
 fn options(command: &str) -> Options {
     let words: Vec<&str> = command.split_whitespace().collect();
     let value = |short: char, long: &str| {
-        words.iter().enumerate().find_map(|(place, word)| {
+        // Of several the last one holds.
+        let given = words.iter().enumerate().filter_map(|(place, word)| {
             let next = || words.get(place + 1).copied();
             if let Some(rest) = word.strip_prefix("--") {
                 let (name, value) = rest
                     .split_once('=')
                     .map_or((rest, None), |(n, v)| (n, Some(v)));
-                return (name == long).then(|| value.or_else(next)).flatten();
+                // As getopt_long does, which takes what begins a name.
+                let is_it = name.len() > 2 && long.starts_with(name);
+                return is_it.then(|| value.or_else(next)).flatten();
             }
             let letters = word.strip_prefix('-')?;
             let at = letters.find(short)?;
@@ -288,7 +301,8 @@ fn options(command: &str) -> Options {
                     Some(value)
                 }
             })?
-        })
+        });
+        given.last()
     };
     let number = |short, long| value(short, long).and_then(|text: &str| text.parse().ok());
     Options {
@@ -299,6 +313,7 @@ fn options(command: &str) -> Options {
         ),
         priority: number('p', "priority").and_then(|priority| u32::try_from(priority).ok()),
         size: number('h', "histogram").or_else(|| number('H', "histofall")),
+        above_us: number('b', "breaktrace").filter(|us| *us > 0),
     }
 }
 
@@ -317,6 +332,9 @@ mod tests {
         );
         let found = options("cyclictest -mSqp80 -i 100 -H 50");
         assert_eq!((found.priority, found.size), (Some(80), Some(50)));
+        assert_eq!(interval("cyclictest -i 250 -q -i 500"), Some(500));
+        assert_eq!(interval("cyclictest --interv 500 -h 5"), Some(500));
+        assert_eq!(options("cyclictest -qb100 -h 5").above_us, Some(100));
     }
 
     #[test]

@@ -41,6 +41,13 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
             TOOLS.join(", ")
         ))),
     }?;
+    // JSON that is cut is no JSON.
+    if !text.trim_start().starts_with('{') && !text.ends_with('\n') {
+        return Err(ExchangeError::NotOutput(
+            "its last line has no end: the output broke off, or somebody removed the newline, which the tool writes"
+                .to_owned(),
+        ));
+    }
     foreign.notices.extend(text.lines().find_map(stopped));
     foreign.notices.extend(text.lines().find_map(interrupted));
     Ok(foreign)
@@ -49,13 +56,16 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
 /// Returns a notice if a line says that the tool stopped at a limit of its own.
 fn stopped(line: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
-    WORDS.iter().any(|words| line.contains(words)).then(|| {
-        format!(
-            "it stopped at the first latency above its own threshold ('{}'): how often and how far latencies exceed that \
-             is not in it",
-            words::shown(line)
-        )
-    })
+    let is_told = WORDS.iter().any(|words| line.contains(words));
+    is_told.then(|| stopped_at(&words::shown(line)))
+}
+
+/// Returns the notice of a tool that stopped, with what tells it.
+fn stopped_at(told: &str) -> String {
+    format!(
+        "it stopped at the first latency above its own threshold ('{told}'): how often and how far latencies exceed that \
+         is not in it"
+    )
 }
 
 /// Returns a notice if a line counts the machine's SMIs, which cyclictest does with --smi.
@@ -171,7 +181,15 @@ impl Column {
                 )));
             }
         }
-        Ok(())
+        let limit = self.limit;
+        match self.max.filter(|us| self.over > 0 && *us < limit) {
+            Some(us) => Err(ExchangeError::NotOutput(format!(
+                "{} latencies of {name} are beyond the histogram, which ends at {limit} µs, but the file names {us} µs as \
+                 the greatest",
+                self.over
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

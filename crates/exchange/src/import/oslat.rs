@@ -40,7 +40,7 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
         note_duration(&mut foreign, seconds);
         threads.push(thread.column()?);
     }
-    foreign.series.push(series(threads));
+    foreign.series.push(series(threads)?);
     Ok(foreign)
 }
 
@@ -51,6 +51,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     };
     let mut threads: Vec<Column> = Vec::new();
     let mut rows = Once::default();
+    let mut is_last = false;
     for (line, content) in (1..).zip(text.lines()) {
         if let Some(version) = content.strip_prefix("oslat V ") {
             foreign.tool = format!("{NAME} {}", version.trim());
@@ -61,6 +62,9 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
         let name = name.trim();
         let row = Row { line, name, text };
         if name == "Core" {
+            if threads.iter().any(|thread| thread.max.is_some()) {
+                return Err(ExchangeError::second(line));
+            }
             let cpus = row.numbers()?.into_iter().map(|cpu| Column {
                 cpu: u32::try_from(cpu).ok(),
                 ..Column::default()
@@ -86,6 +90,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             row.put(&mut threads, false, |thread, count| {
                 thread.counts.push((us, count));
             })?;
+            is_last = text.contains("(including overflows)");
             continue;
         }
         if matches!(name, "Minimum" | "Maximum" | "Average" | "Duration") {
@@ -117,28 +122,41 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     if threads.iter().any(|thread| thread.max.is_none()) {
         return Err(ExchangeError::broken_off("Maximum:"));
     }
-    foreign.series.push(series(threads));
+    if !is_last {
+        return Err(ExchangeError::NotOutput(
+            "the last row of its histogram is not marked '(including overflows)': rows are missing"
+                .to_owned(),
+        ));
+    }
+    foreign.series.push(series(threads)?);
     Ok(foreign)
 }
 
 /// Puts the threads together. The last value counts everything from there on: with
 /// overflows.
-fn series(mut threads: Vec<Column>) -> Series {
-    for thread in &mut threads {
+fn series(mut threads: Vec<Column>) -> Result<Series, ExchangeError> {
+    for (number, thread) in (0..).zip(&mut threads) {
         let last = thread.counts.last().copied();
         if let (Some((us, count)), Some(max)) = (last, thread.max)
             && max > us
+            && count > 0
         {
             thread.counts.pop();
             (thread.over, thread.limit) = (count, us);
         }
         thread.counts.retain(|(_, count)| *count > 0);
+        // Its first value is that of all turns that are shorter, too.
+        let ends = Column {
+            min: None,
+            ..thread.clone()
+        };
+        ends.check_ends(&format!("column {number}"))?;
     }
-    Series {
+    Ok(Series {
         name: NAME.to_owned(),
         is_periodic: false,
         threads,
-    }
+    })
 }
 
 fn note_duration(foreign: &mut Foreign, seconds: f64) {

@@ -48,6 +48,10 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
         table.row(line, first, words)?;
         // Below stand a summary of all CPUs in newer versions, and what stopped the trace.
         if first == "max:" {
+            let mut below = (1..).zip(text.lines()).skip(line);
+            if let Some((line, _)) = below.find(|(_, content)| content.contains("# RTLA ")) {
+                return Err(ExchangeError::second(line));
+            }
             break;
         }
     }
@@ -111,6 +115,8 @@ struct Table {
     rows: Once,
     /// Whether the line after the last value was there.
     is_complete: bool,
+    /// Whether the last line of the summary was there.
+    has_maximum: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +180,7 @@ impl Table {
             stated: Vec::new(),
             rows: Once::default(),
             is_complete: false,
+            has_maximum: false,
         })
     }
 
@@ -193,6 +200,7 @@ impl Table {
             self.rows.take(line, first)?;
         }
         self.is_complete |= first == "over:";
+        self.has_maximum |= first == "max:";
         if first == "count:" {
             let stated = words.iter().map(|word| number(line, word));
             self.stated = stated.collect::<Result<_, _>>()?;
@@ -235,8 +243,8 @@ impl Table {
     /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.
     /// A few samples may be multiples of a number by chance.
     fn bucket_us(&self) -> Option<u64> {
-        const FEWEST_VALUES: usize = 3;
         const FEWEST_SAMPLES: u128 = 100;
+        let fewest_values = |common: u64| if common < 5 { 3 } else { 2 };
         let counts = self.columns.iter().flat_map(|(_, column)| &column.counts);
         let values: BTreeSet<u64> = counts.map(|(us, _)| *us).collect();
         let samples: u128 = self
@@ -245,7 +253,8 @@ impl Table {
             .map(|(_, column)| column.counted())
             .sum();
         let common = values.iter().fold(0, |common, us| divisor(common, *us));
-        let is_wide = common > 1 && values.len() >= FEWEST_VALUES && samples >= FEWEST_SAMPLES;
+        let is_wide =
+            common > 1 && values.len() >= fewest_values(common) && samples >= FEWEST_SAMPLES;
         is_wide.then_some(common)
     }
 
@@ -253,6 +262,10 @@ impl Table {
     fn series(self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
         if !self.is_complete {
             return Err(ExchangeError::broken_off("over:"));
+        }
+        // Without a summary (--no-summary) it has neither.
+        if !self.stated.is_empty() && !self.has_maximum {
+            return Err(ExchangeError::broken_off("max:"));
         }
         if let Some(us) = self.bucket_us() {
             return Err(ExchangeError::NotOutput(format!(

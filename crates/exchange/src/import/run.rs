@@ -213,6 +213,7 @@ fn interval_ns(
 struct Sums {
     woken: u64,
     uncounted_ns: u64,
+    is_least: bool,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
@@ -247,10 +248,12 @@ impl Sums {
         });
         let counted_ns = counted_ns.ok_or_else(many)?;
         check_mean(column, woken, counted_ns, max)?;
-        let uncounted_ns = uncounted_ns(column, woken, counted_ns, max).ok_or_else(many)?;
+        let uncounted_ns = uncounted_ns(column, woken, counted_ns, max);
+        let (uncounted_ns, most_ns) = uncounted_ns.ok_or_else(many)?;
         Ok(Self {
             woken,
             uncounted_ns,
+            is_least: uncounted_ns < most_ns,
             sum_ns: counted_ns.checked_add(uncounted_ns).ok_or_else(many)?,
             min_ns: if woken == 0 { 0 } else { min * US },
             max_ns: if woken == 0 { 0 } else { max * US },
@@ -280,26 +283,35 @@ fn check_mean(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Result<
     Ok(())
 }
 
-/// Returns the sum of the latencies beyond the histogram, as the mean of all shows it.
+/// Returns the sum of the latencies beyond the histogram, as the mean of all shows it: at least, and
+/// at most.
 ///
 /// They lie between the histogram's end and the greatest, which one of them is.
-fn uncounted_ns(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Option<u64> {
+fn uncounted_ns(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Option<(u64, u64)> {
     if column.over == 0 {
-        return Some(0);
+        return Some((0, 0));
     }
     let least = (column.over - 1)
         .checked_mul(column.limit)?
         .checked_add(max)?;
     let most = column.over.checked_mul(max)?;
-    let mean = match column.mean {
-        Some(Mean::Rounded(mean)) => mean,
-        // Half a unit was cut off in the middle.
-        Some(Mean::CutOff(mean)) => mean as f64 + 0.5,
-        None => return least.checked_mul(US),
+    let most = most.max(least);
+    let beyond = |all_us: u64| all_us.saturating_sub(counted_ns / US).clamp(least, most);
+    let (low, high) = match column.mean {
+        Some(Mean::Rounded(mean)) => {
+            let us = beyond((mean * woken as f64).max(0.0) as u64);
+            (us, us)
+        }
+        Some(Mean::CutOff(mean)) => {
+            let below = mean.checked_add(1)?.checked_mul(woken)?;
+            (
+                beyond(mean.checked_mul(woken)?),
+                beyond(below.saturating_sub(1)),
+            )
+        }
+        None => (least, most),
     };
-    let all_us = (mean * woken as f64).max(0.0) as u64;
-    let us = all_us.saturating_sub(counted_ns / US);
-    us.clamp(least, most.max(least)).checked_mul(US)
+    Some((low.checked_mul(US)?, high.checked_mul(US)?))
 }
 
 fn head(labels: &Labels, column: &Column, interval_ns: u64, sums: &Sums) -> SetHead {
@@ -317,6 +329,7 @@ fn head(labels: &Labels, column: &Column, interval_ns: u64, sums: &Sums) -> SetH
         threshold: sums.max_ns.saturating_add(1),
         uncounted: column.over,
         uncounted_sum: sums.uncounted_ns,
+        sum_at_least: sums.is_least,
         uncounted_min: match column.over {
             0 => 0,
             // The least of all is beyond the end only if all are.
@@ -423,8 +436,8 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     let mut notices = foreign.notices.clone();
     notices.push(format!(
         "imported from the output of {tool}: a latency of 7 µs there stands for one from 7 to 8 µs, and 0 stands in \
-         place of calibration and preparation, which are unknown; so are the machine or what else ran on it \
-         known, whatever 'idle' says"
+         place of calibration and preparation, which are unknown; so are the machine and what else ran on it, \
+         whatever 'idle' says"
     ));
     let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
     if over > 0 {

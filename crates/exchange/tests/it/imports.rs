@@ -341,6 +341,39 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
     );
 }
 
+#[test]
+fn what_is_left_of_a_file_that_was_cut_is_refused_or_says_the_same() {
+    for (tool, text) in [
+        ("cyclictest", QUIET),
+        ("cyclictest", LIVE),
+        ("cyclictest", JSON),
+        (
+            "cyclictest",
+            "# Histogram\n000001 000090\n# Total: 000000090\n# Min Latencies: 00001\n# Avg Latencies: 00901\n\
+             # Max Latencies: 09000\n# Histogram Overflows: 00010\n",
+        ),
+        ("oslat", OSLAT),
+        ("oslat", OSLAT_JSON),
+        ("rtla", TIMERLAT),
+        ("rtla", OSNOISE),
+    ] {
+        let whole = read(tool, text).unwrap().series;
+        for (end, _) in text.char_indices() {
+            let Ok(cut) = read(tool, &text[..end]) else {
+                continue;
+            };
+            for (cut, whole) in cut.series.iter().zip(&whole) {
+                for (cut, whole) in cut.threads.iter().zip(&whole.threads) {
+                    assert_eq!((&cut.counts, cut.over), (&whole.counts, whole.over));
+                    // rtla may be told to write no summary.
+                    let is_same = cut.max.is_none() || cut.max == whole.max;
+                    assert!(is_same, "{tool}, {end} bytes: {:?}", cut.max);
+                }
+            }
+        }
+    }
+}
+
 /// Reads a text as the output of every tool, and makes a run of what is believed.
 fn try_all(text: &str) {
     for tool in TOOLS {

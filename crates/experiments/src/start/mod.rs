@@ -141,7 +141,7 @@ fn combinations(
                 name: format!("{} {}{beside}", plain.name, pace.name()),
                 labels: plain.labels.clone().with("interval", pace.text()),
                 arrivals: Some(arrivals(values, &plain.target, &job, *pace)?),
-                rung: Some(rung(&plain, load, step, &paces)),
+                rung: Some(rung(&plain, load, step)),
                 ..plain.clone()
             };
             let seconds = seconds(&cell);
@@ -213,16 +213,14 @@ fn arrivals(
     })
 }
 
-/// Returns the place of a cell on the ladder of its target. Instances that are started one by one
-/// can't saturate it, so their cell is its foot, and the others follow from step 1 on.
-fn rung(plain: &CellPlan, load: &Schedule, step: u32, paces: &[Pace]) -> Rung {
-    let has_foot = paces.first() == Some(&Pace::Alone);
+/// Returns the place of a cell on the ladder of its target.
+fn rung(plain: &CellPlan, load: &Schedule, step: u32) -> Rung {
     Rung {
         ladder: format!(
             "{NAME}: {} · {load} · {} · {}",
             plain.target, plain.name, plain.labels
         ),
-        step: step + u32::from(!has_foot),
+        step,
     }
 }
 

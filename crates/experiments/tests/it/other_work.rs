@@ -96,6 +96,22 @@ fn what_had_much_of_the_cpu_stands_in_the_first_sentence_and_a_clock_last() {
 }
 
 #[test]
+fn threads_of_one_process_are_one_culprit() {
+    let mut run = Run::new(1);
+    for (block, name) in [(1, "rustc (thread lto 1)"), (2, "rustc (thread lto 2)")] {
+        let cell = run.gap(block, "process", spinning());
+        beside(cell, (40, name, 15));
+        beside(cell, (41, "java (thread GC) (thread a)", 30));
+    }
+    let analysis = run.analyse();
+    let told = [
+        "java (thread GC) (thread a) (process 41) used CPU 1 for about 60.0 ms, 3.00 % of the time",
+        "rustc (several threads) (process 40) used CPU 1 for about 30.0 ms, 1.50 % of the time.",
+    ];
+    assert_contains(alarm(&analysis, "other-work"), &told);
+}
+
+#[test]
 fn names_of_processes_are_listed_on_the_page_and_control_no_terminal() {
     let mut run = Run::new(1);
     let cell = run.gap(1, "process", spinning());

@@ -459,7 +459,7 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
     let verdict = &analysis.summary().verdict;
     assert_eq!(
         verdict.headline,
-        "Latest wake-ups: 6.00 µs on process, loads=1 and 10.0 ms on process, loads=2 under dd."
+        "Latest wake-ups: 6.00 µs on process, loads=1 when idle and 10.0 ms on process, loads=2 under dd."
     );
     // None was missed in the one, which does not bear on the share of the other.
     let missed = "Missed activations: 0 of 10,000 (0 %) on process, loads=1 and ";

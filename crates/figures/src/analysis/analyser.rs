@@ -103,7 +103,40 @@ impl<'a> Analyser<'a> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Analysis {
+    /// Takes all cells for not measured, with what they report, if none has a single figure.
+    fn drop_empty(&mut self) {
+        /// The reports of a cell that are told.
+        const TOLD: usize = 3;
+        let is_empty = |cell: &Cell| {
+            let record = cell.outcome.record();
+            record.is_some_and(|it| {
+                it.sets.is_empty() && it.values.is_empty() && it.arrived.is_none()
+            })
+        };
+        if !self.cells.iter().all(is_empty) {
+            return;
+        }
+        for cell in self.cells.drain(..) {
+            let programs = cell.outcome.record().into_iter();
+            let facts = programs
+                .flat_map(|record| &record.programs)
+                .flat_map(|program| &program.facts);
+            let told = facts
+                .take(TOLD)
+                .map(|fact| format!("; {}: {}", fact.labels, fact.value));
+            self.not_measured.push(NotMeasured {
+                id: cell.plan.id,
+                block: cell.plan.block,
+                label: cell.plan.label(),
+                state: State::Failed,
+                reason: format!("it ended without a figure{}", told.collect::<String>()),
+            });
+        }
+        self.not_measured.sort_by_key(|cell| cell.id);
+    }
+
+    pub(super) fn finish(mut self) -> Analysis {
+        self.drop_empty();
         let run = Run {
             plan: self.plan,
             machine: self.machine,

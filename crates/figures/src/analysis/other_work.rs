@@ -27,10 +27,12 @@ const UNEVEN: f64 = 1.5;
 /// How many names are shown.
 const NAMED: usize = 3;
 
-/// CPU time that the processes of a name used on the measured CPUs.
+/// CPU time that the processes of a name used on the measured CPUs, by whatever threads.
 #[derive(Debug, Default)]
 struct Used<'a> {
-    name: &'a str,
+    process: &'a str,
+    /// The names of the tasks: the process's, with its thread's where it has another one.
+    tasks: BTreeSet<&'a str>,
     pids: BTreeSet<u32>,
     cpus: BTreeSet<u32>,
     ns: u64,
@@ -125,7 +127,7 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
         let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
         let used = by_name(&watched).into_iter();
         let much = used.filter(|used| used.share >= MUCH);
-        Vec::from_iter(much.map(|used| (used.name.to_owned(), used.share)))
+        Vec::from_iter(much.map(|used| (used.name(), used.share)))
     };
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
@@ -159,13 +161,15 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
         // Kernel threads that work for the load belong to the load.
         let tasks = other.tasks.iter();
         let tasks = tasks.filter(|task| task.ns > 0 && !(*is_loaded && task.kernel));
-        let by_name = grouped(tasks.map(|task| (task.name.as_str(), task)));
-        for (name, tasks) in by_name {
+        let by_name = grouped(tasks.map(|task| (process_of(&task.name), task)));
+        for (process, tasks) in by_name {
             let new = || Used {
-                name,
+                process,
                 ..Used::default()
             };
-            let used = entry(&mut all, |used| used.name == name, new);
+            let used = entry(&mut all, |used| used.process == process, new);
+            used.tasks
+                .extend(tasks.iter().map(|task| task.name.as_str()));
             used.pids.extend(tasks.iter().map(|task| task.pid));
             used.cpus.extend(tasks.iter().map(|task| task.cpu));
             let ns: u64 = tasks.iter().map(|task| task.ns).sum();
@@ -181,6 +185,25 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     }
     all.sort_by(|a, b| b.greatest.0.total_cmp(&a.greatest.0));
     all
+}
+
+/// Returns the process's part of a task's name: `java` of `java (thread GC)`.
+fn process_of(task: &str) -> &str {
+    let own = |what: &str| task.rfind(what).map(|at| &task[..at]);
+    let own = task
+        .ends_with(')')
+        .then(|| own(" (thread ").or_else(|| own(" (several threads")));
+    own.flatten().unwrap_or(task)
+}
+
+impl Used<'_> {
+    /// Returns the name of the task if there is one, else that of the processes.
+    fn name(&self) -> String {
+        match self.tasks.first() {
+            Some(one) if self.tasks.len() == 1 => (*one).to_owned(),
+            _ => format!("{} (several threads)", self.process),
+        }
+    }
 }
 
 fn share(task: &OtherTask, other: &OtherWork) -> f64 {
@@ -242,7 +265,7 @@ fn told(used: &Used<'_>) -> String {
     };
     format!(
         "{} ({processes}) used {} for about {}, {} of the time{most}",
-        used.name,
+        used.name(),
         words::numbered("CPU", &cpus),
         N.ns(used.ns as f64, None),
         N.percent(used.share)

@@ -58,12 +58,33 @@ impl FromStr for ShiftGate {
                 ));
             }
         };
+        if let Some(never) = never(side, limit) {
+            return Err(wrong(&format!("it can never {never}")));
+        }
         Ok(Self {
             text: text.trim().to_owned(),
             selector: Selector::parse(selector).map_err(|why| wrong(&why))?,
             side,
             limit,
         })
+    }
+}
+
+/// Returns what a limit can never do: nothing falls by more than all of it, and a share rises by 100
+/// points at most.
+fn never(side: Beyond, limit: Limit) -> Option<&'static str> {
+    let (least, most) = match limit {
+        Limit::Relative(_) => (-1.0, f64::INFINITY),
+        Limit::Absolute(_, "1") => (-1.0, 1.0),
+        Limit::Absolute(..) => return None,
+    };
+    let (Limit::Relative(limit) | Limit::Absolute(limit, _)) = limit;
+    match side {
+        Beyond::Above if limit >= most => Some("fail"),
+        Beyond::Above if limit < least => Some("pass"),
+        Beyond::Below if limit <= least => Some("fail"),
+        Beyond::Below if limit > most => Some("pass"),
+        _ => None,
     }
 }
 
@@ -247,6 +268,10 @@ mod tests {
             ("lost > +%", "begins with no number"),
             ("lost > 5 parsecs", "its unit is none of"),
             ("lost", "has no '>'"),
+            ("missed > +150pp", "it can never fail"),
+            ("missed < -101pp", "it can never fail"),
+            ("latency < -100%", "it can never fail"),
+            ("latency > -101%", "it can never pass"),
         ] {
             let error = limit(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

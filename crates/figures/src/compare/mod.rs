@@ -30,6 +30,7 @@ use thiserror::Error;
 pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
+use crate::rows::derive::TwoModes;
 use crate::rows::{Better, Figure, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
@@ -205,6 +206,9 @@ pub struct ComparedRow {
     /// The row of NEW, by which gates know it.
     #[serde(skip)]
     pub(crate) of: Row,
+    /// The modes of BASE's samples.
+    #[serde(skip)]
+    pub(crate) base_modes: Option<TwoModes>,
 }
 
 /// Compares two sides.
@@ -361,6 +365,7 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
         refused,
         same_as: None,
         of: new.clone(),
+        base_modes: base.modes,
     }
 }
 
@@ -402,6 +407,17 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
 }
 
 impl ComparedRow {
+    /// Returns where both sides were measured: `process`, `process and crun under dd`.
+    #[must_use]
+    pub fn places(&self) -> String {
+        let base = self.base_target.clone() + &self.base_load.under();
+        let new = self.new_target.clone() + &self.new_load.under();
+        match base == new {
+            true => base,
+            false => format!("{base} and {new}"),
+        }
+    }
+
     /// Returns whether the medians moved one way and the shift the other: the sides overlap so
     /// widely that neither is a direction.
     #[must_use]

@@ -51,18 +51,19 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         .iter()
         .filter(|row| row.of.figure == Figure::Slow);
     let each = slow.filter_map(|row| {
-        let of = row.of.modes?;
+        let (base, new) = (row.base_modes?, row.of.modes?);
         let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
         let mut own = comparison.rows.iter().filter(has);
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
+        let [base, new] = [(base, row.base), (new, row.new)].map(|(modes, share)| {
+            let share = told(share, &row.unit);
+            format!("{} with {share} in the slow one", crate::modes::both(&row.of, modes))
+        });
         Some(format!(
-            "{} of {} has two modes, {}; the slow one has {} of the samples of BASE and {} of NEW. \
-             A median between them says nothing of a shift.",
+            "{} of {} has two modes: in the median run of BASE {base}, of NEW {new}. A median between them says nothing of a \
+             shift.",
             words::capital(row.of.measure.title),
-            row.of.place(),
-            crate::modes::both(&row.of, of),
-            told(row.base, &row.unit),
-            told(row.new, &row.unit)
+            row.places(),
         ))
     });
     each.collect()

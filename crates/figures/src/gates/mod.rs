@@ -182,12 +182,18 @@ fn never(side: Beyond, limit: f64, unit: LimitUnit) -> Option<&'static str> {
 }
 
 impl Beyond {
-    /// Returns by how much a figure is beyond a limit.
+    /// Returns by how much a figure is beyond a limit; 0 if only the last digits of a calculation
+    /// differ.
     pub(crate) fn excess(self, value: f64, limit: f64) -> f64 {
-        match self {
+        const ROUNDING: f64 = 1e-12;
+        let excess = match self {
             Self::Above => value - limit,
             Self::Below => limit - value,
+        };
+        if excess.abs() <= ROUNDING * limit.abs() {
+            return 0.0;
         }
+        excess
     }
 
     /// Names it.
@@ -366,7 +372,7 @@ impl Gate {
         analysis: &Analysis,
         known: &dyn Experiments,
     ) -> Result<Judgement, GateError> {
-        let rows = analysis.rows();
+        let (rows, selector) = (analysis.rows(), &self.selector);
         let left_out = self.left_out(analysis, known);
         let matching: Vec<&Row> = rows
             .0
@@ -393,9 +399,18 @@ impl Gate {
             let plan = &analysis.run().plan;
             let is_of = |cell: &&CellPlan| self.selector.measure_of(cell, known).is_some();
             let elsewhere = self.elsewhere(plan.cells.iter().filter(is_of), known);
+            // A label that is there has another value.
+            let is_there = |(key, _): &(String, String)| {
+                let mut of = rows
+                    .0
+                    .iter()
+                    .filter(|row| row.measure.id == selector.measure);
+                of.any(|row| row.labels.get(key).is_some())
+            };
+            let elsewhere = elsewhere.filter(|_| !selector.labels.iter().any(is_there));
             return Err(GateError::Nothing {
                 text: self.text.clone(),
-                there: elsewhere.unwrap_or_else(|| self.selector.there(rows)),
+                there: elsewhere.unwrap_or_else(|| selector.there(rows)),
             });
         }
         let (side, limit, word) = (self.side, self.limit, self.side.word());

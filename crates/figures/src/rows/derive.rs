@@ -101,7 +101,8 @@ pub enum Refused {
     },
     /// The list of a run had no room for all samples.
     #[error(
-        "{figure} needs all samples, and the list of a run was full: raise the threshold or measure shorter"
+        "{figure} needs all samples, and the list or the histogram of a run was full: raise the threshold, measure shorter, \
+         or make the histogram longer"
     )]
     Unlisted {
         /// The figure.
@@ -207,8 +208,13 @@ impl Collector {
                 }
             }
             let has_median = measure.1.figures.contains(&Figure::MEDIAN);
-            // Next to each other are steps of a coarse clock, no modes.
-            let step = data.resolution_ns().filter(|_| unit == "ns").unwrap_or(0.0);
+            // Next to each other are steps of a coarse clock, no modes. The tools whose files are imported
+            // count whole µs.
+            let step = match data.plan().target.group {
+                Group::Imported => Some(1_000.0),
+                _ => data.resolution_ns(),
+            };
+            let step = step.filter(|_| unit == "ns").unwrap_or(0.0);
             if let Some(modes) = sample.modes().filter(|_| has_median) {
                 let modes = modes.further_than(STEPS * step);
                 let of = (Figure::Slow, Figure::Slow.unit(unit));
@@ -342,7 +348,9 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     }
     let put = match figure {
         _ if is_beyond => over_runs(figure.kind(), &values, Level::P95),
-        Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
+        Figure::Share | Figure::Slow if sums.len() == values.len() => {
+            share_over_runs(&sums, Level::P95)
+        }
         Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
         _ => over_runs(figure.kind(), &values, Level::P95),
     };

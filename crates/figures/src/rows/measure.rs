@@ -99,8 +99,10 @@ pub enum Sample {
     Between {
         /// The samples that it lies between.
         ends: Vec<Self>,
-        /// The mean, if it is known nevertheless.
-        mean: Option<f64>,
+        /// Where quantiles are least, if not at an end: missed activations may add small values.
+        least: Option<Box<Self>>,
+        /// What else is known of the mean.
+        mean: Option<RunFigure>,
     },
 }
 
@@ -280,12 +282,23 @@ impl Sample {
                 _ => None,
             },
             Self::Number(number) => Some(RunFigure::number(*number)),
-            Self::Between { mean, .. } if figure == Figure::Mean && mean.is_some() => {
-                mean.map(RunFigure::number)
-            }
-            Self::Between { ends, .. } => {
-                let each = ends.iter().map(|end| end.figure(figure));
-                each.reduce(between)?
+            Self::Between { mean, .. } if figure == Figure::Mean && mean.is_some() => *mean,
+            Self::Between { ends, least, .. } => {
+                let is_quantile = matches!(figure, Figure::Quantile(_));
+                let least = least.iter().filter(|_| is_quantile).map(Box::as_ref);
+                let each = least.chain(ends).map(|end| end.figure(figure));
+                let found = each.reduce(between)?;
+                let is_response = matches!(ends.first(), Some(Self::Response(_)));
+                // These are not least where all values are.
+                let is_bounded = match figure {
+                    Figure::Sd => false,
+                    Figure::Mean | Figure::Min => !is_response,
+                    _ => true,
+                };
+                match found {
+                    Some(RunFigure::AtLeast(_)) if !is_bounded => Some(RunFigure::Unlisted),
+                    found => found,
+                }
             }
         }
     }

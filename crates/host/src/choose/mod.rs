@@ -95,9 +95,10 @@ pub fn choose_cpu_beside(
         machine,
         sample,
         reach: left.as_ref().unwrap_or(&reach),
+        others_measure: left.is_some() && !taken.is_empty(),
     };
     let mut choice = chooser.automatic();
-    if left.is_some() && !taken.is_empty() {
+    if chooser.others_measure {
         choice.reason = format!(
             "{}; other runs of tare measure on CPU {taken}",
             choice.reason
@@ -122,6 +123,7 @@ pub fn choose_cpu(
         machine,
         sample,
         reach: &reach,
+        others_measure: false,
     };
     match requested {
         Some(cpu) => chooser.requested(cpu),

@@ -14,6 +14,8 @@ pub(super) struct Chooser<'a> {
     pub(super) machine: &'a Machine,
     pub(super) sample: &'a Sample,
     pub(super) reach: &'a Reach,
+    /// Whether CPUs that other runs measure on were taken out of its reach.
+    pub(super) others_measure: bool,
 }
 
 impl Chooser<'_> {
@@ -120,7 +122,10 @@ impl Chooser<'_> {
             return (Rule::OnlyOne, "the only one of this machine".to_owned());
         }
         if self.reach.mask.count() == 1 {
-            let why = "the only one in the affinity mask of this process";
+            let why = match self.others_measure {
+                true => "the only one that this process may use and no other run measures on",
+                false => "the only one in the affinity mask of this process",
+            };
             return (Rule::OnlyOne, why.to_owned());
         }
         let besides = match self.reach.mask.contains(0) && cpu != 0 {

@@ -8,7 +8,9 @@
 //! # When the method lies
 //!
 //! A task that wanders between CPUs is counted for none of them, or for the one on which it was met
-//! twice. One that began and ended between two readings is not seen.
+//! twice, with what it has had elsewhere in between. So all of them together are counted for what
+//! the own processes leave of a CPU at most. One that began and ended between two readings is not
+//! seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -65,6 +67,7 @@ struct Used {
     /// Its name, if it is another one than its process's.
     thread: Option<String>,
     is_kernel: bool,
+    is_own: bool,
     ns: u64,
 }
 
@@ -96,7 +99,7 @@ impl TaskWatch {
     /// Reads the system once more.
     pub fn read(&mut self) {
         let mut seen = BTreeMap::new();
-        for (process, name, task) in self.tasks() {
+        for (process, name, task, is_own) in self.tasks() {
             let ns = match self.cpus.contains(task.cpu) {
                 true => self.time_of(process, &task),
                 // Of a task that ran elsewhere only that is of interest.
@@ -119,8 +122,10 @@ impl TaskWatch {
             };
             let key = (task.cpu, process, task.pid);
             let is_new = !self.used.contains_key(&key);
-            if used > 0 && !(is_new && self.is_marked(process)) {
+            if used > 0 {
+                let is_own = is_own || (is_new && self.is_marked(process));
                 let known = self.used.entry(key).or_default();
+                known.is_own |= is_own;
                 known.is_kernel = task.is_kernel;
                 known.thread = (name != task.name).then_some(task.name);
                 known.process = name;
@@ -134,8 +139,20 @@ impl TaskWatch {
     /// first.
     pub fn finish(mut self) -> (Duration, Vec<TaskTime>) {
         self.read();
+        let watched = self.since.elapsed();
+        let used = |cpu: u32, is_own: bool| {
+            let of = self.used.iter();
+            let of = of.filter(move |((on, ..), task)| *on == cpu && task.is_own == is_own);
+            of.map(|(_, task)| task.ns).sum::<u64>() as f64
+        };
+        // What others can have had of a CPU, of what is counted for them.
+        let had = |cpu: u32| {
+            let left = (watched.as_nanos() as f64 - used(cpu, true)).max(0.0);
+            (left / used(cpu, false).max(1.0)).min(1.0)
+        };
+        let had: BTreeMap<u32, f64> = self.cpus.iter().map(|cpu| (cpu, had(cpu))).collect();
         let mut processes: BTreeMap<(u32, u32), (Used, u64)> = BTreeMap::new();
-        for ((cpu, pid, _), task) in self.used {
+        for ((cpu, pid, _), task) in self.used.into_iter().filter(|(_, task)| !task.is_own) {
             let (most, ns) = processes.entry((cpu, pid)).or_default();
             *ns += task.ns;
             if task.ns > most.ns {
@@ -155,16 +172,16 @@ impl TaskWatch {
                     Some(_) => format!("{} (several threads)", most.process),
                 },
                 is_kernel: most.is_kernel,
-                time: Duration::from_nanos(ns),
+                time: Duration::from_nanos((ns as f64 * had[&cpu]) as u64),
             })
             .collect();
         all.sort_by_key(|task| std::cmp::Reverse(task.time));
-        (self.since.elapsed(), all)
+        (watched, all)
     }
 
-    /// Returns all tasks with the numbers and names of their processes, without the own ones. Tasks
-    /// that end while it reads are skipped.
-    fn tasks(&self) -> Vec<(u32, String, Process)> {
+    /// Returns all tasks with the numbers and names of their processes, and whether these are the own
+    /// ones. Tasks that end while it reads are skipped.
+    fn tasks(&self) -> Vec<(u32, String, Process, bool)> {
         let names = self.source.names("/proc").into_known().unwrap_or_default();
         let pids = names.iter().filter_map(|name| name.parse::<u32>().ok());
         let stat = |path: String| parse(self.source.text(&path).known()?);
@@ -178,23 +195,22 @@ impl TaskWatch {
             line.take(processes.len())
                 .any(|process| self.own.processes.contains(&process.pid))
         };
-        let others = processes.values().filter(|process| !is_own(process));
-        others
-            .flat_map(|process| {
-                let pid = process.pid;
-                let name = || process.name.clone();
-                if process.threads <= 1 {
-                    return vec![(pid, name(), process.clone())];
-                }
-                let tids = self.source.names(&format!("/proc/{pid}/task"));
-                let tids = tids.into_known().unwrap_or_default();
-                let tasks = tids.iter().filter_map(|tid| {
-                    let task = stat(format!("/proc/{pid}/task/{tid}/stat"))?;
-                    Some((pid, name(), task))
-                });
-                tasks.collect()
-            })
-            .collect()
+        let all = processes.values();
+        all.flat_map(|process| {
+            let (pid, is_own) = (process.pid, is_own(process));
+            let name = || process.name.clone();
+            if process.threads <= 1 {
+                return vec![(pid, name(), process.clone(), is_own)];
+            }
+            let tids = self.source.names(&format!("/proc/{pid}/task"));
+            let tids = tids.into_known().unwrap_or_default();
+            let tasks = tids.iter().filter_map(|tid| {
+                let task = stat(format!("/proc/{pid}/task/{tid}/stat"))?;
+                Some((pid, name(), task, is_own))
+            });
+            tasks.collect()
+        })
+        .collect()
     }
 
     /// Returns whether a process carries the mark. Remembers it for its descendants.
@@ -281,6 +297,7 @@ mod tests {
             mark: "f00d".to_owned(),
         };
         let mut watch = TaskWatch::begin(Source::at(root), cpus, own);
+        watch.since = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
         at(2);
         task(root, (60, 60, 1), "hog", 1, 300);
         watch.read();
@@ -299,5 +316,32 @@ mod tests {
             used,
             [of(20, "server (thread a) R (b)", 3_030), of(60, "hog", 300)]
         );
+    }
+
+    #[test]
+    fn others_had_what_the_measured_ones_left_at_most() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let at = |ms: u64| {
+            task(root, (11, 11, 1), "measured", 1, ms * 900_000);
+            // Met on the CPU twice, and in between elsewhere.
+            task(root, (20, 20, 1), "wanders", 1, ms * 600_000);
+            task(root, (21, 21, 1), "next", 1, ms * 200_000);
+        };
+        at(0);
+        let own = Own {
+            processes: [11].into(),
+            ..Own::default()
+        };
+        let mut watch = TaskWatch::begin(Source::at(root), Cpus::from_iter([1]), own);
+        watch.since = Instant::now()
+            .checked_sub(Duration::from_secs(100))
+            .unwrap();
+        at(100_000);
+        let (watched, used) = watch.finish();
+        let share = |of: &TaskTime| of.time.as_secs_f64() / watched.as_secs_f64();
+        let shares: Vec<f64> = used.iter().map(share).collect();
+        assert!((shares[0] - 0.075).abs() < 0.01, "{shares:?}");
+        assert!((shares[1] - 0.025).abs() < 0.01, "{shares:?}");
     }
 }

@@ -298,6 +298,9 @@ fn a_cpu_that_another_run_measures_on_is_taken_last() {
     );
     // Nor does the controller go there.
     assert_eq!(choice.controller_cpus.to_string(), "0-1,4-5");
+    let only = away_from(&[1, 2, 3, 4, 5, 6, 7]);
+    let why = "the only one that this process may use and no other run measures on";
+    assert!(only.reason.contains(why), "{}", only.reason);
     let all: Vec<u32> = (0..8).collect();
     assert_eq!(away_from(&all), choose(&plain(), None).unwrap());
 }

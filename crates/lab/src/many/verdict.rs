@@ -20,6 +20,8 @@
 
 use tare_results::model::{Arrivals, Failure, Instance, InstanceOutcome};
 
+use crate::units::counted;
+
 /// The share of arrivals that may be lost.
 const LOST: f64 = 0.01;
 
@@ -116,9 +118,10 @@ fn lost(all: &[&Instance]) -> (usize, String) {
     let lost = outcomes.map(|(outcome, what)| (of(outcome), what));
     let told = lost.iter().filter(|(number, _)| *number > 0);
     let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+    let arrivals = counted(all.len() as u64, "arrival", "arrivals");
     (
         lost.iter().map(|(number, _)| number).sum(),
-        format!("of {} arrivals: {}", all.len(), told.join(", ")),
+        format!("of {arrivals}: {}", told.join(", ")),
     )
 }
 
@@ -260,7 +263,7 @@ mod tests {
             fate: InstanceOutcome::Unfinished.number(),
             ..Instance::default()
         };
-        let told = "no arrival was measured; before, of 1 arrivals: 1 not ended";
+        let told = "no arrival was measured; before, of 1 arrival: 1 not ended";
         assert_eq!(judge(&loads, &[hangs]).0.as_deref(), Some(told));
     }
 }

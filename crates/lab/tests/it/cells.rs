@@ -385,7 +385,7 @@ fn rungs_after_a_saturated_one_are_left_out() {
         cell.rung = Some(rung);
         // Most come while one is alive, and are one too many.
         let arrivals = cell.arrivals.as_mut().unwrap();
-        (arrivals.most_live, arrivals.interval_ns) = (1, Some(10_000));
+        (arrivals.most_live, arrivals.interval_ns) = (1, Some(MS));
         cell
     });
     let ran = run(rungs.collect());

@@ -20,6 +20,8 @@ const EVEN: f64 = 120.0;
 const WIDE: f64 = 12.0;
 /// The greatest number of outlines over each other that are filled.
 const FILLED: usize = 3;
+/// How many times as far as the values reach a limit may lie and be drawn.
+const NEAR: f64 = 1_000.0;
 
 /// A distribution, as far as pictures need it.
 pub trait Tail {
@@ -210,7 +212,9 @@ impl Distributions<'_> {
                 },
             ));
             self.axis(plot, across);
-            for (limit, text) in &self.limits {
+            let (low, high) = across.range();
+            let within = self.limits.iter();
+            for (limit, text) in within.filter(|(limit, _)| (low..=high).contains(limit)) {
                 plot.limit(across.at(*limit), text);
             }
         })
@@ -314,7 +318,9 @@ impl Distributions<'_> {
                 extent.high = extent.high.max(high as f64);
             }
         }
-        for (limit, _) in &self.limits {
+        // What is further away than that would leave no room for the values.
+        let near = (extent.low / NEAR).max(1.0)..=extent.high * NEAR;
+        for (limit, _) in self.limits.iter().filter(|(limit, _)| near.contains(limit)) {
             extent.low = extent.low.min(*limit);
             extent.high = extent.high.max(limit * 1.1);
         }

@@ -144,15 +144,6 @@ fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
     told.into_iter().filter(|row| all || row.differs).collect()
 }
 
-fn place(row: &ComparedRow) -> String {
-    let base = row.base_target.clone() + &row.base_load.under();
-    let new = row.new_target.clone() + &row.new_load.under();
-    if base == new {
-        return base;
-    }
-    format!("{base} and {new}")
-}
-
 /// Names the figure with its labels: `delays.total class=C`.
 fn name(row: &ComparedRow) -> String {
     named(row, |_| true)
@@ -168,12 +159,12 @@ fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
 
 /// Returns a table for each place, with what all of its rows have in common.
 fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
-    let places = shown.chunk_by(|a, b| place(a) == place(b));
+    let places = shown.chunk_by(|a, b| a.places() == b.places());
     let tables = places.map(|same| {
         let is_common = |(key, value): &(&str, &str)| {
             same.iter().all(|row| row.labels.get(key) == Some(*value))
         };
-        let mut common = place(same[0]);
+        let mut common = same[0].places();
         for (key, value) in same[0].labels.iter().filter(is_common) {
             common.push_str(&format!(", {key}={value}"));
         }
@@ -232,7 +223,7 @@ fn notes(page: &mut Page, comparison: &Comparison) {
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
     let refused = grouped(once.filter_map(|row| {
         let why = row.refused.as_deref()?;
-        Some((why, format!("{} of {}", name(row), place(row))))
+        Some((why, format!("{} of {}", name(row), row.places())))
     }));
     for (why, mut names) in refused {
         let more = names.len().saturating_sub(NAMED);

@@ -106,6 +106,10 @@ pub struct SetHead {
     /// Sum of their values.
     #[serde(default)]
     pub uncounted_sum: u64,
+    /// Whether that is, and the sum of all with it, what they add up to at least: another tool's file
+    /// has a mean that is cut off, or none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sum_at_least: bool,
     /// Least of their values, or less: all are from here to the greatest.
     #[serde(default)]
     pub uncounted_min: u64,

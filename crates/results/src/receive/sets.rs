@@ -52,6 +52,7 @@ impl Sets {
                 squares_below: set.squares_below,
                 uncounted: set.uncounted,
                 uncounted_sum: set.uncounted_sum,
+                sum_at_least: false,
                 uncounted_min: set.uncounted_min,
                 uncounted_max: set.uncounted_max,
                 backwards: set.backwards,

@@ -322,7 +322,7 @@ fn conclude(
             false => terminal.print_sentence(sentence)?,
         }
     }
-    Ok(if tally.failed > 0 {
+    Ok(if tally.failed > 0 || analysis.run().cells.is_empty() {
         exit::FAILED
     } else if exceeded.is_some() {
         exit::THRESHOLD

@@ -100,6 +100,10 @@ pub fn judge(
     json: bool,
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {
+    if analysis.run().cells.is_empty() {
+        // The report has said why.
+        return Ok(exit::FAILED);
+    }
     let mut code = exit::DONE;
     for gate in gates {
         let judgement = gate.judge(analysis, catalogue())?;

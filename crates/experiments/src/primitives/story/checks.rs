@@ -1,11 +1,14 @@
 //! Checks whether the figures of primitives may be believed, and which have none.
 
 use tare_figures::Run;
-use tare_figures::notices::{Notice, Severity};
+use tare_figures::group::entry;
+use tare_figures::notices::{Notice, Severity, name_cells};
 use tare_figures::rows::CellData;
 use tare_figures::words::counted;
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_pages::kit::checks::about;
+use tare_results::model::Labels;
+use tare_results::target::TargetSpec;
 
 use super::N;
 use super::measures::{every_bandwidth, id_of, too_fast};
@@ -29,16 +32,17 @@ impl Flags {
     pub(super) fn look_at(&mut self, data: &CellData<'_>) -> Result<(), String> {
         let target = &data.plan().target.text;
         let on = |name: &str| format!("{name} on {target}");
+        let here = |name: &str| format!("{} in cell {}", on(name), data.plan().id);
         let values = || data.record.values.iter();
         let nothing = values().filter(|value| value.measure == "cost" && value.value <= 0.0);
         add(
             &mut self.nothing,
-            nothing.map(|value| on(&named(&value.labels))),
+            nothing.map(|value| here(&named(&value.labels))),
         );
         let too_fast = too_fast(&every_bandwidth(data)?);
         add(
             &mut self.too_fast,
-            too_fast.iter().map(|labels| on(&named(labels))),
+            too_fast.iter().map(|labels| here(&named(labels))),
         );
         for value in values().filter(|value| value.measure == "clock") {
             let own = value.labels.clone().without("at");
@@ -69,7 +73,7 @@ fn add(known: &mut Vec<String>, names: impl Iterator<Item = String>) {
 pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
     let failed: Vec<String> = facts(run, FAILED)
         .iter()
-        .map(|(name, why)| format!("{name}: {why}"))
+        .map(|of| format!("{}: {}", of.name, of.why))
         .collect();
     let unsteady: Vec<String> = flags
         .unsteady
@@ -111,30 +115,55 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
     notices.into_iter().flatten().collect()
 }
 
-/// Returns the primitives without figures, each with its reason: those that can't be measured, and
-/// those that failed.
-pub(super) fn absent(run: &Run) -> Vec<(String, String)> {
+/// A primitive that has no figure on a target, or none in some of its cells, and why.
+pub(super) struct Absent {
+    pub(super) name: String,
+    pub(super) why: String,
+    /// Whether it has none in any cell of the target.
+    pub(super) is_everywhere: bool,
+}
+
+/// Returns what has no figures: what can't be measured, and what failed.
+pub(super) fn absent(run: &Run) -> Vec<Absent> {
     let mut all = facts(run, ABSENT);
     let failed = facts(run, FAILED).into_iter();
-    all.extend(failed.map(|(name, why)| (name, format!("failed: {why}"))));
+    all.extend(failed.map(|of| Absent {
+        why: format!("failed: {}", of.why),
+        ..of
+    }));
     all
 }
 
-/// Returns the facts of a name that programs reported of primitives, each once.
-fn facts(run: &Run, name: &str) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for cell in &run.cells {
-        let programs = cell.outcome.record().into_iter();
-        let programs = programs.flat_map(|record| &record.programs);
-        for fact in programs
-            .flat_map(|program| &program.facts)
-            .filter(|fact| fact.name == name)
-        {
-            let of = format!("{} on {}", named(&fact.labels), cell.plan.target);
-            if !all.iter().any(|(known, _)| *known == of) {
-                all.push((of, fact.value.clone()));
-            }
+/// Returns the facts of a name that programs reported of primitives, each once, with the first reason.
+fn facts(run: &Run, name: &str) -> Vec<Absent> {
+    let recorded = run.cells.iter();
+    let recorded = recorded.filter_map(|cell| Some((cell, cell.outcome.record()?)));
+    let mut all: Vec<(Labels, &TargetSpec, &str, Vec<u32>)> = Vec::new();
+    for (cell, record) in recorded.clone() {
+        let facts = record.programs.iter().flat_map(|program| &program.facts);
+        for fact in facts.filter(|fact| fact.name == name) {
+            let target = &cell.plan.target;
+            let new = || (fact.labels.clone(), target, fact.value.as_str(), Vec::new());
+            let is_same = |known: &(Labels, &TargetSpec, &str, Vec<u32>)| {
+                known.0 == fact.labels && known.1 == target
+            };
+            entry(&mut all, is_same, new).3.push(cell.plan.id);
         }
     }
-    all
+    let told = all.into_iter().map(|(labels, target, why, cells)| {
+        let of_target = recorded
+            .clone()
+            .filter(|(cell, _)| cell.plan.target == *target);
+        let is_everywhere = of_target.count() == cells.len();
+        let place = match is_everywhere {
+            true => String::new(),
+            false => format!(" in {}", name_cells(&cells)),
+        };
+        Absent {
+            name: format!("{} on {target}{place}", named(&labels)),
+            why: why.to_owned(),
+            is_everywhere,
+        }
+    });
+    told.collect()
 }

@@ -249,10 +249,10 @@ fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
 /// Returns the reason why a primitive has no figure.
 fn without(run: &Run, id: &str) -> String {
     let mut absent = super::checks::absent(run).into_iter();
-    let own = absent.find(|(name, _)| name.split(' ').next() == Some(id));
+    let own = absent.find(|of| of.name.split(' ').next() == Some(id));
     own.map_or_else(
         || "not measured in this run".to_owned(),
-        |(_, why)| format!("no figure: {why}"),
+        |of| format!("no figure: {}", of.why),
     )
 }
 

@@ -98,7 +98,7 @@ impl Story for Flags {
         absent.rows.extend(
             checks::absent(run)
                 .into_iter()
-                .map(|(name, why)| vec![name, why]),
+                .map(|of| vec![of.name, of.why]),
         );
         let tables = [(CLAIMED, claimed), (ABSENT, absent)];
         let titled = tables.map(|(title, table)| Titled {

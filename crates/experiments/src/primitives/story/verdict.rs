@@ -1,6 +1,7 @@
 //! What a run says of primitives, in a few plain sentences.
 
 use tare_figures::Run;
+use tare_figures::group::entry;
 use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
@@ -40,11 +41,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let (first, _) = native.or_else(|| known(run, "latency", Figure::Min).next())?;
     let mut own = rows.clone();
     own.retain(|(row, _)| row.target == first.target && row.load == first.load);
-    let told = KEY.iter().filter_map(|(variant, name)| {
-        let (row, value) = own.iter().find(|(row, _)| is(row, *variant))?;
-        Some((*row, format!("{name} {}", written(*value, row.unit))))
-    });
-    let told: Vec<(&Row, String)> = told.collect();
+    let told = key(&own);
     let mut costs: Vec<String> = told.iter().map(|(_, text)| text.clone()).collect();
     let memory = machine::slowest(run, &first.target);
     costs.extend(memory.map(|ns| format!("a load from memory {}", N.ns(ns, None))));
@@ -57,20 +54,56 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
         ));
     }
     let (target, under) = (first.marked_target(), first.load.under());
-    let details = [
-        expectations(run),
-        machine::sentence(run),
-        calls(&own),
-        barrier(&rows),
-        absent(run),
-    ];
+    let mut details = others(&rows, first);
+    details.extend(
+        [
+            expectations(run, first),
+            machine::sentence(run),
+            calls(&own),
+            barrier(&rows),
+            absent(run),
+        ]
+        .into_iter()
+        .flatten(),
+    );
     let sure = |(row, _): &(&Row, String)| sure(&named(&row.labels), row);
     Some(Verdict {
         headline: format!("On {target}{under}: {}.", words::list(&costs)),
-        details: details.into_iter().flatten().collect(),
+        details,
         certainty: told.iter().take(2).map(sure).collect(),
         ..Verdict::default()
     })
+}
+
+/// Returns those of a target's primitives that a headline names, with their costs.
+fn key<'a>(own: &[(&'a Row, f64)]) -> Vec<(&'a Row, String)> {
+    let told = KEY.iter().filter_map(|(variant, name)| {
+        let (row, value) = own.iter().find(|(row, _)| is(row, *variant))?;
+        Some((*row, format!("{name} {}", written(*value, row.unit))))
+    });
+    told.collect()
+}
+
+/// Says of the other targets and loads what the headline says of the first. Emulated figures stand in
+/// the table only.
+fn others(rows: &[(&Row, f64)], first: &Row) -> Vec<String> {
+    let is_place = |row: &Row, of: &Row| row.target == of.target && row.load == of.load;
+    let real = rows
+        .iter()
+        .filter(|(row, _)| !row.emulated && !is_place(row, first));
+    let mut places: Vec<(&Row, Vec<(&Row, f64)>)> = Vec::new();
+    for (row, value) in real {
+        let known = |(of, _): &(&Row, Vec<(&Row, f64)>)| is_place(row, of);
+        entry(&mut places, known, || (*row, Vec::new()))
+            .1
+            .push((*row, *value));
+    }
+    let told = places.into_iter().filter_map(|(of, own)| {
+        let costs: Vec<String> = key(&own).into_iter().map(|(_, text)| text).collect();
+        let (target, under) = (of.marked_target(), of.load.under());
+        (!costs.is_empty()).then(|| format!("On {target}{under}: {}.", words::list(&costs)))
+    });
+    told.collect()
 }
 
 /// Returns whether a row is of a primitive that the headline names.
@@ -80,14 +113,30 @@ pub(super) fn is_key(row: &Row) -> bool {
 
 /// Returns how many primitives have no figures.
 fn absent(run: &Run) -> Option<String> {
-    let all = checks::absent(run).len() as u64;
-    let absent = words::counted(N, all, "primitive has", "primitives have");
-    (all > 0).then(|| format!("{absent} no figures here; the report says why."))
+    let all = checks::absent(run);
+    let number = |is_everywhere| {
+        let of = all.iter().filter(|of| of.is_everywhere == is_everywhere);
+        Some(of.count() as u64).filter(|number| *number > 0)
+    };
+    let told = [(true, "no figures here"), (false, "none in some runs")];
+    let told = told.into_iter().filter_map(|(is_everywhere, what)| {
+        let absent = words::counted(
+            N,
+            number(is_everywhere)?,
+            "primitive has",
+            "primitives have",
+        );
+        Some(format!("{absent} {what}"))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("{}; the report says why.", words::list(&told)))
 }
 
-/// Returns how many expectations came true, and which missed by most.
-fn expectations(run: &Run) -> Option<String> {
+/// Returns how many expectations came true where the headline's figures are from, and which missed by
+/// most.
+fn expectations(run: &Run, first: &Row) -> Option<String> {
     let ratios = known(run, "ratio", Figure::Value).filter(|(_, ratio)| *ratio > 0.0);
+    let ratios = ratios.filter(|(row, _)| row.target == first.target && row.load == first.load);
     let ratios: Vec<(&Row, f64)> = ratios.collect();
     let far = |ratio: f64| ratio.ln().abs();
     let (row, most) = ratios.iter().max_by(|a, b| far(a.1).total_cmp(&far(b.1)))?;
@@ -97,7 +146,9 @@ fn expectations(run: &Run) -> Option<String> {
         false => format!("{} of", N.percent(*most)),
     };
     Some(format!(
-        "{} of {} expectations were right within a factor of 2; furthest off is {}, at {most} what was expected.",
+        "On {}{}, {} of {} expectations were right within a factor of 2; furthest off is {}, at {most} what was expected.",
+        first.marked_target(),
+        first.load.under(),
         near.count(),
         ratios.len(),
         named(&row.labels)

@@ -2,7 +2,7 @@
 
 use tare_figures::Run;
 use tare_figures::modes;
-use tare_figures::rows::{Figure, written};
+use tare_figures::rows::{Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, joined};
@@ -50,22 +50,28 @@ fn sentence(all: &[&Series<'_>]) -> String {
     plain.retain(|one| !one.plan().beside_engine);
     let all = if plain.is_empty() { all } else { &plain };
     let figure = figure(all);
+    let mut rows = all
+        .iter()
+        .filter_map(|one| one.first().row("ready", figure, &[]));
+    let has_modes = rows.any(Row::is_between_modes);
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
         let rate = sustained(one).map(|own| format!(" ({} sustained)", own.written()));
         let rate = rate.unwrap_or_default();
-        let took = match at_lowest_rate(one, figure).filter(|(_, other)| differ(ns, *other)) {
+        let took = match row.modes.filter(|_| row.is_between_modes()) {
+            Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
+            None if has_modes => format!("{} ({figure})", time(ns)),
+            None => time(ns),
+        };
+        let slowest_rate = at_lowest_rate(one, figure);
+        let took = match slowest_rate.filter(|(_, other)| differ(ns, *other)) {
             Some((rate, other)) => {
-                format!(
-                    "{} one after the other and {} at {rate}",
-                    time(ns),
-                    time(other)
-                )
+                format!("{took} one after the other and {} at {rate}", time(other))
             }
-            None => match row.modes.filter(|_| row.is_between_modes()) {
-                Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
-                None => time(ns),
+            None => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
+                Some(rate) => format!("{took} at {}", N.rate(rate)),
+                None => took,
             },
         };
         Some((ns, format!("{took} on {}{rate}", one.name())))
@@ -75,10 +81,9 @@ fn sentence(all: &[&Series<'_>]) -> String {
         let names: Vec<String> = all.iter().take(MANY).map(|one| one.name()).collect();
         return format!("no instance became ready ({}).", words::list(&names));
     }
-    let mean = if figure == Figure::Mean {
-        " on average"
-    } else {
-        ""
+    let mean = match figure {
+        Figure::Mean if !has_modes => " on average",
+        _ => "",
     };
     format!("ready{mean} after {}.", few_or_ends(&each))
 }

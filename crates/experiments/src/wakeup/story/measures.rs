@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{Counts, Response};
 
-use tare_figures::rows::{Better, CellData, Figure, INTERRUPTS, Measure, Sample, Samples};
+use tare_figures::rows::{
+    Better, CellData, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,
+};
 
 const LATENCY: &[Figure] = &[
     Figure::Max,
@@ -29,11 +31,7 @@ const RECORDING: &str = "time that recording a wake-up takes, of the interval";
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
     Measure::time("latency", "wake-up latency", LATENCY, |data| {
-        each(latencies(data)?, |threads| {
-            let counts = Counts::merge_all(threads.iter().map(|(counts, _)| counts));
-            let counts = counts.map_err(|error| error.to_string())?;
-            Ok(Some(Sample::Counts(counts, Some(1.0))))
-        })
+        each(latencies(data)?, of_wakeups)
     }),
     Measure::time(
         "response",
@@ -107,8 +105,11 @@ pub(super) type Threads = Vec<(Counts, u64)>;
 pub(super) struct Latencies {
     /// The only possibility, if all were counted; else what they are at least comes first.
     possible: Vec<Threads>,
+    /// Where quantiles of responses are least: all that were not counted are as low as they can be, and
+    /// one activation more of each was missed.
+    diluted: Threads,
     /// The mean of all in ns; `None` if it is unknown.
-    mean_ns: Option<f64>,
+    mean: Option<RunFigure>,
 }
 
 impl Latencies {
@@ -129,10 +130,24 @@ impl Latencies {
         if !unknown.is_empty() {
             possible.insert(0, place(own, |_| Vec::new())?);
         }
+        let diluted = place(&both, |(head, _)| {
+            let missed = u64::from(head.uncounted_max > head.period) * head.uncounted;
+            vec![(head.uncounted_min, head.uncounted), (0, missed)]
+        })?;
         let sum = |of: fn(&SetHead) -> u64| all().map(|(head, _)| of(head) as f64).sum::<f64>();
         let n = sum(|head| head.n);
-        let mean_ns = (n > 0.0 && unknown.is_empty()).then(|| sum(|head| head.sum) / n);
-        Ok(Self { possible, mean_ns })
+        let mean = (n > 0.0 && unknown.is_empty()).then(|| {
+            let (value, sums) = (sum(|head| head.sum) / n, None);
+            match all().any(|(head, _)| head.sum_at_least) {
+                true => RunFigure::AtLeast(value),
+                false => RunFigure::Value { value, sums },
+            }
+        });
+        Ok(Self {
+            possible,
+            diluted,
+            mean,
+        })
     }
 
     /// Returns what they are at least.
@@ -148,12 +163,17 @@ impl Latencies {
         if let [only] = &self.possible[..] {
             return of(only);
         }
-        let ends: Result<Option<Vec<Sample>>, String> = self.possible.iter().map(of).collect();
-        Ok(ends?.map(|ends| {
-            let is_service = matches!(ends[0], Sample::Counts(..));
-            let mean = self.mean_ns.filter(|_| is_service);
-            Sample::Between { ends, mean }
-        }))
+        let ends: Result<Option<Vec<Sample>>, String> = self.possible.iter().map(&of).collect();
+        let Some(ends) = ends? else {
+            return Ok(None);
+        };
+        let (mut mean, mut least) = (None, None);
+        match &ends[0] {
+            Sample::Counts(..) => mean = self.mean,
+            Sample::Response(_) => least = of(&self.diluted)?.map(Box::new),
+            _ => {}
+        }
+        Ok(Some(Sample::Between { ends, least, mean }))
     }
 }
 
@@ -197,6 +217,13 @@ fn each(
         samples.extend(latencies.sample(of)?.map(|sample| (labels, sample)));
     }
     Ok(samples)
+}
+
+/// Takes the latencies of the wake-ups that happened.
+pub(super) fn of_wakeups(threads: &Threads) -> Result<Option<Sample>, String> {
+    let counts = Counts::merge_all(threads.iter().map(|(counts, _)| counts));
+    let counts = counts.map_err(|error| error.to_string())?;
+    Ok(Some(Sample::Counts(counts, Some(1.0))))
 }
 
 /// Takes a number above 0.
@@ -296,7 +323,11 @@ fn average_maximum(data: &CellData<'_>) -> Samples {
         average(|of| of.possible.last()),
     ];
     match ends.into_iter().collect::<Option<Vec<_>>>() {
-        Some(ends) => one(Sample::Between { ends, mean: None }),
+        Some(ends) => one(Sample::Between {
+            ends,
+            least: None,
+            mean: None,
+        }),
         None => Ok(Vec::new()),
     }
 }

@@ -27,7 +27,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::claims::Published;
 use tare_figures::notices::Notice;
-use tare_figures::rows::{CellData, Figure, Measure, Row, Sample};
+use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
@@ -269,28 +269,31 @@ fn check(data: &CellData<'_>) -> Result<(), String> {
 /// Says in one short line what a cell has shown: the phase with the longest latency.
 fn live(data: &CellData<'_>) -> Result<String, String> {
     const FIGURES: [(&str, Figure); 3] = [
-        ("median", Figure::MEDIAN),
+        ("p50", Figure::MEDIAN),
         ("p99", Figure::P99),
-        ("worst", Figure::Max),
+        ("longest", Figure::Max),
     ];
+    let has_phases = data.plan().phases.len() > 1;
     let mut longest: Option<(f64, String)> = None;
+    let (mut missed, mut all) = (0, 0);
     for ((_, latencies), phase) in measures::phases(data, false)?
         .into_iter()
         .zip(Phase::all(data.plan()))
     {
-        let response = latencies.sample(|threads| Ok(Some(Sample::Response(threads.clone()))))?;
-        let of = |figure| response.as_ref()?.figure(figure)?.value();
+        let own = measures::missed(latencies.least())?;
+        (missed, all) = (missed + own.0, all + own.1);
+        let sample = latencies.sample(measures::of_wakeups)?;
+        let of = |figure| sample.as_ref()?.figure(figure)?.value();
         let each = FIGURES.map(|(name, figure)| Some(format!("{name} {}", time(of(figure)?))));
         let text = each.into_iter().flatten().collect::<Vec<_>>().join(", ");
         if let Some(max) = of(Figure::Max)
             && longest.as_ref().is_none_or(|(known, _)| max > *known)
         {
-            longest = Some((max, format!("{text}{}", phase.under())));
+            let under = Some(phase.under()).filter(|_| has_phases);
+            longest = Some((max, format!("{text}{}", under.unwrap_or_default())));
         }
     }
     let (_, text) = longest.ok_or("no thread was woken")?;
-    let missed = measures::all_missed(data);
-    let (missed, all) = (missed as u64, (missed + measures::all_woken(data)) as u64);
     Ok(format!(
         "{text}, {} of {} missed",
         N.count(missed),

@@ -27,17 +27,32 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let measured = once(native_first(undisturbed(all.clone()), Case::is_emulated).0);
     let worst = worst_of_targets(&measured);
     worst.first()?;
+    let under = under(&all);
     let details = [
-        blame(story, &native_first(all, Case::is_emulated).0),
-        cyclictest(&measured),
-        Some(missed(&measured, &worst)),
+        blame(
+            story,
+            &native_first(all.clone(), Case::is_emulated).0,
+            &under,
+        ),
+        cyclictest(&measured, &under),
+        Some(missed(&measured, &worst, &under)),
     ];
     Some(Verdict {
-        headline: headline(&worst),
+        headline: headline(&worst, &under),
         details: details.into_iter().flatten().collect(),
-        certainty: certainty(longest(&worst)),
+        certainty: certainty(longest(&worst, &under)),
         ..Verdict::default()
     })
+}
+
+/// Returns the writer of the load of a phase: also of none, where others were measured under one.
+fn under(all: &[Case<'_>]) -> impl Fn(Phase<'_>) -> String {
+    let phases = all.iter().flat_map(|case| Phase::all(case.plan));
+    let has_loads = phases.map(Phase::under).any(|under| !under.is_empty());
+    move |phase| match phase.under() {
+        none if none.is_empty() && has_loads => " when idle".to_owned(),
+        under => under,
+    }
 }
 
 /// Leaves out cases whose rows another one has: those that differ in how long they measured alone.
@@ -55,7 +70,11 @@ fn once(cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
 
 /// Returns the culprit of the worst wake-up around which the kernel's events were recorded, and its
 /// share.
-fn blame(story: &Woken, cases: &[Case<'_>]) -> Option<String> {
+fn blame(
+    story: &Woken,
+    cases: &[Case<'_>],
+    under: &impl Fn(Phase<'_>) -> String,
+) -> Option<String> {
     let each = cases
         .iter()
         .flat_map(|case| story.worst(case).iter().map(move |worst| (case, worst)));
@@ -63,7 +82,7 @@ fn blame(story: &Woken, cases: &[Case<'_>]) -> Option<String> {
     // Of equal ones the first.
     let (case, worst, blame) = known.min_by_key(|(_, worst, _)| Reverse(worst.latency_ns))?;
     let phase = Phase::all(case.plan).nth(worst.phase as usize);
-    let under = phase.map_or_else(String::new, Phase::under);
+    let under = phase.map_or_else(String::new, under);
     let (latency, on) = (time(worst.latency_ns as f64), name(case));
     let told = blame.told(|ns| time(ns as f64));
     let seen = format!("The worst traced wake-up came {latency} late on {on}{under}: {told}.");
@@ -105,11 +124,11 @@ fn is_same(a: &Case<'_>, b: &Case<'_>) -> bool {
     a.plan.target == b.plan.target && a.plan.labels == b.plan.labels
 }
 
-fn headline(worst: &[Worst<'_>]) -> String {
+fn headline(worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String {
     // Latencies of an emulator rank nothing.
     let is_ranked = |(case, ..): &&Worst<'_>| worst.len() <= MANY || is_telling(case);
     let each = worst.iter().filter(is_ranked).map(|(case, phase, ns)| {
-        let (on, under) = (name(case), phase.under());
+        let (on, under) = (name(case), under(*phase));
         (*ns, format!("{} on {on}{under}", time(*ns)))
     });
     let each: Vec<(f64, String)> = each.collect();
@@ -124,7 +143,7 @@ fn headline(worst: &[Worst<'_>]) -> String {
 
 /// Returns how many activations were missed under the load where each target missed the greatest
 /// share, as the table counts them; none on targets that missed none.
-fn missed(all: &[Case<'_>], worst: &[Worst<'_>]) -> String {
+fn missed(all: &[Case<'_>], worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String {
     let each = worst.iter().filter_map(|(target, ..)| {
         let own = all.iter().filter(|case| is_same(case, target));
         let phases = own.flat_map(|case| Phase::all(case.plan).map(move |phase| (case, phase)));
@@ -144,8 +163,8 @@ fn missed(all: &[Case<'_>], worst: &[Worst<'_>]) -> String {
         };
         let (told, under) = match row.at_least() {
             _ if *most == 0.0 => (told(sums(&shares)), String::new()),
-            Some(least) => (format!("at least {}", N.percent(least)), phase.under()),
-            None => (told(row.sums()), phase.under()),
+            Some(least) => (format!("at least {}", N.percent(least)), under(*phase)),
+            None => (told(row.sums()), under(*phase)),
         };
         Some((*most, format!("{told} on {}{under}", name(target))))
     });
@@ -157,7 +176,7 @@ fn missed(all: &[Case<'_>], worst: &[Worst<'_>]) -> String {
 
 /// Compares with a tool that counts one latency for each wake-up, where that makes the greatest
 /// difference.
-fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
+fn cyclictest(cases: &[Case<'_>], under: &impl Fn(Phase<'_>) -> String) -> Option<String> {
     const QUANTILES: [Figure; 3] = [Figure::P99, Figure::P99_9, Figure::P99_99];
     let telling = cases.iter().filter(|case| is_telling(case));
     let pairs = telling.flat_map(|case| {
@@ -173,7 +192,7 @@ fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
     // Of equal ones the first.
     let (_, case, phase, quantile, service, response) =
         ratios.reduce(|known, next| if next.0 > known.0 { next } else { known })?;
-    let (on, under) = (name(case), phase.under());
+    let (on, under) = (name(case), under(phase));
     let (service, response) = (time(service), time(response));
     Some(format!(
         "One latency for each wake-up, as cyclictest counts, makes {quantile} {service} on {on}{under}; with the missed \
@@ -182,13 +201,16 @@ fn cyclictest(cases: &[Case<'_>]) -> Option<String> {
 }
 
 /// Returns the rows of the longest waits, each with its name.
-fn longest<'a>(worst: &'a [Worst<'a>]) -> impl Iterator<Item = (String, &'a Row)> {
+fn longest<'a>(
+    worst: &'a [Worst<'a>],
+    under: &impl Fn(Phase<'_>) -> String,
+) -> impl Iterator<Item = (String, &'a Row)> {
     worst.iter().filter_map(|(case, phase, _)| {
         let row = phase.row(case, "response", Figure::Max)?;
         let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
         // An emulator that counts instructions gives the same again.
         let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
-        let what = format!("Longest of a run on {}{}", name(case), phase.under());
+        let what = format!("Longest of a run on {}{}", name(case), under(*phase));
         is_worth_it.then_some((what, row))
     })
 }

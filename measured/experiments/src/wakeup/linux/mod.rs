@@ -197,7 +197,7 @@ impl Ready {
         if self.place.shares {
             notices.push(format!(
                 "threads measure on every CPU that the watching thread may use ({}): its reports during the measurement \
-                 comes late, and its own work disturbs",
+                 come late, and its own work disturbs",
                 self.place.cpus
             ));
         }
