@@ -1,6 +1,7 @@
 //! A run: what was asked for, and what was measured of it.
 
 use tare_results::model::{Cell, Plan};
+use tare_results::target::Group;
 use tare_results::{MachineRecord, TscFrequency, frequency};
 
 use crate::rows::Rows;
@@ -50,6 +51,13 @@ impl Run {
     pub fn cut_short(&self) -> impl Iterator<Item = &Cell> {
         let cells = self.cells.iter();
         cells.filter(|cell| cell.outcome.cut_short().is_some())
+    }
+
+    /// Returns whether it was imported from another tool's file: of the machine nothing is known.
+    #[must_use]
+    pub fn is_imported(&self) -> bool {
+        let mut cells = self.plan.cells.iter();
+        cells.all(|cell| cell.target.group == Group::Imported)
     }
 
     /// Returns whether an emulator executed measured code.

@@ -3,7 +3,7 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_figures::rows::Row;
+use tare_figures::rows::{Row, RunFigure};
 use tare_figures::words::NONE;
 
 use crate::table::{Medium, Table, Titled};
@@ -215,7 +215,11 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
                 let figures = grouped.cells(line, |column, row| {
                     let mut all = row.each.iter();
                     let own = all.find(|own| own.cell == each.cell)?;
-                    Some(column.value(row, own.figure.value()?, Numbers::TYPESET))
+                    let value = column.value(row, own.figure.at_least()?, Numbers::TYPESET);
+                    Some(match own.figure {
+                        RunFigure::AtLeast(_) => format!("> {value}"),
+                        _ => value,
+                    })
                 });
                 let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
                 table.row(place.into_iter().chain(figures));

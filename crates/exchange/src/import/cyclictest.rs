@@ -279,7 +279,7 @@ fn options(command: &str) -> Options {
     let words: Vec<&str> = command.split_whitespace().collect();
     let value = |short: char, long: &str| {
         // Of several the last one holds.
-        let given = words.iter().enumerate().filter_map(|(place, word)| {
+        words.iter().enumerate().rev().find_map(|(place, word)| {
             let next = || words.get(place + 1).copied();
             if let Some(rest) = word.strip_prefix("--") {
                 let (name, value) = rest
@@ -301,8 +301,7 @@ fn options(command: &str) -> Options {
                     Some(value)
                 }
             })?
-        });
-        given.last()
+        })
     };
     let number = |short, long| value(short, long).and_then(|text: &str| text.parse().ok());
     Options {

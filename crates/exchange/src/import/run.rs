@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tare_host::{Machine, Source};
 use tare_results::model::{
     Agent, Calibration, Cell, CellPlan, Count, Fact, Instance, Labels, Outcome, Plan, Preparation,
-    Program, Record, SCHEMA, Samples, SetHead, SetSamples, Unit, Value,
+    Program, Record, SCHEMA, STARTED, Samples, SetHead, SetSamples, Unit, Value,
 };
 use tare_results::target::TargetSpec;
 use tare_results::work::{RealTime, Rights, Work};
@@ -72,7 +72,7 @@ pub fn run(
         schema: SCHEMA,
         tare_version: env!("CARGO_PKG_VERSION").to_owned(),
         experiment: WAKEUP.to_owned(),
-        created: now,
+        created: foreign.started.unwrap_or(now),
         command,
         seed: 0,
         cpu: first.and_then(|thread| thread.cpu).unwrap_or(0),
@@ -428,7 +428,10 @@ fn facts(foreign: &Foreign) -> Vec<Fact> {
     let command = command.map(|command| fact("command", &of_all, command));
     let told = foreign.facts.iter();
     let told = told.map(|(name, value)| fact(name, &of_all, value));
-    command.into_iter().chain(told).collect()
+    // Without it, the time is that of the import.
+    let started = foreign.started.as_ref();
+    let started = started.map(|time| fact(STARTED, &of_all, &time.to_string()));
+    command.into_iter().chain(started).chain(told).collect()
 }
 
 fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {

@@ -311,6 +311,48 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
             "over: 1 1\nover:",
             "there is a line 'over:' above",
         ),
+        (
+            "rtla",
+            OSNOISE,
+            "max:          5       870\n",
+            "max:          5       870\n# RTLA osnoise histogram\n",
+            "another output begins",
+        ),
+        (
+            "cyclictest",
+            QUIET,
+            "# Histogram Overflows:",
+            "# Histogram Overflows: 00000 00000\n# Histogram\n#",
+            "another output begins",
+        ),
+        (
+            "oslat",
+            OSLAT,
+            "    Duration:",
+            "        Core:\t 0 1\n    Duration:",
+            "another output begins",
+        ),
+        (
+            "oslat",
+            OSLAT,
+            "132 238 (including overflows)",
+            "132 238",
+            "rows are missing",
+        ),
+        (
+            "oslat",
+            OSLAT,
+            "132 238 (including overflows)",
+            "0 238 (including overflows)",
+            "counts is 15 µs, but the file names 20044 µs",
+        ),
+        (
+            "rtla",
+            OSNOISE,
+            "max:          5       870",
+            "max:          5         4",
+            "are beyond the histogram, which ends at 6 µs, but the file names 4 µs",
+        ),
     ] {
         assert!(text.contains(from), "{from}");
         let error = read(tool, &text.replacen(from, to, 1));

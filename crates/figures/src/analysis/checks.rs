@@ -105,7 +105,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             format!("TSC frequency in {cells}: {note}."),
         ));
     }
-    let not_locked = which(&|m| !m.program.preparation.locked);
+    let not_locked = which(&|m| !m.program.preparation.locked && !run.is_imported());
     if !not_locked.is_empty() {
         notices.push(Notice::note(
             "not-locked",

@@ -33,8 +33,8 @@ pub struct Summary {
     /// When the run was planned, UTC.
     #[schemars(with = "String")]
     pub created: Timestamp,
-    /// CPU that was measured.
-    pub cpu: u32,
+    /// CPU that was measured; null of imported results.
+    pub cpu: Option<u32>,
     /// Cells planned.
     pub planned: u64,
     /// Cells whose figures are here.

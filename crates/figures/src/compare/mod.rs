@@ -377,7 +377,11 @@ fn fill(row: &mut ComparedRow, found: &Difference) {
     row.relative = relative.filter(|relative| relative * found.shift.estimate >= 0.0);
     row.p_value = Some(found.p_value);
     row.adjusted_p_value = Some(found.adjusted_p_value);
-    row.differs = found.differs(SIGNIFICANCE) && !row.is_unclear();
+    let is_a_step = row.of.is_a_step(found.shift.estimate);
+    row.differs = found.differs(SIGNIFICANCE) && !row.is_unclear() && !is_a_step;
+    if is_a_step && found.differs(SIGNIFICANCE) {
+        row.refused = Some("a shift by one step of the clock may be any smaller one".to_owned());
+    }
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
         Err(why) => row.refused = Some(why.to_string()),

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Machine};
-use tare_results::model::{Labels, Schedule};
+use tare_results::model::{Cell, Fact, Labels, STARTED, Schedule};
+use tare_results::target::Group;
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
@@ -58,6 +59,9 @@ pub struct RunIdentity {
     pub cpu: u32,
     /// Cells that were cut short: their figures are of less time than those of the others.
     pub cut_short: Vec<u32>,
+    /// Whether that is when it measured: of imported results it may be when they were imported.
+    #[serde(skip)]
+    pub(super) is_time_known: bool,
 }
 
 /// A target under a load that only one of the sides has.
@@ -103,7 +107,22 @@ impl ComparedRun {
                 let cut = run.cut_short();
                 cut.map(|cell| cell.plan.id).collect()
             },
+            is_time_known: run.cells.iter().all(|cell| {
+                let imported = cell.plan.target.group == Group::Imported;
+                !imported || facts_of(cell).any(|fact| fact.name == STARTED)
+            }),
         };
+        // What another tool's file says of its command and its machine.
+        let imported = run.cells.iter();
+        let imported = imported.filter(|cell| cell.plan.target.group == Group::Imported);
+        let stated = imported.flat_map(facts_of).filter(|fact| {
+            let of_all = fact
+                .labels
+                .number("thread")
+                .is_none_or(|thread| thread == 0);
+            of_all && !["thread id", "CPU", STARTED].contains(&&*fact.name)
+        });
+        let stated = stated.map(|fact| (fact.name.clone(), fact.value.clone()));
         let changed = plan.settings.iter();
         let changed = changed.map(|setting| (setting.path.clone(), setting.value.clone()));
         let findings = run.machine.iter().flat_map(|record| &record.findings);
@@ -117,7 +136,7 @@ impl ComparedRun {
             identity,
             rows,
             machine: run.machine.as_ref().map(|record| record.machine.clone()),
-            settings: changed.chain(found).collect(),
+            settings: changed.chain(found).chain(stated).collect(),
             kernels: programs()
                 .filter_map(|program| program.agent.kernel.clone())
                 .collect(),
@@ -134,6 +153,13 @@ impl ComparedRun {
         own.find(|(own, _)| own == name)
             .map_or_else(|| "not changed".to_owned(), |(_, value)| value.clone())
     }
+}
+
+/// Returns the facts that the programs of a cell reported.
+fn facts_of(cell: &Cell) -> impl Iterator<Item = &Fact> {
+    let programs = cell.outcome.record().into_iter();
+    let programs = programs.flat_map(|record| &record.programs);
+    programs.flat_map(|program| &program.facts)
 }
 
 /// Returns what a finding found, without how busy something was.

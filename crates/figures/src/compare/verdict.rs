@@ -24,7 +24,10 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
 
 /// Says of sides that followed each other, and not in turn, that time may be what differs.
 fn not_alternated(comparison: &Comparison) -> Option<String> {
+    let mut runs = comparison.runs.iter().flatten();
+    let is_time_known = runs.all(|run| run.is_time_known);
     let is_of_invocations = comparison.unit == CompareUnit::Invocations && !comparison.is_exact();
+    let is_of_invocations = is_of_invocations && is_time_known;
     let [base, new] = comparison.runs.each_ref().map(|runs| {
         let mut times = Vec::from_iter(runs.iter().map(|run| run.created.as_str()));
         times.sort_unstable();

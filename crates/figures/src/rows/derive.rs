@@ -208,12 +208,8 @@ impl Collector {
                 }
             }
             let has_median = measure.1.figures.contains(&Figure::MEDIAN);
-            // Next to each other are steps of a coarse clock, no modes. The tools whose files are imported
-            // count whole µs.
-            let step = match data.plan().target.group {
-                Group::Imported => Some(1_000.0),
-                _ => data.resolution_ns(),
-            };
+            // Next to each other are steps of a coarse clock, no modes.
+            let step = step_ns(data.plan().target.group, data.resolution_ns());
             let step = step.filter(|_| unit == "ns").unwrap_or(0.0);
             if let Some(modes) = sample.modes().filter(|_| has_median) {
                 let modes = modes.further_than(STEPS * step);
@@ -383,7 +379,24 @@ impl TwoModes {
     }
 }
 
+/// Returns the least difference of two samples in ns: the tools whose files are imported count whole
+/// µs.
+fn step_ns(group: Group, resolution_ns: Option<f64>) -> Option<f64> {
+    match group {
+        Group::Imported => Some(1_000.0),
+        _ => resolution_ns,
+    }
+}
+
 impl Row {
+    /// Returns whether a shift of the figure may be a step of the clock alone: the value of a sample moves
+    /// by whole steps, however little moved it.
+    pub(crate) fn is_a_step(&self, shift: f64) -> bool {
+        let is_of_a_sample = matches!(self.figure, Figure::Quantile(_) | Figure::Max | Figure::Min);
+        let step_ns = step_ns(self.group, self.resolution_ns).filter(|_| self.unit == "ns");
+        is_of_a_sample && step_ns.is_some_and(|step_ns| shift.abs() <= 1.01 * step_ns)
+    }
+
     /// Returns, of [`Figure::Slow`], the share of each run and the medians of both modes; `None`
     /// if no run has two. A run with one mode is in the nearer one.
     fn divide(&self) -> Option<(Vec<Each>, (f64, f64))> {

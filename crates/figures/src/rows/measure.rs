@@ -99,7 +99,8 @@ pub enum Sample {
     Between {
         /// The samples that it lies between.
         ends: Vec<Self>,
-        /// Where quantiles are least, if not at an end: missed activations may add small values.
+        /// Where quantiles and the minimum are least, if not at an end: missed activations may add small
+        /// values.
         least: Option<Box<Self>>,
         /// What else is known of the mean.
         mean: Option<RunFigure>,
@@ -284,8 +285,8 @@ impl Sample {
             Self::Number(number) => Some(RunFigure::number(*number)),
             Self::Between { mean, .. } if figure == Figure::Mean && mean.is_some() => *mean,
             Self::Between { ends, least, .. } => {
-                let is_quantile = matches!(figure, Figure::Quantile(_));
-                let least = least.iter().filter(|_| is_quantile).map(Box::as_ref);
+                let is_least = matches!(figure, Figure::Quantile(_) | Figure::Min);
+                let least = least.iter().filter(|_| is_least).map(Box::as_ref);
                 let each = least.chain(ends).map(|end| end.figure(figure));
                 let found = each.reduce(between)?;
                 let is_response = matches!(ends.first(), Some(Self::Response(_)));

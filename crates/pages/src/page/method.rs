@@ -64,7 +64,10 @@ pub(super) fn not_measured(report: &Report) -> Markup {
     }
     html! {
         @if table.rows.is_empty() {
-            p { "All " (N.count(summary.planned)) " cells of the plan were measured." }
+            @match summary.planned {
+                1 => p { "The one cell of the plan was measured." },
+                all => p { "All " (N.count(all)) " cells of the plan were measured." },
+            }
         } @else {
             p {
                 (N.count(summary.done)) " of " (N.count(summary.planned)) " cells of the plan were measured. The others:"

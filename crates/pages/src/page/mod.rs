@@ -90,7 +90,7 @@ impl Page<'_> {
         };
         let mut cells = self.report.run().plan.cells.iter();
         let title = match cells.any(CellPlan::has_its_cpus) {
-            true => format!("tare {name} on CPU {}", summary.cpu),
+            true => format!("tare {name} on CPU {}", self.report.run().plan.cpu),
             false => format!("tare {name}"),
         };
         let sections = self.sections();
@@ -212,7 +212,8 @@ impl Page<'_> {
         add("loads", "Loads", places::loads(summary));
         let every_run = self.each_story(|story| grouped::every_run(story, run));
         add("runs", "Every run", every_run);
-        let calibration = (!run.cells.is_empty()).then(|| calibration::calibration(run));
+        let is_known = !run.cells.is_empty() && !run.is_imported();
+        let calibration = is_known.then(|| calibration::calibration(run));
         add("calibration", "Calibration", calibration);
         add(
             "places",
@@ -225,13 +226,13 @@ impl Page<'_> {
             "What was not measured, and why",
             Some(not_measured),
         );
-        if let Some(record) = &run.machine {
+        if let Some(record) = run.machine.as_ref().filter(|_| !run.is_imported()) {
             let findings = machine::findings(&record.findings);
             add("findings", "What disturbs measuring here", Some(findings));
             add(
                 "machine",
                 "Machine",
-                Some(machine::machine(record, summary.cpu)),
+                Some(machine::machine(record, run.plan.cpu)),
             );
         }
         add("method", "Method", Some(method::method(self.report)));

@@ -272,6 +272,9 @@ pub struct Fact {
     pub value: String,
 }
 
+/// The fact of imported results that says when they were measured, if their file does.
+pub const STARTED: &str = "start time";
+
 /// A count of events on the measured CPU during the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {

@@ -7,6 +7,7 @@ use tare_experiments::catalogue;
 use tare_figures::compare::{Comparison, Comparisons, SCHEMA, compare, side, sides_by};
 use tare_pages::{Report, analyse, terminal as tables};
 use tare_results::RunFolder;
+use tare_results::model::Plan;
 
 use super::clean_up;
 use crate::cli::compare::{BY, CompareArguments};
@@ -73,6 +74,16 @@ pub(super) fn between(base: &[PathBuf], new: &[PathBuf]) -> Result<Comparison, C
         read.collect()
     };
     let (base, new) = (read_all(base)?, read_all(new)?);
+    let mut known: Vec<(&str, &Plan)> = Vec::new();
+    for (name, run) in base.iter().chain(&new) {
+        let plan = &run.run().plan;
+        let is_copy = |(_, of): &&(&str, &Plan)| (of.created, of.seed) == (plan.created, plan.seed);
+        if let Some((of, _)) = known.iter().find(is_copy) {
+            let why = format!("{name} is a copy of {of}: give each run once");
+            return Err(CommandError::Usage(why));
+        }
+        known.push((name, plan));
+    }
     let of = |label: &str, runs: &[(String, Report)]| {
         side(
             label,

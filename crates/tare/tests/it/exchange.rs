@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::common::{self, Bench};
 
@@ -301,6 +302,156 @@ fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
     assert_eq!(beyond, [9_000.0]);
 }
 
+/// Makes cyclictest's histogram of one thread of 1,000 µs or so, whose last latencies are beyond the
+/// end.
+fn over(counts: &[(u64, u64)], (over, mean, max): (u64, u64, u64)) -> String {
+    let end = counts.last().unwrap().0.max(29);
+    let of = |us| {
+        counts
+            .iter()
+            .find(|(own, _)| *own == us)
+            .map_or(0, |(_, n)| *n)
+    };
+    let rows: String = (0..=end)
+        .map(|us| format!("{us:06} {:06}\n", of(us)))
+        .collect();
+    let total: u64 = counts.iter().map(|(_, n)| n).sum();
+    let least = counts.iter().find(|(_, n)| *n > 0).unwrap().0;
+    format!(
+        "# Histogram\n{rows}# Total: {total:09}\n# Min Latencies: {least:05}\n# Avg Latencies: {mean:05}\n\
+         # Max Latencies: {max:05}\n# Histogram Overflows: {over:05}\n"
+    )
+}
+
+#[test]
+fn nothing_is_claimed_that_latencies_beyond_the_end_leave_open() {
+    let bench = Bench::new();
+    let import = |name: &str, text: &str, interval: u64| {
+        fs::write(bench.work().join("file"), text).unwrap();
+        let words = format!("import cyclictest file --interval {interval} --output {name}");
+        bench.run(&words).expect(0, &[]);
+    };
+    let gate = |run: &str, gate: &str| bench.run(&format!("report {run} -q --fail-if {gate}"));
+    // The mean of all was cut off: it is from 2 to 3 µs.
+    import("cut", &over(&[(2, 99_000), (3, 700)], (100, 2, 400)), 1_000);
+    gate("cut", "latency.mean>1.9us").expect(3, &["is at least 2.04 µs, above 1.90 µs"]);
+    gate("cut", "latency.mean>2.45us").expect(3, &["is inconclusive: it is at least 2.04 µs"]);
+    let table = bench.run("report cut").expect(0, &[]).out.clone();
+    assert!(table.contains("> 2.0") && !table.contains("35."), "{table}");
+    // Of one alone, it is known.
+    import("one", &over(&[(2, 99_000), (3, 700)], (1, 2, 400)), 1_000);
+    gate("one", "latency.mean>2.45us").expect(0, &["Gate passed"]);
+    // Where the others are decides how many activations they missed, and so which response is the
+    // 99.9th of a hundred: in full, 1.55 ms.
+    import("responses", &over(&[(20, 1_000)], (18_400, 210, 5_548)), 50);
+    gate("responses", "response.p99>2ms").expect(3, &["is inconclusive: it is at least "]);
+    gate("responses", "response.max>5547us").expect(3, &["response.max", "is 5.55 ms"]);
+    let report = bench.run("report responses --json");
+    let report: serde_json::Value = serde_json::from_str(&report.out).unwrap();
+    for row in report["figures"].as_array().unwrap() {
+        let of = |key: &str| row[key].as_str().unwrap_or_default();
+        if of("measure") == "response" && ["min", "mean", "sd"].contains(&of("figure")) {
+            assert!(row["value"].is_null(), "{row}");
+        }
+    }
+    assert!(report["cpu"].is_null());
+}
+
+#[test]
+fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
+    let bench = Bench::new();
+    fs::write(bench.work().join("file"), SOME_OVER).unwrap();
+    bench
+        .run("import cyclictest file --interval 1000 --output run")
+        .expect(0, &[]);
+    // Pages are rendered anew for a gate's limit, wherever that lies.
+    for limit in ["0us", "1e-400us", "1e12s"] {
+        let far = format!("report run -q --fail-if latency>{limit}");
+        let code = if limit.starts_with("1e12") { 0 } else { 3 };
+        bench.run(&far).expect(code, &["Gate "]);
+    }
+    let report = bench.run("report run").expect(0, &[]).out.clone();
+    let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
+    for absent in [
+        "Recording a wake-up takes",
+        "not locked",
+        "RLIMIT_MEMLOCK",
+        "Measured on the same CPU just before every cell",
+        "/proc/cpuinfo",
+        "measure several (--runs)",
+        "CPU 0",
+    ] {
+        assert!(!page.contains(absent), "{absent} on the page");
+        assert!(!report.contains(absent), "{absent} in the report");
+    }
+    // Its own label with another value is no label of other runs.
+    bench
+        .run("report run -q --fail-if latency{thread=7}>8us")
+        .expect(2, &["thread=0"]);
+}
+
+#[test]
+fn files_of_one_tool_are_compared_by_what_they_state() {
+    let bench = Bench::new();
+    let import = |name: &str, text: &str| {
+        fs::write(bench.work().join("file"), text).unwrap();
+        bench
+            .run(&format!("import cyclictest file --output {name}"))
+            .expect(0, &[]);
+    };
+    let json = |interval: u64, release: &str, day: u64, us: u64| {
+        let weekday = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][day as usize % 7];
+        format!(
+            "{{\"cmdline\": \"cyclictest -i {interval} -h 50 -q\", \"start_time\": \"{weekday}, {day:02} Jun 2026 \
+             10:00:00 +0000\", \"sysinfo\": {{\"release\": \"{release}\"}}, \"num_threads\": 1, \"thread\": {{\"0\": \
+             {{\"histogram\": {{\"4\": {}, \"5\": {us}}}, \"cycles\": 100000, \"min\": 4, \"max\": 5, \"avg\": 4.50, \
+             \"cpu\": 0}}}}}}",
+            100_000 - us
+        )
+    };
+    let mut sides = [String::new(), String::new()];
+    for day in 1..=4 {
+        for (side, us) in [("a", 49_000), ("b", 51_000)] {
+            let name = format!("{side}{day}");
+            let release = if side == "a" { "6.1" } else { "7.9" };
+            import(
+                &name,
+                &json(1_000, release, 2 * day + u64::from(side == "b"), us),
+            );
+            sides[usize::from(side == "b")] += &format!(" {name}");
+        }
+    }
+    let [base, new] = &sides;
+    let compared = bench.run(&format!("compare{base} --to{new}"));
+    compared.expect(
+        0,
+        &["release", "6.1", "7.9", "a shift by one step of the clock"],
+    );
+    // They were measured in turn, whenever they were imported, and one µs is a step of their clock.
+    for absent in [
+        "was measured before all of",
+        "latency.p50 of cyclictest: 5.00 µs",
+    ] {
+        assert!(!compared.out.contains(absent), "{}", compared.out);
+    }
+    bench
+        .run(&format!(
+            "compare{base} --to{new} -q --fail-if latency.p50>+5%"
+        ))
+        .expect(0, &["'latency.p50>+5%' passed"]);
+    let days_apart = bench.run("compare a1 a2 b1 b2 --to a3 a4 b3 b4");
+    days_apart.expect(0, &["All of BASE was measured before all of NEW"]);
+    // A copy is no second measurement.
+    let copied = Command::new("cp")
+        .args(["-r", "a1", "copy"])
+        .current_dir(bench.work())
+        .status();
+    assert!(copied.unwrap().success());
+    bench
+        .run("compare a1 copy --to b1 b2")
+        .expect(2, &["copy is a copy of a1: give each run once"]);
+}
+
 #[test]
 fn what_a_file_lacks_is_refused_with_what_is_missing() {
     let bench = Bench::new();
@@ -402,7 +553,8 @@ fn two_humps_are_compared_by_the_share_of_the_slow_one() {
         .clone();
     assert!(!compared.contains("1,633 %"), "{compared}");
     assert!(
-        compared.contains("has 49.5 % of the samples of BASE and 50.5 % of NEW"),
+        compared
+            .contains("with 49.5 % in the slow one, of NEW about 5.00 µs and 105 µs with 50.5 %"),
         "{compared}"
     );
     bench

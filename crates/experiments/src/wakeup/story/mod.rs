@@ -197,10 +197,10 @@ impl Story for Woken {
                 }
                 (worst::page(&traced))
             }
-            p.note {
+            @if ns > 0.0 { p.note {
                 "Recording a wake-up takes " (N.ns(ns, None)) " at most, " (N.percent(share)) " of the interval, after the clock \
                  was read: nothing of it is in a latency."
-            }
+            } }
         };
         vec![Section::new("wakeups", "Wake-up latency", content)]
     }
