@@ -363,7 +363,10 @@ impl Instance {
                     Some(dialogue) => dialogue.reason(),
                     None => self.body.reason(),
                 };
-                match self.launch.judge(status, output, reason.as_deref()) {
+                match self
+                    .launch
+                    .judge(status, output, reason.as_deref(), exited_ns)
+                {
                     Ok(()) => Ending::Done,
                     Err(why) => Ending::Failed { why },
                 }

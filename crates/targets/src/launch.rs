@@ -219,8 +219,10 @@ impl Launch {
         status: ExitStatus,
         output: &mut InstanceOutput,
         reason: Option<&str>,
+        end_ns: u64,
     ) -> Result<(), String> {
         let is_ready = output.ready_ns() > 0;
+        let was_closed = output.was_closed_before(end_ns);
         let [said, error] = output.tails();
         let ended = Exited {
             status,
@@ -230,6 +232,10 @@ impl Launch {
         };
         (self.judge)(&ended)?;
         match self.unready(is_ready) {
+            Some(_) if matches!(self.ready, Ready::Output) && was_closed => Err(format!(
+                "{}, but it closed its standard output without having written: an instance is ready with its first output",
+                describe_exit(status, "")
+            )),
             Some(why) => {
                 let how = describe_exit(status, "");
                 let why = format!("{how}, but {why}");

@@ -18,6 +18,8 @@ const KEPT: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub struct InstanceOutput {
     ready_ns: u64,
+    /// When standard output was closed; 0 until then.
+    closed_ns: u64,
     output: Lines,
     error: Lines,
 }
@@ -70,6 +72,20 @@ impl InstanceOutput {
                 lines.pass_on(&begun, &mut line);
             }
         }
+    }
+
+    /// Takes the end of standard output.
+    pub fn close(&mut self, at_ns: u64) {
+        if self.closed_ns == 0 {
+            self.closed_ns = at_ns;
+        }
+    }
+
+    /// Returns whether standard output was closed well before the end: a process that ends closes it,
+    /// too.
+    pub(crate) fn was_closed_before(&self, end_ns: u64) -> bool {
+        const WELL_NS: u64 = 2_000_000;
+        self.closed_ns > 0 && end_ns.saturating_sub(self.closed_ns) > WELL_NS
     }
 
     /// Returns when it got ready; 0 if it did not.

@@ -159,7 +159,7 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
         run.started(1, starts, |_, planned| done(planned, 0, MS));
     }
     let analysis = run.analyse();
-    let headline = "Ready after 1.00 ms on process (at least 32/s sustained).";
+    let headline = "Ready after 1.00 ms at 16/s on process (at least 32/s sustained).";
     assert_eq!(verdict(&analysis)[0], headline);
     let alarm = alarm(&analysis, "not-open-loop");
     assert_contains(alarm, &["process at 64/s", "7 %"]);
@@ -176,7 +176,8 @@ fn failures_are_told_with_their_reason_and_number() {
             _ => done(planned, 0, MS),
         });
     }
-    let failed = "8 instances of process at 16/s failed: 8 × exit status 7.";
+    let failed =
+        "8 instances of process at 16/s failed, those of the warm-up with them: 8 × exit status 7.";
     assert_contains(alarm(&run.analyse(), "instances-failed"), &[failed]);
 }
 
@@ -408,7 +409,7 @@ fn cold_and_warm_starts_are_two_modes() {
         &comparison.verdict.join(" "),
         &[
             "in the median run of BASE about 5.04 ms and 30.0 ms with 48.0 % in the slow one",
-            "of NEW about 5.05 ms and 30.0 ms with 52.0 % in the slow one",
+            "of NEW about 5.04 ms and 30.0 ms with 52.0 % in the slow one",
         ],
     );
     // The time from the start call is the same time where each is started alone.

@@ -1,6 +1,7 @@
 //! What a comparison says, in words.
 
 use super::{CompareUnit, ComparedRow, Comparison, told};
+use crate::group::grouped;
 use crate::notices::name_cells;
 use crate::rows::Figure;
 use crate::words;
@@ -47,7 +48,8 @@ fn not_alternated(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// Describes the modes of each measure whose median lies between two, with their shares.
+/// Describes the modes of samples whose median lies between two, with their shares: in each place those
+/// of its first such measure.
 fn modes(comparison: &Comparison) -> Vec<String> {
     let slow = comparison
         .rows
@@ -62,14 +64,17 @@ fn modes(comparison: &Comparison) -> Vec<String> {
             let share = told(share, &row.unit);
             format!("{} with {share} in the slow one", crate::modes::both(&row.of, modes))
         });
-        Some(format!(
+        let said = format!(
             "{} of {} has two modes: in the median run of BASE {base}, of NEW {new}. A median between them says nothing of a \
              shift.",
             words::capital(row.of.measure.title),
             row.places(),
-        ))
+        );
+        Some((row.places(), said))
     });
-    each.collect()
+    let each = grouped(each).into_iter();
+    each.filter_map(|(_, said)| said.into_iter().next())
+        .collect()
 }
 
 fn conclusion(comparison: &Comparison) -> Vec<String> {

@@ -347,7 +347,9 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
         Figure::Share | Figure::Slow if sums.len() == values.len() => {
             share_over_runs(&sums, Level::P95)
         }
-        Figure::Rate if sums.len() == values.len() => rate_over_runs(&sums, Level::P95),
+        Figure::Rate | Figure::Mean if sums.len() == values.len() => {
+            rate_over_runs(&sums, Level::P95)
+        }
         _ => over_runs(figure.kind(), &values, Level::P95),
     };
     let mut over = put.map_err(|error| Refused::Values {

@@ -80,11 +80,13 @@ fn remedy(e: &Examination<'_>, own: Option<f64>) -> String {
     }
     let others = e.other_cpus();
     match busiest(e).find(|process| Some(process.cpu) == e.cpu) {
-        Some(process) if !others.is_empty() => format!(
+        // Threads of the kernel that are not bound to a CPU can't be moved.
+        Some(process) if !others.is_empty() && !process.name.starts_with("kworker/") => format!(
             "move it away: `sudo taskset -acp {others} {}`, stop it, or measure on another CPU \
-             with --cpu",
+             (--cpu, where the experiment has it)",
             process.pid
         ),
-        _ => "stop what runs there, or measure on another CPU with --cpu".to_owned(),
+        _ => "stop what runs there, or measure on another CPU (--cpu, where the experiment has it)"
+            .to_owned(),
     }
 }

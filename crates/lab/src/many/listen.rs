@@ -168,7 +168,12 @@ impl Alive {
                 _ => self.started.stderr.read(&mut bytes),
             };
             match read {
-                Ok(0) => return self.unregister(shared, source.of(&self.started)),
+                Ok(0) => {
+                    if source == Source::Output {
+                        self.records.close(now_ns());
+                    }
+                    return self.unregister(shared, source.of(&self.started));
+                }
                 Ok(n) => {
                     let stream = match source {
                         Source::Output => Stream::Output,

@@ -28,6 +28,11 @@ impl InstanceRecords {
         });
     }
 
+    /// Takes the end of its standard output.
+    pub(super) fn close(&mut self, at_ns: u64) {
+        self.output.close(at_ns);
+    }
+
     /// Returns whether it is ready.
     pub(super) fn is_ready(&self) -> bool {
         self.output.ready_ns() > 0
@@ -46,7 +51,9 @@ impl InstanceRecords {
         shared: &Shared<'_>,
     ) -> Result<(), String> {
         instance.ready_ns = self.output.ready_ns();
-        let judged = shared.launch.judge(status, &mut self.output, reason);
+        let judged = shared
+            .launch
+            .judge(status, &mut self.output, reason, instance.exited_ns);
         if !matches!(shared.launch.ready, Ready::Record) {
             return judged;
         }

@@ -143,7 +143,8 @@ fn shared_cpu(plan: &Plan) -> Option<String> {
                 Cpus::These(cpus) => cpus.contains(plan.cpu),
             }
     };
-    plan.cells.iter().find(|cell| {
+    let mut cells = plan.cells.iter().filter(|cell| cell.has_its_cpus());
+    cells.find(|cell| {
         cell.work.rights.real_time.is_none() && cell.load.loads().iter().any(shares)
     })?;
     Some(format!(

@@ -46,6 +46,37 @@ fn assert_nothing_is_left(bench: &Bench) {
 }
 
 #[test]
+fn nothing_that_could_be_measured_is_a_failure_with_its_reason() {
+    let bench = Bench::new();
+    let ran =
+        bench.run("primitives --only open,close --dir /nonexistent --runs 1 --json --output run");
+    ran.expect(
+        1,
+        &[
+            "Nothing was measured: cell 1 ",
+            "no folder can be made in /nonexistent",
+        ],
+    );
+    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (
+            &told["done"],
+            told["not_measured"].as_array().unwrap().len()
+        ),
+        (&0.into(), 1)
+    );
+    let page = std::fs::read_to_string(run_of(&bench).join("report.html")).unwrap();
+    assert!(!page.contains("cell of the plan was measured"));
+    bench
+        .run("report run -q")
+        .expect(1, &["no folder can be made in /nonexistent"]);
+    // A gate is of figures, and there are none.
+    bench
+        .run("report run -q --fail-if cost>1s")
+        .expect(1, &["Nothing was measured"]);
+}
+
+#[test]
 fn every_published_row_is_filled_or_has_its_reason() {
     let _alone = common::alone();
     let bench = Bench::new();

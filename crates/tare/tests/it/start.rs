@@ -178,9 +178,9 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
         ("silent", "exit 0", 0o755, "status 0, but it wrote nothing"),
         (
             "closed",
-            "exec >&-; sleep 0.01",
+            "exec >&-; sleep 0.05",
             0o755,
-            "status 0, but it wrote nothing",
+            "status 0, but it closed its standard output without having written",
         ),
     ] {
         let bench = Bench::new();
@@ -197,6 +197,13 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
         );
         assert_nothing_is_left(&bench);
     }
+    // The lowest rate of a ladder is no other case.
+    let bench = Bench::new();
+    let words = "start --rate 4..16 --measure 1 --warmup 0 --runs 1 --output run --work";
+    bench.run(&format!("{words} command:/bin/false")).expect(
+        1,
+        &["Nothing was measured: cell 1 ", "it ended with status 1"],
+    );
     let bench = Bench::new();
     let parent = script(&bench, "parent", "sleep 1000 & echo ready");
     let ran = command(&bench, &parent.display().to_string());

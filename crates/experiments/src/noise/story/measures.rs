@@ -119,7 +119,9 @@ pub(super) const MEASURES: &[Measure] = &[
         delays,
     ),
     Measure::time("delay", "mean delay of a class", &[Figure::Mean], |data| {
-        classes(data, |tally| tally.mean_cycles().map(Sample::Number))
+        classes(data, |tally| {
+            (tally.count > 0).then_some(Sample::Ratio(tally.cycles, tally.count as f64))
+        })
     })
     .unit("cycles"),
     INTERRUPTS,

@@ -7,7 +7,7 @@ use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::Figure;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
-use tare_results::model::Failure;
+use tare_results::model::{CellPlan, Failure};
 
 use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
 
@@ -32,6 +32,11 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     let (failed, reasons) = failures(cases().map(|(_, case)| case));
     let saturated = some(&|case| saturated(case).is_some());
     let saturated = Vec::from_iter(saturated.first().map(|_| saturated.join(", ")));
+    let is_run = |plan: &CellPlan| run.cells.iter().any(|cell| cell.plan.id == plan.id);
+    let skipped = match run.plan.cells.iter().all(is_run) {
+        true => "",
+        false => " Higher rates were skipped in the same block.",
+    };
     let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
         about((Warning, "not-open-loop"), &late, |names| {
@@ -42,12 +47,13 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
         about((Warning, "instances-failed"), &failing, |names| {
             let failed = N.count(failed);
-            format!("{failed} instances of {names} failed: {reasons}. They are in no latency.")
+            format!(
+                "{failed} instances of {names} failed, those of the warm-up with them: {reasons}. They are in no latency."
+            )
         }),
         about((Note, "saturated"), &saturated, |names| {
             format!(
-                "Saturated, so that latencies grow with the measurement time: {names}. Shorter intervals were skipped in the \
-                 same block."
+                "Saturated, so that latencies grow with the measurement time: {names}.{skipped}"
             )
         }),
         about((Warning, "none-ready"), &silent, |names| {

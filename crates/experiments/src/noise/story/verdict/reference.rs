@@ -4,6 +4,7 @@
 //! they are. Both detectors spin on the clock, as a workload does that only reads it.
 
 use tare_figures::Run;
+use tare_figures::analysis::had_other_work;
 use tare_figures::format::Numbers;
 
 use super::super::panels::Panel;
@@ -53,6 +54,10 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         .find(|panel| panel.only_reads_clock() && panel.plan().load.is_idle())?;
     let mut members = panel.native();
     let member = members.find(|member| member.group().capabilities().is_direct)?;
+    // A CPU that others use is not idle.
+    if member.case.cells.iter().any(|cell| had_other_work(cell)) {
+        return None;
+    }
     let (_, share) = member.share()?;
     // A short run is inconclusive: the figures above are of seconds.
     let seconds = member.wall() / member.case.hz()?;
