@@ -1,7 +1,7 @@
 //! A run: what was asked for, and what was measured of it.
 
 use tare_results::model::{Cell, Plan};
-use tare_results::target::Group;
+use tare_results::target::Kernel;
 use tare_results::{MachineRecord, TscFrequency, frequency};
 
 use crate::rows::Rows;
@@ -57,7 +57,7 @@ impl Run {
     #[must_use]
     pub fn is_imported(&self) -> bool {
         let mut cells = self.plan.cells.iter();
-        cells.all(|cell| cell.target.group == Group::Imported)
+        cells.all(|cell| cell.target.kernel() == Kernel::Unknown)
     }
 
     /// Returns whether an emulator executed measured code.

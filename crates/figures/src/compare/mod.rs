@@ -11,7 +11,8 @@
 //! that their runs are the unit.
 //!
 //! Where an emulator counted instructions there is no chance: if all values of both sides agree
-//! among themselves, any difference between the sides is one.
+//! among themselves, a difference between the sides needs no test. What it comes from is another
+//! question.
 
 mod gate;
 mod sides;
@@ -192,7 +193,7 @@ pub struct ComparedRow {
     pub p_value: Option<f64>,
     /// The same, adjusted over all figures.
     pub adjusted_p_value: Option<f64>,
-    /// Whether both sides repeat themselves exactly, so that any difference is one.
+    /// Whether both sides repeat themselves exactly, so that no difference is chance.
     pub exact: bool,
     /// Whether it differs: of the systems, or of these two runs, by the comparison's unit.
     pub differs: bool,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Machine};
 use tare_results::model::{Cell, Fact, Labels, STARTED, Schedule};
-use tare_results::target::Group;
+use tare_results::target::Kernel;
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
@@ -108,13 +108,13 @@ impl ComparedRun {
                 cut.map(|cell| cell.plan.id).collect()
             },
             is_time_known: run.cells.iter().all(|cell| {
-                let imported = cell.plan.target.group == Group::Imported;
+                let imported = cell.plan.target.kernel() == Kernel::Unknown;
                 !imported || facts_of(cell).any(|fact| fact.name == STARTED)
             }),
         };
         // What another tool's file says of its command and its machine.
         let imported = run.cells.iter();
-        let imported = imported.filter(|cell| cell.plan.target.group == Group::Imported);
+        let imported = imported.filter(|cell| cell.plan.target.kernel() == Kernel::Unknown);
         let stated = imported.flat_map(facts_of).filter(|fact| {
             let of_all = fact
                 .labels

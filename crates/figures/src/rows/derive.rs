@@ -15,7 +15,7 @@ use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
 use crate::format::Numbers;
 use crate::interval::Time;
 use crate::words;
-use tare_results::target::{Clock, Group};
+use tare_results::target::{Clock, Group, Kernel};
 
 /// One figure of one measure, of one target under one load.
 #[derive(Clone, Debug, PartialEq)]
@@ -384,8 +384,8 @@ impl TwoModes {
 /// Returns the least difference of two samples in ns: the tools whose files are imported count whole
 /// µs.
 fn step_ns(group: Group, resolution_ns: Option<f64>) -> Option<f64> {
-    match group {
-        Group::Imported => Some(1_000.0),
+    match group.capabilities().kernel {
+        Kernel::Unknown => Some(1_000.0),
         _ => resolution_ns,
     }
 }

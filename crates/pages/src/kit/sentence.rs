@@ -3,7 +3,7 @@
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Row, written};
 use tare_figures::words;
-use tare_results::target::Group;
+use tare_results::target::Kernel;
 use tare_stats::Level;
 
 /// The number of targets up to which a sentence names each.
@@ -67,9 +67,13 @@ pub fn sure(what: &str, row: &Row) -> String {
             let runs = Numbers::PLAIN.count(over.runs);
             format!("{range} (95 % CI, {runs} runs)")
         }
-        (Err(_), 1) if row.group == Group::Imported => format!("{one} in a single run"),
+        (Err(_), 1) if row.group.capabilities().kernel == Kernel::Unknown => {
+            format!("{one} in a single run")
+        }
         (Err(_), 1) => format!("{one} in a single run; measure several (--runs)"),
-        (Err(_), runs) if over.lowest == over.highest => format!("{one} in each of {runs} runs"),
+        (Err(_), runs) if one == written(over.highest, row.unit) => {
+            format!("{one} in each of {runs} runs")
+        }
         (Err(_), runs) => {
             let needed = row.figure.kind().runs_needed(Level::P95);
             let range = range(over.lowest, over.highest);

@@ -12,7 +12,7 @@ use crate::words;
 pub use styled::Text;
 
 /// The narrowest terminal that tables are made for.
-const LEAST_WIDTH: usize = 60;
+const LEAST_WIDTH: usize = 40;
 
 /// The column up to which the last part of a line may begin.
 const MOST_INDENT: usize = 30;

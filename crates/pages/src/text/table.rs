@@ -5,7 +5,8 @@
 //! broken at blanks, then at [`BREAK`], and only then within words.
 
 use anstyle::Style;
-use tare_figures::words::NONE;
+use tare_figures::format::Numbers;
+use tare_figures::words::{NONE, counted};
 use tare_host::{visible, visible_in_line};
 
 use super::Page;
@@ -43,6 +44,8 @@ struct Layout {
     columns: Vec<(usize, usize)>,
     /// Whether names stand on separate lines.
     is_apart: bool,
+    /// The number of columns of figures that there is no room for.
+    hidden: u64,
 }
 
 enum Row {
@@ -121,20 +124,34 @@ impl<'a> Sheet<'a> {
         for gone in self.table.spared.iter().map(Some).chain([None]) {
             if taken(&widths, &shown) <= width {
                 let columns = of(&shown);
-                let is_apart = false;
-                return Layout { columns, is_apart };
+                return Layout {
+                    columns,
+                    is_apart: false,
+                    hidden: 0,
+                };
             }
             if is_long && APART.len() + taken(&widths, &shown[1..]) <= width {
                 let columns = of(&shown[1..]);
-                let is_apart = true;
-                return Layout { columns, is_apart };
+                return Layout {
+                    columns,
+                    is_apart: true,
+                    hidden: 0,
+                };
             }
             shown.retain(|at| Some(at) != gone);
         }
+        let mut hidden = 0;
         while taken(&widths, &shown) > width {
             let by_blanks = shown.iter().filter(|&&at| widths[at] > least[at]);
             let in_words = shown.iter().filter(|&&at| widths[at] > 1);
             let widest = by_blanks.max_by_key(|&&at| widths[at]);
+            // A figure that is broken is read as two.
+            let is_figure = |at: &usize| !self.left.contains(at);
+            if widest.is_none() && shown.len() > 2 && shown.last().is_some_and(is_figure) {
+                shown.pop();
+                hidden += 1;
+                continue;
+            }
             let Some(&at) = widest.or_else(|| in_words.max_by_key(|&&at| widths[at])) else {
                 break;
             };
@@ -143,6 +160,7 @@ impl<'a> Sheet<'a> {
         Layout {
             columns: shown.iter().map(|&at| (at, widths[at])).collect(),
             is_apart: false,
+            hidden,
         }
     }
 
@@ -161,6 +179,11 @@ impl<'a> Sheet<'a> {
                 }
                 Row::Below(text) => page.paragraph(text, Style::new(), INDENT),
             }
+        }
+        if layout.hidden > 0 {
+            let columns = counted(Numbers::PLAIN, layout.hidden, "column", "columns");
+            let text = format!("({columns} more on a wider terminal)");
+            page.paragraph(&text, Style::new().dimmed(), "");
         }
     }
 

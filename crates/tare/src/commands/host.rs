@@ -2,7 +2,8 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_host::{
-    CpuChoice, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside, doctor,
+    CpuChoice, HostError, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside,
+    doctor, exclusive_cpuset,
 };
 use tare_loads::cpus::current;
 use tare_results::MachineRecord;
@@ -45,14 +46,18 @@ impl Host {
     ) -> Result<Self, CommandError> {
         let source = Source::system();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
+        let held = |error| match error {
+            HostError::CpuNotAllowed { cpu, .. } => held_by_others(&source, cpu, error),
+            _ => error.into(),
+        };
         let choice = match requested {
             [] => choose_cpu_beside(taken, &machine, &sample)?,
-            [cpu] => choose_cpu(&machine, &sample, Some(*cpu))?,
+            [cpu] => choose_cpu(&machine, &sample, Some(*cpu)).map_err(held)?,
             several => together(
                 several
                     .iter()
-                    .map(|cpu| choose_cpu(&machine, &sample, Some(*cpu)))
-                    .collect::<Result<_, _>>()?,
+                    .map(|cpu| choose_cpu(&machine, &sample, Some(*cpu)).map_err(held))
+                    .collect::<Result<_, CommandError>>()?,
             ),
         };
         let findings = doctor(&source, &machine, &sample, Some(choice.cpu));
@@ -127,6 +132,18 @@ pub fn allowed_cpus() -> Result<Cpus, CommandError> {
             "which CPUs may be used can't be found out: {errno}"
         ))
     })
+}
+
+/// Says which cpuset holds a CPU that can't be had for itself; if none does, what was wrong.
+fn held_by_others(source: &Source, cpu: u32, error: HostError) -> CommandError {
+    match exclusive_cpuset(source, &Cpus::one(cpu)) {
+        Some((name, held)) => CommandError::Unavailable {
+            what: format!("CPU {cpu}"),
+            why: format!("the cpuset '{name}' holds CPU {held} for itself"),
+            remedy: "measure on another CPU (--cpu), or end what has that cpuset".to_owned(),
+        },
+        None => error.into(),
+    }
 }
 
 /// Makes one choice of several CPUs that were asked for, of which the first stands for all.

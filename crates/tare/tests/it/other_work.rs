@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
-use crate::common::{Bench, json, skip, wait_for};
+use crate::common::{Bench, Ran, json, skip, wait_for};
 
 /// Returns two CPUs that may be used; the one to measure on first.
 fn two_cpus() -> Option<[usize; 2]> {
@@ -307,7 +307,7 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
 
 #[test]
 fn a_cpu_that_a_cpuset_holds_for_itself_is_refused_to_containers() {
-    let Some([_, cpu]) = two_cpus() else {
+    let Some([other, cpu]) = two_cpus() else {
         return;
     };
     let Some(cpuset) = Cpuset::of(cpu) else {
@@ -326,6 +326,14 @@ fn a_cpu_that_a_cpuset_holds_for_itself_is_refused_to_containers() {
         ran.expect(5, &[&said, "--cpu"]);
     }
     bench.run(&format!("{words} --cpu {cpu}")).expect(0, &[]);
+    // Who may not use the CPU at all learns who holds it, and not to widen its own mask.
+    let words = format!(
+        "-c {other} {} {words} --cpu {cpu}",
+        env!("CARGO_BIN_EXE_tare")
+    );
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let ran = bench.command_of(Path::new("taskset"), &words).output();
+    Ran::of(ran.unwrap()).expect(5, &[&said]);
 }
 
 #[test]

@@ -461,6 +461,10 @@ fn timers_are_measured_under_fifo_in_a_guest() {
         let fact = |name: &str| program.fact(name);
         assert_eq!(fact("scheduling"), Some("SCHED_FIFO, priority 95"));
         assert!(fact("timer step").is_some_and(|step| step.contains("high-resolution")));
+        // It was idle for two windows of 250 ms before it was measured.
+        let waited_ms = |text: &str| text.split(' ').nth(1)?.parse::<u64>().ok();
+        let idle = fact("idle after boot").and_then(waited_ms);
+        assert!(idle >= Some(500), "{:?}", fact("idle after boot"));
         // What else ran is listed, for a second at least.
         let watched_ns: u64 = fact(WATCHED).unwrap().parse().unwrap();
         assert!(watched_ns >= 1_000_000_000, "{watched_ns}");

@@ -33,12 +33,20 @@ const NAMED: usize = 5;
 ///
 /// [`InitError::Busy`] with the names of the tasks that use the CPUs, if that takes too long.
 pub fn wait() -> Result<Duration, InitError> {
+    until_idle(LIMIT, WINDOW, cpu_times)
+}
+
+fn until_idle(
+    limit: Duration,
+    window: Duration,
+    mut cpu_times: impl FnMut() -> Vec<(u64, u64)>,
+) -> Result<Duration, InitError> {
     let begun = Instant::now();
     let mut quiet = 0;
     let mut before = cpu_times();
     while quiet < WINDOWS {
         let tasks = Tasks::read();
-        thread::sleep(WINDOW);
+        thread::sleep(window);
         let now = cpu_times();
         quiet = if are_idle(&before, &now) {
             quiet + 1
@@ -46,11 +54,11 @@ pub fn wait() -> Result<Duration, InitError> {
             0
         };
         before = now;
-        if quiet == 0 && begun.elapsed() >= LIMIT {
+        if quiet == 0 && begun.elapsed() >= limit {
             let busy = Tasks::read().since(&tasks);
             let names: Vec<String> = busy.into_iter().take(NAMED).map(|task| task.name).collect();
             return Err(InitError::Busy {
-                seconds: LIMIT.as_secs(),
+                seconds: limit.as_secs(),
                 tasks: names.join(", "),
             });
         }
@@ -96,5 +104,25 @@ mod tests {
         let quiet = [(10, 100), (20, 100)];
         assert!(are_idle(&quiet, &[(11, 125), (21, 125)]));
         assert!(!are_idle(&quiet, &[(11, 125), (22, 125)]));
+    }
+
+    #[test]
+    fn nothing_begins_before_two_windows_were_idle() {
+        let [limit, window] = [200, 2].map(Duration::from_millis);
+        // Busy, idle for one window, busy, and idle from then on.
+        let busy = [25, 0, 25, 0, 0, 25];
+        let (mut at, mut now) = (0, (0, 0));
+        let waited = until_idle(limit, window, || {
+            now = (now.0 + busy[at % busy.len()], now.1 + 25);
+            at += 1;
+            vec![(0, now.1), now]
+        });
+        assert!(waited.is_ok_and(|waited| waited >= 4 * window));
+        assert_eq!(at, 5);
+        let never = until_idle(limit, window, || {
+            now = (now.0 + 2, now.1 + 25);
+            vec![now]
+        });
+        assert!(matches!(never, Err(InitError::Busy { .. })), "{never:?}");
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn tables() -> Vec<Tabled> {
     vec![
         Tabled {
             title: "What primitives cost".to_owned(),
-            read: "Cost is the intrinsic one: the least, without stamps and loops around it. Single ones are timed one by one, with all that \
+            read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single ones are timed one by one, with all that \
                    comes in between."
                 .to_owned(),
             columns: COSTS.to_vec(),

@@ -173,8 +173,11 @@ impl Story for Woken {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
         // Of what was traced the reasons are known.
-        let worst = if traced.is_empty() { &plain } else { &traced };
-        vec![worst::few(worst)]
+        let titles = ["Worst wake-ups", "Worst wake-ups of the traced runs"];
+        let both = titles.into_iter().zip([plain, traced]);
+        let both = both.filter(|(_, worst)| worst.iter().any(|(_, worst)| !worst.is_empty()));
+        both.map(|(title, worst)| worst::few(title, &worst))
+            .collect()
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {

@@ -206,6 +206,8 @@ fn table_of(strips: &[Strip<'_>]) -> Table {
 struct Found<'a> {
     all: Vec<OfLoad<'a>>,
     runs: usize,
+    /// How many wake-ups were not counted one by one.
+    uncounted: u64,
 }
 
 /// The latencies of a case under one load.
@@ -247,6 +249,24 @@ impl<'a> Found<'a> {
         Self {
             all,
             runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
+            uncounted: {
+                let cells = cases.iter().flat_map(|case| &case.cells);
+                let records = cells.filter_map(|cell| cell.outcome.record());
+                let heads = records.flat_map(|record| &record.sets);
+                heads.map(|head| head.uncounted).sum()
+            },
+        }
+    }
+
+    /// Says where what was not counted one by one is drawn.
+    fn read(&self, read: &str) -> String {
+        match self.uncounted {
+            0 => read.to_owned(),
+            n => format!(
+                "{read} {} wake-ups were not counted one by one: they are drawn as short as they may have been, and the longest \
+                 of them as it was, so that shares of longer ones are at least those shown.",
+                N.count(n)
+            ),
         }
     }
 
@@ -293,13 +313,14 @@ impl<'a> Found<'a> {
 
 /// Renders how often latencies are how long.
 pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
-    Found::of(story, run).draw(run, detail, |drawn| {
+    let found = Found::of(story, run);
+    found.draw(run, detail, |drawn| {
         drawn.exceedance(
             "How often, and how late",
-            "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
+            &found.read("Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
              counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with \
              what it waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not \
-             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
+             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations."),
             "longer than that",
             None,
         )
@@ -308,12 +329,13 @@ pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Ma
 
 /// Renders how many latencies are about so long.
 pub(super) fn histogram(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
-    Found::of(story, run).draw(run, detail, |drawn| {
+    let found = Found::of(story, run);
+    found.draw(run, detail, |drawn| {
         drawn.histogram(
             "Histogram",
-            "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
+            &found.read("How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
              12 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all \
-             activations, where some were missed.",
+             activations, where some were missed."),
             None,
         )
     })

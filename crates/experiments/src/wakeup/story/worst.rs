@@ -247,12 +247,12 @@ fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
 
 /// Returns the table for a terminal: of each target and load if their reasons are known, else only
 /// a few.
-pub(super) fn few(all: &[OfCase<'_>]) -> Titled {
+pub(super) fn few(title: &str, all: &[OfCase<'_>]) -> Titled {
     const FEW: usize = 3;
     let shown = |is_blamed| if is_blamed { WORST } else { FEW };
     let table = table(Numbers::PLAIN, all, shown);
     Titled {
-        title: "Worst wake-ups".to_owned(),
+        title: title.to_owned(),
         read: String::new(),
         // The rest follows from the other columns.
         table: table.sparing(&[HEAD.len() - 2, 2]).left(&[UNTRACED - 1]),
