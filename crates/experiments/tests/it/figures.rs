@@ -178,6 +178,33 @@ fn the_share_in_delays_is_the_sum_of_parts_over_the_sum_of_wholes() {
 }
 
 #[test]
+fn means_and_shares_of_runs_of_unlike_size_are_those_of_all_samples() {
+    // Ten long delays in one run, and one short one in the other.
+    let mut run = Run::new(1);
+    for (block, number, size) in [(1, 10, 13_000), (2, 1, 9_000)] {
+        let mut durations = [1_000; 1_000];
+        durations[100..100 + number].fill(size);
+        run.prime(block, "process", &durations);
+    }
+    let analysis = run.analyse();
+    let class = |measure: &str| row(&analysis, &format!("{measure}{{class=D}}")).unwrap();
+    let delays: f64 = class("delays.total")
+        .each
+        .iter()
+        .filter_map(|it| it.figure.value())
+        .sum();
+    assert_eq!(delays, 11.0);
+    let means = [(10.0, 13_000.0 - 1_120.0), (1.0, 9_000.0 - 1_008.0)];
+    let mean = means.iter().map(|(n, mean)| n * mean).sum::<f64>() / 11.0;
+    near(class("delay.mean").estimate(), mean);
+    let slow = row(&analysis, "duration.slow").map(|row| row.estimate());
+    assert!(
+        slow.is_none_or(|share| share == Some(11.0 / 2_000.0)),
+        "{slow:?}"
+    );
+}
+
+#[test]
 fn a_clock_is_told_of_the_gaps_among_which_it_was_looked_for() {
     let gaps: Vec<(u64, u64)> = (0..50_001)
         .map(|n| (150_000 + n * 200_000, 10_021))

@@ -170,7 +170,11 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     }
     let pair = |piece: &String| {
         let (key, value) = piece.split_once('=')?;
-        Some((key.trim().to_owned(), value.trim().to_owned()))
+        let (key, value) = (key.trim(), value.trim());
+        // A rate is another name of its interval.
+        let rate = value.strip_suffix("/s").filter(|_| key == "interval");
+        let value = rate.map_or_else(|| value.to_owned(), |rate| format!("1/{rate}s"));
+        Some((key.to_owned(), value))
     };
     let read = pieces
         .iter()

@@ -49,7 +49,10 @@ impl Row {
         let mut name = self.target.clone();
         name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
-            name.push_str(&format!(", {key}={value}"));
+            match rate_of(key, value) {
+                Some(rate) => name.push_str(&format!(", {rate}")),
+                None => name.push_str(&format!(", {key}={value}")),
+            }
         }
         name
     }
@@ -60,6 +63,12 @@ impl Row {
         let Measure { id, .. } = self.measure;
         format!("{id}.{} of {}", self.figure, self.place())
     }
+}
+
+/// Returns the rate of an interval that is a part of a second: `64/s` of `interval=1/64s`.
+fn rate_of(key: &str, value: &str) -> Option<String> {
+    let part = value.strip_prefix("1/")?.strip_suffix('s')?;
+    (key == "interval").then(|| format!("{part}/s"))
 }
 
 /// Says in one short line what a cell has shown of its first measure.

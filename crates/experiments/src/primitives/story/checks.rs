@@ -7,8 +7,7 @@ use tare_figures::rows::CellData;
 use tare_figures::words::counted;
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_pages::kit::checks::about;
-use tare_results::model::Labels;
-use tare_results::target::TargetSpec;
+use tare_results::model::{CellPlan, Labels};
 
 use super::N;
 use super::measures::{every_bandwidth, id_of, too_fast};
@@ -138,23 +137,25 @@ pub(super) fn absent(run: &Run) -> Vec<Absent> {
 fn facts(run: &Run, name: &str) -> Vec<Absent> {
     let recorded = run.cells.iter();
     let recorded = recorded.filter_map(|cell| Some((cell, cell.outcome.record()?)));
-    let mut all: Vec<(Labels, &TargetSpec, &str, Vec<u32>)> = Vec::new();
+    let mut all: Vec<(Labels, &CellPlan, &str, Vec<u32>)> = Vec::new();
     for (cell, record) in recorded.clone() {
         let facts = record.programs.iter().flat_map(|program| &program.facts);
         for fact in facts.filter(|fact| fact.name == name) {
-            let target = &cell.plan.target;
-            let new = || (fact.labels.clone(), target, fact.value.as_str(), Vec::new());
-            let is_same = |known: &(Labels, &TargetSpec, &str, Vec<u32>)| {
-                known.0 == fact.labels && known.1 == target
+            let plan = &cell.plan;
+            let new = || (fact.labels.clone(), plan, fact.value.as_str(), Vec::new());
+            let is_same = |known: &(Labels, &CellPlan, &str, Vec<u32>)| {
+                known.0 == fact.labels && known.1.target == plan.target
             };
             entry(&mut all, is_same, new).3.push(cell.plan.id);
         }
     }
-    let told = all.into_iter().map(|(labels, target, why, cells)| {
-        let of_target = recorded
-            .clone()
-            .filter(|(cell, _)| cell.plan.target == *target);
-        let is_everywhere = of_target.count() == cells.len();
+    let told = all.into_iter().map(|(labels, first, why, cells)| {
+        // Each area has cells of its own.
+        let is_like = |of: &CellPlan| {
+            of.target == first.target && of.labels.get("area") == first.labels.get("area")
+        };
+        let of_target = recorded.clone().filter(|(cell, _)| is_like(&cell.plan));
+        let (target, is_everywhere) = (&first.target, of_target.count() == cells.len());
         let place = match is_everywhere {
             true => String::new(),
             false => format!(" in {}", name_cells(&cells)),

@@ -118,7 +118,10 @@ fn absent(run: &Run) -> Option<String> {
         let of = all.iter().filter(|of| of.is_everywhere == is_everywhere);
         Some(of.count() as u64).filter(|number| *number > 0)
     };
-    let told = [(true, "no figures here"), (false, "none in some runs")];
+    let told = [
+        (true, "no figures here"),
+        (false, "no figures in some runs"),
+    ];
     let told = told.into_iter().filter_map(|(is_everywhere, what)| {
         let absent = words::counted(
             N,
