@@ -33,18 +33,20 @@ fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
     found
 }
 
-/// Describes each distribution with two modes for the verdict; of many, only how many.
-pub(crate) fn sentences(rows: &Rows) -> Vec<String> {
+/// Describes each distribution with two modes before what else a verdict says; of many, only how many,
+/// behind it.
+pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
     let found = found(rows);
     if found.len() > MANY {
-        let number = found.len();
-        return vec![format!(
-            "Samples have two modes in {number} places, which the page lists; figures.csv has the share of the slow one \
-             (figure slow)."
-        )];
+        details.push(format!(
+            "Samples have two modes in {} places, which the page lists; figures.csv has the share of the slow one (figure \
+             slow).",
+            found.len()
+        ));
+        return;
     }
     let each = found.iter();
-    each.map(|(row, modes)| sentence(row, *modes)).collect()
+    details.splice(..0, each.map(|(row, modes)| sentence(row, *modes)));
 }
 
 fn sentence(row: &Row, modes: TwoModes) -> String {

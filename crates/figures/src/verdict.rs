@@ -40,8 +40,7 @@ pub(crate) fn of(
         verdict.details.extend(other.details);
         verdict.certainty.extend(other.certainty);
     }
-    let modes = modes::sentences(&run.rows);
-    verdict.details.splice(..0, modes);
+    modes::tell(&run.rows, &mut verdict.details);
     if let Some(reproduction) = reproduction.filter(|_| !run.cells.is_empty()) {
         let headline = std::mem::replace(&mut verdict.headline, reproduction.in_short());
         verdict.details.insert(0, headline);

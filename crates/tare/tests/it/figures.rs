@@ -64,7 +64,9 @@ fn runs_are_added_to_a_finished_run() {
         (&6.into(), &Value::Null)
     );
     assert!(median["low"].is_f64() && median["method"].is_string());
-    assert_eq!(after.len(), before.len());
+    // Other tests may have a run wake up in two modes, whose share is a row.
+    let all = |rows: &[Value]| rows.iter().filter(|row| row["figure"] != "slow").count();
+    assert_eq!(all(&after), all(&before));
     let cell = |id: u32| json(&bench.work().join(format!("run/cells/{id:04}/cell.json")));
     let invocations = (1..=6).map(|id| cell(id)["invocation"].as_str().unwrap().to_owned());
     let invocations: Vec<String> = invocations.collect();
