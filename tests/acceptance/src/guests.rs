@@ -15,6 +15,7 @@ use tare_guard::{Guard, Interrupt};
 use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
 use tare_results::CellState;
 use tare_results::model::Load;
+use tare_results::receive::Receiver;
 use tare_results::work::Work;
 use tare_targets::instance::OutputEvent;
 use tare_targets::{Job, spec};
@@ -141,7 +142,8 @@ fn first_line_ms(kernel: &Kernel, initrd: &Path) -> Result<f64> {
     Ok(ms)
 }
 
-/// Starts the target and returns the time from the call to the agent's first record.
+/// Starts the target and returns the time from the call to the agent's first record, without the time
+/// for which the agent waited until the guest was idle.
 fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let guard = Guard::open(&scratch.join("state"))?;
     let target = spec::parse(&format!("linux,kernel={kernel},accel=tcg"))?;
@@ -151,16 +153,24 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     // Short: the measured part is over before it starts.
     let work = Work::new("prime", "limit=22 repetitions=1000");
     let instance = target.start(&Job::idle(&work), &guard)?;
-    let mut first = None;
-    let mut watcher = |event: OutputEvent<'_>| match event {
-        OutputEvent::Line(line, at_ns) if line.starts_with(b"tare3:") => {
-            first.get_or_insert(at_ns);
+    let (mut first, mut receiver) = (None, Receiver::default());
+    let mut watcher = |event: OutputEvent<'_>| {
+        if let OutputEvent::Line(line, at_ns) = event {
+            if line.starts_with(b"tare3:") {
+                first.get_or_insert(at_ns);
+            }
+            receiver.line(line);
         }
-        _ => {}
     };
     let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut watcher)?;
     let at_ns = first.ok_or_else(|| format!("no record came: {:?}", ended.how))?;
-    Ok((at_ns - started_ns) as f64 / 1e6)
+    let received = receiver
+        .finish()
+        .map_err(|why| format!("its records broke off: {why}"))?;
+    let waited = received.program.fact("idle after boot");
+    let waited_ms: Option<f64> = waited.and_then(|text| text.split(' ').nth(1)?.parse().ok());
+    let waited_ms = waited_ms.ok_or("it did not say for how long it waited")?;
+    Ok((at_ns - started_ns) as f64 / 1e6 - waited_ms)
 }
 
 /// Measures noise under a load inside of a guest, and prints the load's work.

@@ -130,10 +130,14 @@ impl Latencies {
         if !unknown.is_empty() {
             possible.insert(0, place(own, |_| Vec::new())?);
         }
-        let diluted = place(&both, |(head, _)| {
-            let missed = u64::from(head.uncounted_max > head.period) * head.uncounted;
-            vec![(head.uncounted_min, head.uncounted), (0, missed)]
-        })?;
+        // Without any, all are the same.
+        let diluted = match possible.len() {
+            1 => Threads::new(),
+            _ => place(&both, |(head, _)| {
+                let missed = u64::from(head.uncounted_max > head.period) * head.uncounted;
+                vec![(head.uncounted_min, head.uncounted), (0, missed)]
+            })?,
+        };
         let sum = |of: fn(&SetHead) -> u64| all().map(|(head, _)| of(head) as f64).sum::<f64>();
         let n = sum(|head| head.n);
         let mean = (n > 0.0 && unknown.is_empty()).then(|| {
