@@ -56,14 +56,14 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
 /// Returns a notice if a line says that the tool stopped at a limit of its own.
 fn stopped(line: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
-    let is_told = WORDS.iter().any(|words| line.contains(words));
-    is_told.then(|| stopped_at(&words::shown(line)))
+    let is_shown = WORDS.iter().any(|words| line.contains(words));
+    is_shown.then(|| stopped_at(&words::shown(line)))
 }
 
-/// Returns the notice of a tool that stopped, with what tells it.
-fn stopped_at(told: &str) -> String {
+/// Returns the notice that a tool stopped, with the text that shows it.
+fn stopped_at(shown: &str) -> String {
     format!(
-        "it stopped at the first latency above its own threshold ('{told}'): how often and how far latencies exceed that \
+        "it stopped at the first latency above its own threshold ('{shown}'): how often and how far latencies exceed that \
          is not in it"
     )
 }

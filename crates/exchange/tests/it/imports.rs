@@ -404,10 +404,12 @@ fn what_is_left_of_a_file_that_was_cut_is_refused_or_says_the_same() {
             let Ok(cut) = read(tool, &text[..end]) else {
                 continue;
             };
+            assert_eq!(cut.series.len(), whole.len());
             for (cut, whole) in cut.series.iter().zip(&whole) {
+                assert_eq!(cut.threads.len(), whole.threads.len());
                 for (cut, whole) in cut.threads.iter().zip(&whole.threads) {
                     assert_eq!((&cut.counts, cut.over), (&whole.counts, whole.over));
-                    // rtla may be told to write no summary.
+                    // rtla writes no summary with --no-summary.
                     let is_same = cut.max.is_none() || cut.max == whole.max;
                     assert!(is_same, "{tool}, {end} bytes: {:?}", cut.max);
                 }

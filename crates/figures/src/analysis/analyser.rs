@@ -103,10 +103,10 @@ impl<'a> Analyser<'a> {
         Ok(())
     }
 
-    /// Takes all cells for not measured, with what they report, if none has a single figure.
+    /// Lists all cells as not measured, with their reports, if none has a single figure.
     fn drop_empty(&mut self) {
-        /// The reports of a cell that are told.
-        const TOLD: usize = 3;
+        /// The number of a cell's reports that a reason quotes.
+        const QUOTED: usize = 3;
         let is_empty = |cell: &Cell| {
             let record = cell.outcome.record();
             record.is_some_and(|it| {
@@ -122,7 +122,7 @@ impl<'a> Analyser<'a> {
                 .flat_map(|record| &record.programs)
                 .flat_map(|program| &program.facts);
             let told = facts
-                .take(TOLD)
+                .take(QUOTED)
                 .map(|fact| format!("; {}: {}", fact.labels, fact.value));
             self.not_measured.push(NotMeasured {
                 id: cell.plan.id,

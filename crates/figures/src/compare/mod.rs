@@ -11,8 +11,7 @@
 //! that their runs are the unit.
 //!
 //! Where an emulator counted instructions there is no chance: if all values of both sides agree
-//! among themselves, a difference between the sides needs no test. What it comes from is another
-//! question.
+//! among themselves, a difference between the sides needs no test. Its cause is another question.
 
 mod gate;
 mod sides;

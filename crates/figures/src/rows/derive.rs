@@ -622,6 +622,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shares_and_means_with_sums_are_those_of_all_samples() {
+        let run = |block, part, whole| Each {
+            cell: block,
+            block,
+            invocation: Timestamp::UNIX_EPOCH,
+            figure: RunFigure::Value {
+                value: part / whole,
+                sums: Some((part, whole)),
+            },
+        };
+        // A run of ten samples weighs less than one of a thousand.
+        let each = [run(1, 10.0, 10.0), run(2, 250.0, 1_000.0)];
+        for figure in [Figure::Slow, Figure::Share, Figure::Mean] {
+            let estimate = over(figure, &each).unwrap().estimate;
+            assert!(
+                (estimate - 260.0 / 1_010.0).abs() < 1e-12,
+                "{figure}: {estimate}"
+            );
+        }
+    }
+
+    #[test]
     fn numbers_come_before_words_and_by_their_size() {
         let of = |value: &str| Labels::default().with("pages", value);
         let mut all = ["4K", "32", "2M", "8"].map(of);

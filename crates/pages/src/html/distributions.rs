@@ -318,7 +318,7 @@ impl Distributions<'_> {
                 extent.high = extent.high.max(high as f64);
             }
         }
-        // What is further away than that would leave no room for the values.
+        // A limit that is further away would leave no room for the values.
         let near = (extent.low / NEAR).max(1.0)..=extent.high * NEAR;
         for (limit, _) in self.limits.iter().filter(|(limit, _)| near.contains(limit)) {
             extent.low = extent.low.min(*limit);

@@ -150,7 +150,7 @@ fn facts(run: &Run, name: &str) -> Vec<Absent> {
         }
     }
     let told = all.into_iter().map(|(labels, first, why, cells)| {
-        // Each area has cells of its own.
+        // Each area has its own cells.
         let is_like = |of: &CellPlan| {
             of.target == first.target && of.labels.get("area") == first.labels.get("area")
         };
