@@ -1,22 +1,23 @@
-//! No sentence has a figure that no row has, and no two places of a report contradict each other.
+//! No sentence, table, picture, gate or comparison has a figure that no row has.
 
 use std::collections::BTreeSet;
 
+use tare_figures::compare::{ComparedRow, compare, sides_by, signed, told};
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Row, written};
-use tare_pages::Report;
+use tare_pages::{Report, page, terminal};
 
+use crate::gates::judge;
 use crate::starts::three;
 use crate::synthetic::primitives::Primitives;
 use crate::synthetic::wakeups::{self, Schedule};
-use crate::synthetic::{Fold, Run, gaps_like, plain, shown, spin};
+use crate::synthetic::{Fold, Run, gaps_like, plain, spin};
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The units after which a number is a figure.
-const UNITS: [&str; 10] = [
-    "ns", "µs", "ms", "s", "%", "cycles", "KiB", "MiB", "GB/s", "/s",
-];
+/// The units after which a number is a figure. None of the times of these runs is as long as a
+/// second: in seconds stands when something was.
+const UNITS: [&str; 9] = ["ns", "µs", "ms", "%", "cycles", "KiB", "MiB", "GB/s", "/s"];
 
 /// Limits and shares of the method itself, which are no figures of a run.
 const OF_THE_METHOD: [&str; 6] = [
@@ -26,6 +27,11 @@ const OF_THE_METHOD: [&str; 6] = [
     "6,000 cycles",
     "0 %",
     "100 %",
+];
+
+/// What pictures of the noise's runs say of their axes: how long each took at most, and 400 cycles.
+const OF_THE_NOISE: [&str; 7] = [
+    "893 µs", "913 µs", "1.66 ms", "1.68 ms", "2.43 ms", "2.45 ms", "154 ns",
 ];
 
 /// Returns the figures in a text: numbers with a unit behind them.
@@ -89,50 +95,142 @@ fn of_row(row: &Row) -> Vec<String> {
     values.into_iter().flat_map(write).collect()
 }
 
-/// Returns the text of a page.
-fn without_tags(page: &str) -> String {
-    let mut text = String::new();
-    for piece in page.split('<') {
-        text.push_str(piece.split_once('>').map_or(piece, |(_, text)| text));
-    }
-    plain(&text)
+/// The sections of a page that tell of the machine and the method.
+const NOT_OF_THE_RUN: [&str; 6] = [
+    "calibration",
+    "places",
+    "findings",
+    "machine",
+    "method",
+    "provenance",
+];
+
+/// Takes away what lies between two marks, wherever they are.
+fn without(text: &str, from: &str, to: &str) -> String {
+    let mut pieces = text.split(from);
+    let mut rest = pieces.next().unwrap_or_default().to_owned();
+    rest.extend(pieces.filter_map(|piece| Some(piece.split_once(to)?.1)));
+    rest
 }
 
-/// Asserts that each figure of the sentences is of a row, or derived from others as it says, and on
-/// terminal and page as well.
-fn assert_consistent(name: &str, report: &Report, derived: &[&str]) {
-    let others = OF_THE_METHOD.iter().chain(derived);
-    let rows = report.rows().0.iter().flat_map(of_row);
-    let rows: BTreeSet<String> = rows.chain(others.map(|&text| text.to_owned())).collect();
-    let verdict = &report.summary().verdict;
+/// Returns what a page says of the run, without the samples that its pictures draw and the marks at
+/// their axes.
+fn said_of_the_run(page: &str) -> String {
+    let (_, body) = page.split_once("<body>").expect("a page has a body");
+    let is_of_the_run = |section: &&str| {
+        let id = section.split('"').nth(1).unwrap_or_default();
+        !NOT_OF_THE_RUN.contains(&id)
+    };
+    let shown: String = body.split("<section ").filter(is_of_the_run).collect();
+    let shown = without(&shown, "<g class=\"axis\">", "</g>");
+    let shown = without(&shown, "<title>", "</title>");
+    let shown = without(&shown, "<summary>Figures</summary>", "</details>");
+    let shown = without(&shown, "<summary>The worst wake-ups", "</details>");
+    let mut text = String::new();
+    for piece in shown.split('<') {
+        let (tag, rest) = piece.split_once('>').unwrap_or(("", piece));
+        // Words of a sentence may be marked; what else has tags are cells and labels.
+        let is_in_a_sentence = matches!(tag.trim_start_matches('/'), "b" | "code" | "wbr");
+        text.push_str(if is_in_a_sentence { "" } else { " " });
+        text.push_str(rest);
+    }
+    // Thin spaces within a number are commas elsewhere.
+    let chars: Vec<char> = text.chars().collect();
+    let is_within = |at: usize| {
+        let digit = |at: Option<&char>| at.is_some_and(char::is_ascii_digit);
+        at > 0 && digit(chars.get(at - 1)) && digit(chars.get(at + 1))
+    };
+    let written = chars.iter().enumerate().map(|(at, c)| match c {
+        '\u{202f}' | '\u{a0}' if is_within(at) => ',',
+        c => *c,
+    });
+    plain(&written.collect::<String>().replace("&gt;", "> "))
+}
+
+/// Asserts that each figure of a text is one of those that are known.
+fn assert_known(name: &str, text: &str, known: &BTreeSet<String>) {
+    let unknown: Vec<String> = figures_in(text).difference(known).cloned().collect();
+    assert!(unknown.is_empty(), "{name}: {unknown:#?} in: {text}");
+}
+
+/// Asserts that each figure of a report is of a row, or known otherwise: those of sentences, tables
+/// and pictures, on terminal and page, and those that gates name. Each figure of a sentence is on
+/// the page a second time.
+fn assert_consistent(name: &str, report: &Report, otherwise: &[&str]) {
+    let others = OF_THE_METHOD.iter().chain(otherwise);
+    let rows = &report.rows().0;
+    let summary = report.summary();
+    assert_eq!(summary.done, summary.planned, "{name}");
+    let known: BTreeSet<String> = rows
+        .iter()
+        .flat_map(of_row)
+        .chain(others.map(|&text| text.to_owned()))
+        .collect();
+    let terminal = plain(&terminal::render(report, 120, false));
+    assert_known(&format!("{name}, terminal"), &terminal, &known);
+    let page = said_of_the_run(&page::render(report));
+    assert_known(&format!("{name}, page"), &page, &known);
+    let verdict = &summary.verdict;
     let sentences = [&verdict.headline]
         .into_iter()
         .chain(&verdict.details)
         .chain(&verdict.certainty);
-    let (terminal, page) = shown(report);
-    let page = without_tags(&page);
-    let mut unknown = Vec::new();
     for sentence in sentences {
         let sentence = plain(sentence);
         assert!(terminal.contains(&sentence), "{name}: {sentence}");
-        let found = figures_in(&sentence);
-        unknown.extend(
-            found
-                .difference(&rows)
-                .map(|figure| format!("{figure} in: {sentence}")),
-        );
-        for figure in &found {
-            assert!(
-                page.contains(&figure.replace(',', " ")),
-                "{name}: {figure} is not on the page: {sentence}"
-            );
+        for figure in figures_in(&sentence) {
+            assert!(page.contains(&figure), "{name}: {figure} of {sentence}");
         }
     }
-    assert!(unknown.is_empty(), "{name}: {unknown:#?}\n{rows:?}");
+    for row in rows {
+        let zero = match row.unit {
+            "ns" => "0ns",
+            "1" => "0%",
+            "1/s" => "0/s",
+            "bytes" => "0KiB",
+            "cycles" => "0cycles",
+            _ => "0",
+        };
+        let figure = row.figure.to_string();
+        let gate = format!("{}/{}.{figure} > {zero}", row.experiment, row.measure.id);
+        let judged = judge(report, &gate).unwrap_or_else(|error| panic!("{gate}: {error}"));
+        let told = judged.sentence.split(" above ").next().unwrap_or_default();
+        assert_known(&gate, &plain(told), &known);
+    }
+}
+
+/// Asserts that each figure of a comparison of targets is of its rows.
+fn assert_compared(name: &str, report: &Report, otherwise: &[&str]) {
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    for (base, new) in &sides {
+        let comparison = compare(base, new).unwrap();
+        let of_row = |row: &ComparedRow| {
+            let unit = row.unit.as_str();
+            let values = [row.base, row.new].into_iter().flatten();
+            let values = values.map(|value| told(Some(value), unit));
+            let shifts = [row.shift, row.low, row.high].into_iter().flatten();
+            let shifts = shifts.map(|shift| signed(shift, unit));
+            let relative = row.relative.map(|relative| signed(relative, "%"));
+            let all = values.chain(shifts).chain(relative);
+            all.map(|text| plain(text.trim_start_matches(['+', '−', '<', ' '])))
+                .collect::<Vec<_>>()
+        };
+        let others = OF_THE_METHOD.iter().chain(otherwise);
+        let known: BTreeSet<String> = comparison
+            .rows
+            .iter()
+            .flat_map(of_row)
+            .chain(others.map(|&text| text.to_owned()))
+            .collect();
+        let text = plain(&terminal::compare(&comparison, 120).to_string());
+        assert_known(&format!("{name}, compared"), &text, &known);
+        let markdown = plain(&terminal::compare_markdown(&comparison));
+        assert_known(&format!("{name}, as Markdown"), &markdown, &known);
+    }
 }
 
 #[test]
-fn every_figure_of_a_sentence_is_of_a_row_and_on_the_page() {
+fn every_figure_that_is_told_is_of_a_row() {
     let targets = ["process", "crun", "linux,kernel=debian-cloud"];
     let mut random = fastrand::Rng::with_seed(9);
     let mut noise = Run::new(1);
@@ -145,7 +243,7 @@ fn every_figure_of_a_sentence_is_of_a_row_and_on_the_page() {
                 noise.gap(
                     block,
                     target,
-                    spin(50_000_000, 26, &gaps, Fold::above(1_300)),
+                    spin(100_000_000, 26, &gaps, Fold::above(1_300)),
                 );
                 let durations: Vec<u64> = (0..2_000)
                     .map(|_| 1_000 * place + random.u64(..200 + 50 * u64::from(!load.is_empty())))
@@ -183,9 +281,20 @@ fn every_figure_of_a_sentence_is_of_a_row_and_on_the_page() {
             );
         }
     }
-    assert_consistent("noise", &noise.analyse(), &[]);
-    assert_consistent("wakeup", &woken.analyse(), &[]);
-    // The largest part as a share of the whole, both of which are told; and what the target said.
-    assert_consistent("start", &three(3).analyse(), &["50.0 %", "12 %"]);
-    assert_consistent("primitives", &primitives.analyse(), &[]);
+    let runs = [
+        ("noise", noise.analyse(), &OF_THE_NOISE[..]),
+        ("wakeup", woken.analyse(), &["100 µs", "12 %"][..]),
+        // The largest part as a share of the whole, both of which are told; what the target said;
+        // within what an instance is in time; the rates.
+        (
+            "start",
+            three(3).analyse(),
+            &["50.0 %", "12 %", "1 ms", "16/s", "32/s", "64/s"][..],
+        ),
+        ("primitives", primitives.analyse(), &[][..]),
+    ];
+    for (name, report, otherwise) in &runs {
+        assert_consistent(name, report, otherwise);
+        assert_compared(name, report, otherwise);
+    }
 }

@@ -92,7 +92,7 @@ fn a_timed_cell_with_one_delay_of_each_class() {
     // Ten of a thousand lie beyond p99, one beyond p99.9.
     assert_eq!(
         refused(row(&analysis, "duration.p99.9")),
-        "p99.9 needs 10000 samples in each run, a run has 1000: measure longer, not more often"
+        "p99.9 needs 10,000 samples in each run, a run has 1,000: measure longer, not more often"
     );
     for (class, size) in [("A", 275.7), ("B", 975.7), ("C", 3_975.7), ("D", 18_975.7)] {
         near(of(&format!("delays.total{{class={class}}}")), 1.0);
@@ -146,7 +146,7 @@ fn a_spin_with_regular_gaps() {
         near(figure(&analysis, name), expected);
     }
     assert!((figure(&analysis, "period").unwrap() - 200_000.0).abs() < 1.0);
-    assert!(refused(row(&analysis, "gap.p99")).contains("needs 1000 samples"));
+    assert!(refused(row(&analysis, "gap.p99")).contains("needs 1,000 samples"));
     let verdict = &analysis.summary().verdict;
     let clock = "100 % of the interruptions begin with the ticks of a clock, every 76.9 µs.";
     assert_eq!(verdict.details.last().unwrap(), clock);

@@ -12,7 +12,7 @@ use tare_results::target::Kernel;
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
-use crate::group::distinct;
+use crate::group::{distinct, grouped};
 use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Row, Rows};
@@ -64,12 +64,12 @@ pub struct RunIdentity {
     pub(super) is_time_known: bool,
 }
 
-/// A target under a load that only one of the sides has.
+/// Measures in places that only one of the sides has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unmatched {
     /// The side: 1 is BASE, 2 is NEW.
     pub side: u32,
-    /// The target and load.
+    /// The measures, and in which places: `rate and lag of process, 32/s; process, 64/s`.
     pub what: String,
 }
 
@@ -405,12 +405,12 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     let one_target = base.targets().len() == 1 && new.targets().len() == 1;
     let one_load = within && loads(base).len() == 1 && loads(new).len() == 1;
     let mut pairs: Vec<Pair<'_>> = Vec::new();
-    let mut unmatched: Vec<Unmatched> = Vec::new();
+    // For each side and place the measures that the other side lacks.
+    let mut lacking: BTreeMap<(u32, String), Vec<&str>> = BTreeMap::new();
     let mut lacks = |side: u32, row: &Row| {
-        let what = format!("{} of {}", row.measure.id, row.place());
-        let unmatched_row = Unmatched { side, what };
-        if !unmatched.contains(&unmatched_row) {
-            unmatched.push(unmatched_row);
+        let measures = lacking.entry((side, row.place())).or_default();
+        if !measures.contains(&row.measure.id) {
+            measures.push(row.measure.id);
         }
     };
     let mut seen: Vec<&Row> = Vec::new();
@@ -450,10 +450,20 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             new: there(new),
         });
     }
+    let alike = lacking
+        .into_iter()
+        .map(|((side, place), measures)| ((side, measures), place));
+    let unmatched = grouped(alike)
+        .into_iter()
+        .map(|((side, measures), places)| {
+            let measures: Vec<String> = measures.into_iter().map(str::to_owned).collect();
+            let what = format!("{} of {}", words::list(&measures), places.join("; "));
+            Unmatched { side, what }
+        });
     Ok(Matched {
         unit,
         pairs,
-        unmatched,
+        unmatched: unmatched.collect(),
     })
 }
 

@@ -65,10 +65,12 @@ fn modes(comparison: &Comparison) -> Vec<String> {
             format!("{} with {share} in the slow one", crate::modes::both(&row.of, modes))
         });
         let said = format!(
-            "{} of {} has two modes: in the median run of BASE {base}, of NEW {new}. A median between them says nothing of a \
+            "{} of {} has two modes: in the median run of {} {base}, of {} {new}. A median between them says nothing of a \
              shift.",
             words::capital(row.of.measure.title),
             row.places(),
+            comparison.names[0],
+            comparison.names[1],
         );
         Some((row.places(), said))
     });

@@ -28,6 +28,7 @@ use thiserror::Error;
 pub use selector::Selector;
 
 use crate::analysis::{Analysis, Experiments};
+use crate::format::Numbers;
 use crate::group::distinct;
 use crate::modes;
 use crate::notices::{NotMeasured, State};
@@ -95,8 +96,10 @@ pub enum GateError {
     },
     /// The plan has too few samples for the figure.
     #[error(
-        "the gate '{text}' could not be judged: {figure} needs {needed} samples in each run, and the plan of {of} is \
-         sure of {planned} only: measure longer, not more often"
+        "the gate '{text}' could not be judged: {figure} needs {} samples in each run, and the plan of {of} is sure of {} \
+         only: measure longer, not more often",
+        Numbers::PLAIN.count(*needed),
+        Numbers::PLAIN.count(*planned)
     )]
     TooFew {
         /// The gate.
@@ -279,11 +282,20 @@ impl Gate {
         let found = |cell| Some((cell, selector.measure_of(cell, known)?));
         let found: Vec<(&CellPlan, &Measure)> = plan.cells.iter().filter_map(found).collect();
         let Some((_, measure)) = found.first() else {
-            let names = plan.cells.iter().flat_map(|cell| {
+            let all = plan.cells.iter().flat_map(|cell| {
                 let measures = known.measures(&cell.experiment).unwrap_or_default();
-                let names = measures.iter().map(|measure| measure.id);
-                names.map(|id| format!("{}/{id}", cell.experiment))
+                measures.iter().map(|measure| (&cell.experiment, measure))
             });
+            let named = selector.head();
+            let is_named = |figure: &Figure| figure.to_string() == named;
+            let mut of = all.clone().map(|(_, measure)| measure);
+            if let Some(of) = of.find(|measure| measure.figures.iter().any(is_named)) {
+                return Err(nothing(format!(
+                    "{named} is a figure: write {}.{named}",
+                    of.id
+                )));
+            }
+            let names = all.map(|(experiment, measure)| format!("{experiment}/{}", measure.id));
             return Err(nothing(format!("it has {}", distinct(names).join(", "))));
         };
         let Some(figure) = selector.figure_of(measure) else {

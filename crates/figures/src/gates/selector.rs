@@ -57,6 +57,12 @@ impl Selector {
         })
     }
 
+    /// Returns what it names before its labels, without the experiment.
+    pub(super) fn head(&self) -> String {
+        let figure = self.figure.iter().map(|figure| format!(".{figure}"));
+        self.measure.clone() + &figure.collect::<String>()
+    }
+
     /// Returns whether a row is of its kind, but for the figure.
     fn is_of(&self, row: &Row) -> bool {
         let mut labels = self.labels.iter();

@@ -89,7 +89,9 @@ pub struct Each {
 pub enum Refused {
     /// A run has too few samples.
     #[error(
-        "{figure} needs {needed} samples in each run, a run has {has}: measure longer, not more often"
+        "{figure} needs {} samples in each run, a run has {}: measure longer, not more often",
+        Numbers::PLAIN.count(*needed),
+        Numbers::PLAIN.count(*has)
     )]
     Samples {
         /// The figure.

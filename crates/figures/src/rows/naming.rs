@@ -49,10 +49,7 @@ impl Row {
         let mut name = self.target.clone();
         name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
-            match rate_of(key, value) {
-                Some(rate) => name.push_str(&format!(", {rate}")),
-                None => name.push_str(&format!(", {key}={value}")),
-            }
+            name.push_str(&format!(", {}", labelled(key, value)));
         }
         name
     }
@@ -65,10 +62,16 @@ impl Row {
     }
 }
 
-/// Returns the rate of an interval that is a part of a second: `64/s` of `interval=1/64s`.
-fn rate_of(key: &str, value: &str) -> Option<String> {
-    let part = value.strip_prefix("1/")?.strip_suffix('s')?;
-    (key == "interval").then(|| format!("{part}/s"))
+/// Writes a label: `thread=0`; an interval that is a part of a second as its rate, `64/s`.
+#[must_use]
+pub fn labelled(key: &str, value: &str) -> String {
+    let part = value
+        .strip_prefix("1/")
+        .and_then(|rest| rest.strip_suffix('s'));
+    match part.filter(|_| key == "interval") {
+        Some(part) => format!("{part}/s"),
+        None => format!("{key}={value}"),
+    }
 }
 
 /// Says in one short line what a cell has shown of its first measure.

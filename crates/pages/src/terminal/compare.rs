@@ -8,6 +8,7 @@ use crate::table::Table;
 use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, SideDifference, signed, told};
 use tare_figures::group::{distinct, grouped};
+use tare_figures::rows::labelled;
 use tare_figures::words::{self, NONE};
 
 /// The number of figures up to which all are listed; of more only those that differ.
@@ -152,7 +153,7 @@ fn name(row: &ComparedRow) -> String {
 fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
     let labels = row.labels.iter().filter(is_own);
     let labels: String = labels
-        .map(|(key, value)| format!(" {key}={value}"))
+        .map(|(key, value)| format!(" {}", labelled(key, value)))
         .collect();
     format!("{}.{}{labels}", row.measure, row.figure)
 }
@@ -166,7 +167,7 @@ fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
         };
         let mut common = same[0].places();
         for (key, value) in same[0].labels.iter().filter(is_common) {
-            common.push_str(&format!(", {key}={value}"));
+            common.push_str(&format!(", {}", labelled(key, value)));
         }
         let rows = same.iter();
         let rows = rows.map(|row| cells(row, named(row, |label| !is_common(label))));

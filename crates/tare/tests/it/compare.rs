@@ -52,14 +52,14 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     // p99 of 200 activations has two beyond it.
     let refused = row("p99")["refused"].as_str().unwrap();
     assert!(
-        refused.contains("needs 1000 samples in each run"),
+        refused.contains("needs 1,000 samples in each run"),
         "{refused}"
     );
 
     let ran = bench.run(four);
     ran.expect(
         0,
-        &["BASE: a1, a2, a3, a4 (4 invocations)", "p99 needs 1000"],
+        &["BASE: a1, a2, a3, a4 (4 invocations)", "p99 needs 1,000"],
     );
     let ran = bench.run(&format!("{four} --markdown --fail-if response.mean>+1000s"));
     ran.expect(0, &["| figure | BASE | NEW | shift |", "passed"]);
@@ -67,7 +67,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     let ran = bench.run(&format!("{four} --fail-if response.p99>+5%"));
     ran.expect(3, &[]);
     assert!(
-        ran.out.contains("is inconclusive: p99 needs 1000"),
+        ran.out.contains("is inconclusive: p99 needs 1,000"),
         "{}",
         ran.out
     );

@@ -220,7 +220,7 @@ fn a_figure_above_its_limit_ends_with_code_3_and_a_sentence() {
         assert!(ran.out.contains(said), "{ran:?}");
     }
     let needed =
-        "p99.9 needs 10000 samples in each run, and the plan of process wakeup is sure of 20 only";
+        "p99.9 needs 10,000 samples in each run, and the plan of process wakeup is sure of 20 only";
     run("--fail-if latency.p99.9>100s").expect(2, &[needed]);
     let several = "only runs with several threads have the label 'thread'";
     run("--fail-if latency{thread=7}>1s").expect(2, &[several]);

@@ -34,7 +34,7 @@ fn a_figure_that_the_run_cannot_carry_fails_its_gate() {
     bench.run(&format!("{PRIME} --output run")).expect(0, &[]);
     let ran = bench.run("report run --fail-if duration.p99.99>1s");
     ran.expect(3, &[]);
-    let needed = "is inconclusive: p99.99 needs 100000 samples in each run, a run has 2000: measure longer, not more often.";
+    let needed = "is inconclusive: p99.99 needs 100,000 samples in each run, a run has 2,000: measure longer, not more often.";
     assert!(ran.out.contains(needed), "{ran:?}");
 }
 
@@ -85,13 +85,18 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
         (WAKEUP, "lost>1%", "it has wakeup/latency"),
         (
             WAKEUP,
+            "p99.9>1us",
+            "p99.9 is a figure: write latency.p99.9",
+        ),
+        (
+            WAKEUP,
             "latency{thread=1}>1us",
             "only runs with several threads have the label 'thread'",
         ),
         (
             WAKEUP,
             "latency.p99.9>1us",
-            "p99.9 needs 10000 samples in each run, and the plan of process wakeup is sure of 200 only",
+            "p99.9 needs 10,000 samples in each run, and the plan of process wakeup is sure of 200 only",
         ),
         (PRIME, "duration.p99.9>1us", "is sure of"),
         ("quick", "latency>1us", "it has noise/lost"),
