@@ -2,6 +2,7 @@
 //! machine does not have. Otherwise every cell would fail for the same reason.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use tare_host::realtime::RtGroup;
 use tare_host::{Source, exclusive_cpuset};
@@ -95,9 +96,14 @@ pub fn check(
             }
             (availability, _) => availability,
         };
-        if let Availability::Unusable { why, remedy } = availability {
-            let what = format!("the target '{spec}'");
-            findings.push(Finding::Unavailable { what, why, remedy });
+        let own = plan.cells.iter().filter(|cell| cell.target == *spec);
+        let own = own.filter_map(|cell| cell.arrivals.as_ref()?.command.as_ref());
+        let found = own.map(|command| target.finds(command));
+        for availability in iter::once(availability).chain(found) {
+            if let Availability::Unusable { why, remedy } = availability {
+                let what = format!("the target '{spec}'");
+                findings.push(Finding::Unavailable { what, why, remedy });
+            }
         }
     }
     let mut each = Vec::new();

@@ -74,6 +74,12 @@ pub trait Target: fmt::Debug {
         self.present()
     }
 
+    /// Returns whether a command of the user's own is there to be started, as far as that can be
+    /// seen without starting anything.
+    fn finds(&self, _command: &[String]) -> Availability {
+        Availability::Usable
+    }
+
     /// Returns whether instances can be launched in an engine that is started for them, where it
     /// takes one.
     fn in_private_engine(&self) -> Availability {

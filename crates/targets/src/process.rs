@@ -37,6 +37,10 @@ impl Target for Process {
         Availability::of(self.agent.path())
     }
 
+    fn finds(&self, command: &[String]) -> Availability {
+        Availability::of(launch::command(command))
+    }
+
     fn program(&self) -> Result<Program, TargetError> {
         Program::native(&self.agent)
     }

@@ -281,6 +281,27 @@ fn an_instance_that_was_ready_before_its_start_makes_its_cell_useless() {
 }
 
 #[test]
+fn rates_were_skipped_only_above_a_saturated_one() {
+    let at = |(interval, ns): (&'static str, u64)| Starts {
+        interval: (interval, Some(ns)),
+        ..Starts::DEFAULT
+    };
+    let [low, middle, high] = LADDER.map(at);
+    for (missing, skipped) in [(low, false), (high, true)] {
+        let mut run = Run::new(1);
+        let saturated = Starts {
+            saturated: Some("12 % of the arrivals were rejected"),
+            ..middle
+        };
+        run.started(1, saturated, |_, planned| done(planned, 0, MS));
+        run.not_started(1, missing);
+        let analysis = run.analyse();
+        let notice = alarm(&analysis, "saturated");
+        assert_eq!(notice.contains("Higher rates were skipped"), skipped);
+    }
+}
+
+#[test]
 fn gates() {
     let analysis = three(2).analyse();
     for (gate, failed) in [

@@ -209,7 +209,7 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
     let ran = command(&bench, &parent.display().to_string());
     ran.expect(0, &["Ready after", "child processes of theirs still ran"]);
     assert_nothing_is_left(&bench);
-    command(&Bench::new(), "/nowhere/at/all").expect(1, &["there is no program"]);
+    command(&Bench::new(), "/nowhere/at/all").expect(5, &["there is no program"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::Figure;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
-use tare_results::model::{CellPlan, Failure};
+use tare_results::model::{Cell, CellPlan, Failure};
 
 use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
 
@@ -32,10 +32,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     let (failed, reasons) = failures(cases().map(|(_, case)| case));
     let saturated = some(&|case| saturated(case).is_some());
     let saturated = Vec::from_iter(saturated.first().map(|_| saturated.join(", ")));
-    let is_run = |plan: &CellPlan| run.cells.iter().any(|cell| cell.plan.id == plan.id);
-    let skipped = match run.plan.cells.iter().all(is_run) {
-        true => "",
-        false => " Higher rates were skipped in the same block.",
+    let skipped = match run.plan.cells.iter().any(|plan| is_skipped(run, plan)) {
+        true => " Higher rates were skipped in the same block.",
+        false => "",
     };
     let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
@@ -63,6 +62,20 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
     ];
     notices.into_iter().flatten().collect()
+}
+
+/// Returns whether a cell was skipped: one of a lower rung of its ladder was saturated.
+fn is_skipped(run: &Run, plan: &CellPlan) -> bool {
+    let ends = |cell: &Cell| {
+        let below = cell.plan.rung.as_ref().zip(plan.rung.as_ref());
+        let below = below.is_some_and(|(own, of)| own.ladder == of.ladder && own.step < of.step);
+        let record = cell.outcome.record();
+        let arrived = record.and_then(|record| record.arrived.as_ref());
+        let is_saturated = arrived.is_some_and(|all| all.saturated.is_some());
+        below && cell.plan.block == plan.block && is_saturated
+    };
+    let has_run = run.cells.iter().any(|cell| cell.plan.id == plan.id);
+    !has_run && run.cells.iter().any(ends)
 }
 
 /// Names a case: `process at 64/s`.

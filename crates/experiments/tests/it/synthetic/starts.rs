@@ -3,6 +3,7 @@
 //! Instances arrive one interval apart, and take what the test says. All times are those of a clock
 //! that begins at one second.
 
+use tare_results::CellState;
 use tare_results::model::{
     Arrivals, Arrived, Cell, CellPlan, Failure, Instance, InstanceOutcome, Labels, Record, Rung,
     Samples, Value,
@@ -136,6 +137,12 @@ impl Run {
         self.push_samples(plan, record, samples)
     }
 
+    /// Adds a cell that was not measured.
+    pub fn not_started(&mut self, block: u32, starts: Starts<'_>) {
+        self.start_plan(block, starts);
+        self.lack(CellState::Missing);
+    }
+
     fn start_plan(&mut self, block: u32, starts: Starts<'_>) -> CellPlan {
         let (interval, interval_ns) = starts.interval;
         let mut labels = Labels::default().with("interval", interval);
@@ -157,7 +164,7 @@ impl Run {
             }),
             rung: Some(Rung {
                 ladder: starts.target.to_owned(),
-                step: 0,
+                step: interval_ns.map_or(0, |ns| (1e9 / ns as f64).log2() as u32),
             }),
             beside_engine: starts.beside,
             limit_seconds: 60.0,
