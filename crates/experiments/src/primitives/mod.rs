@@ -136,12 +136,14 @@ fn combinations(
                     expected: expected(&predictions, target, area, &wanted),
                     ..CellPlan::new(NAME, target.clone(), area.name(), work)
                 };
-                let seconds = seconds(area, values);
+                let of_area = |primitive: &&&Primitive| primitive.area == area;
+                let own = wanted.iter().filter(of_area).count();
+                let share = own as f64 / all().filter(|one| one.area == area).count() as f64;
+                let seconds = seconds(area, values) * share;
                 let mut cell = conditions.under(load, cell, seconds);
                 if conditions.cell_limit.is_none() {
                     // Each may hang until it is ended, and the others still have their time.
-                    let own = wanted.iter().filter(|primitive| primitive.area == area);
-                    cell.limit_seconds += own.count() as f64 * LIMIT.number(values) as f64 / 1e9;
+                    cell.limit_seconds += own as f64 * LIMIT.number(values) as f64 / 1e9;
                 }
                 cells.push(cell);
             }
