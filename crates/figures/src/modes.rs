@@ -60,14 +60,21 @@ fn sentence(row: &Row, modes: TwoModes) -> String {
         false => "the median is of one of them only",
     };
     format!(
-        "{} of {} has two modes, {}; the slow one has {} of the samples{}: {which}.",
-        words::capital(row.measure.title),
+        "{} on {}: {}; the slow one has {} of the samples{}: {which}.",
+        has_two(row),
         row.place(),
         both(row, modes),
         row.estimate()
             .map_or_else(String::new, |share| written(share, row.unit)),
         sure.unwrap_or_default(),
     )
+}
+
+/// Says that the samples of a measure have two modes: `Wake-up latency has two modes`.
+pub(crate) fn has_two(row: &Row) -> String {
+    let title = words::capital(row.measure.title);
+    let comma = if title.contains(',') { "," } else { "" };
+    format!("{title}{comma} has two modes")
 }
 
 /// Writes where both modes are.

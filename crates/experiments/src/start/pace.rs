@@ -78,11 +78,12 @@ impl Pace {
         }
     }
 
-    /// Writes it within the name of a cell: `alone`, `every 250ms`, `at 64/s`.
+    /// Writes it within the name of a cell: `alone`, `every 250ms`, `at 64/s`, `at 1/s`.
     pub(super) fn name(self) -> String {
         match (self, self.rate()) {
             (Self::Alone, _) => self.text(),
             (_, Some(rate)) => format!("at {rate}/s"),
+            (Self::Every { ns, .. }, _) if ns == SECOND => "at 1/s".to_owned(),
             (_, None) => format!("every {}", self.text()),
         }
     }

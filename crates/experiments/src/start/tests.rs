@@ -69,6 +69,7 @@ fn without_words_processes_are_started_alone_and_up_a_ladder() {
         let rung = cell.rung.as_ref().unwrap();
         let named = match labels[step as usize] {
             "alone" => "hello alone".to_owned(),
+            "1s" => "hello at 1/s".to_owned(),
             interval => match interval.strip_prefix("1/") {
                 Some(part) => format!("hello at {}", part.replace('s', "/s")),
                 None => format!("hello every {interval}"),

@@ -254,6 +254,42 @@ fn sides_that_were_not_measured_in_turn_are_told() {
 }
 
 #[test]
+fn a_second_mode_that_one_side_lacks_is_named_and_long_names_leave_room_for_figures() {
+    let name = "linux,kernel=debian-cloud-6.12";
+    let two = |n: u64| if n % 3 == 0 { 90_000 } else { 4_000 + n % 50 };
+    let made = |seed: u64, is_split: bool| {
+        let mut run = Run::new(1);
+        for block in 1..=4 {
+            let schedule = Schedule {
+                target: name,
+                ..Schedule::default()
+            };
+            run.woken(block, schedule, |_, _, n| match is_split {
+                true => two(n),
+                false => 4_000 + (n + seed) % 50,
+            });
+        }
+        run.analyse()
+    };
+    let (base, new) = (made(1, false), made(2, true));
+    let sides = [("linux,kernel=debian-cloud-6.1", &base), (name, &new)];
+    let [base, new] = sides.map(|(name, run)| side(name, [("r".to_owned(), run.run())]));
+    let compared = compare(&base, &new).unwrap();
+    let lacking: Vec<&str> = compared
+        .unmatched
+        .iter()
+        .map(|lacking| lacking.what.as_str())
+        .collect();
+    assert_eq!(
+        lacking,
+        ["latency.slow and response.slow of linux,kernel=debian-cloud-6.12"]
+    );
+    let text = terminal::compare(&compared, 100).to_string();
+    let named = "NEW, linux,kernel=debian-cloud-6.12: r (1 invocation)";
+    assert_contains(&text, &[named, "BASE      NEW"]);
+}
+
+#[test]
 fn loads_are_compared_within_a_run() {
     let analysis = run("process", 8, 4_000, 1);
     let sides = sides_by("load", "run", analysis.run()).unwrap();

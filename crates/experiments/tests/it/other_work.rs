@@ -4,6 +4,7 @@ use tare_pages::terminal;
 use tare_results::model::{Cell, Counter, OtherTask, OtherWork};
 use tare_testkit::assert_contains;
 
+use crate::synthetic::wakeups::Schedule;
 use crate::synthetic::{self, HZ, Run, alarm, evenly, ids, measured, row, shown};
 
 /// Makes a second of spinning, interrupted 1,000 times a second.
@@ -92,6 +93,17 @@ fn what_had_much_of_the_cpu_stands_in_the_first_sentence_and_a_clock_last() {
     assert_contains(
         verdict.details.last().unwrap(),
         &["begin with the ticks of a clock"],
+    );
+}
+
+#[test]
+fn what_had_much_of_the_cpu_stands_beside_the_latest_wake_up() {
+    let mut run = Run::new(1);
+    let cell = run.woken(1, Schedule::default(), |_, _, n| 4_000 + n % 100);
+    beside(cell, (40, "hog", 600));
+    assert_eq!(
+        run.analyse().summary().verdict.headline,
+        "Latest wake-up: 4.10 µs on process alongside hog (60.0 % of the CPU's time)."
     );
 }
 

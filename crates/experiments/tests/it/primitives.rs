@@ -257,7 +257,7 @@ fn what_cannot_be_is_flagged() {
     }
     let details = &analysis.summary().verdict.details;
     let modes =
-        "Time of a single one of process, area=memory, primitive=getpid has two modes, about ";
+        "Time of a single one has two modes on process, area=memory, primitive=getpid: about ";
     assert!(
         details.iter().any(|text| text.starts_with(modes)),
         "{details:?}"

@@ -127,7 +127,10 @@ fn instances_one_by_one_have_no_figures_of_an_open_loop() {
         assert!(row(&analysis, measure).is_none(), "{measure}");
     }
     assert_eq!(figure(&analysis, "rate.rate"), Some(10.0));
-    assert_eq!(verdict(&analysis)[0], "Ready after 1.00 ms on process.");
+    assert_eq!(
+        verdict(&analysis)[0],
+        "Ready after a median of 1.00 ms on process."
+    );
 }
 
 #[test]
@@ -139,10 +142,10 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
     assert_eq!(
         verdict(&run.analyse()),
         [
-            "Ready after 1.03 ms on process (at least 64/s sustained).",
-            "A start on process takes 1.03 ms on average, of which the largest part is main: 517 µs (50.0 %).",
+            "Ready after a median of 1.03 ms on process (at least 64/s sustained).",
+            "From the start call it takes a mean of 1.03 ms on process, the largest part of which is main: 517 µs (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
-            "Executed by an emulator: ready after 90.0 ms on unikernel (emulated) (16/s sustained).",
+            "Executed by an emulator: ready after a median of 90.0 ms on unikernel (emulated) (16/s sustained).",
         ]
     );
 }
@@ -159,7 +162,7 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
         run.started(1, starts, |_, planned| done(planned, 0, MS));
     }
     let analysis = run.analyse();
-    let headline = "Ready after 1.00 ms at 16/s on process (at least 32/s sustained).";
+    let headline = "Ready after a median of 1.00 ms at 16/s on process (at least 32/s sustained).";
     assert_eq!(verdict(&analysis)[0], headline);
     let alarm = alarm(&analysis, "not-open-loop");
     assert_contains(alarm, &["process at 64/s", "7 %"]);
@@ -192,8 +195,8 @@ fn what_the_engine_s_presence_costs_is_told() {
     assert_eq!(
         verdict(&run.analyse()),
         [
-            "Ready after 1.00 ms on process.",
-            "A start on process, beside=dockerd takes 2.00 ms on average, of which the largest part is main: 1.00 ms (50.0 %).",
+            "Ready after a median of 1.00 ms on process.",
+            "From the start call it takes a mean of 2.00 ms on process, beside=dockerd, the largest part of which is main: 1.00 ms (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
             "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
         ]
@@ -209,7 +212,7 @@ fn few_instances_have_a_mean() {
         ..ALONE
     };
     run.started(1, starts, |_, planned| done(planned, 0, 4_000 * MS));
-    let headline = "Ready on average after 4.00 s on linux.";
+    let headline = "Ready after a mean of 4.00 s on linux.";
     assert_eq!(verdict(&run.analyse())[0], headline);
 }
 
@@ -412,7 +415,7 @@ fn cold_and_warm_starts_are_two_modes() {
         let share = if side == "a" { "48.0 %" } else { "52.0 %" };
         assert_contains(
             modes,
-            &["of process, interval=alone has two modes, about 5.04 ms and 30.0 ms"],
+            &["has two modes on process, alone: about 5.04 ms and 30.0 ms"],
         );
         assert_contains(
             modes,

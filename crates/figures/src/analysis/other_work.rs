@@ -263,8 +263,12 @@ fn told(used: &Used<'_>) -> String {
         }
         _ => String::new(),
     };
+    let of = match cpus.len() {
+        0 | 1 => "the time",
+        _ => "the time of one of them",
+    };
     format!(
-        "{} ({processes}) used {} for about {}, {} of the time{most}",
+        "{} ({processes}) used {} for about {}, {} of {of}{most}",
         used.name(),
         words::numbered("CPU", &cpus),
         N.ns(used.ns as f64, None),

@@ -406,11 +406,16 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     let one_load = within && loads(base).len() == 1 && loads(new).len() == 1;
     let mut pairs: Vec<Pair<'_>> = Vec::new();
     // For each side and place the measures that the other side lacks.
-    let mut lacking: BTreeMap<(u32, String), Vec<&str>> = BTreeMap::new();
+    let mut lacking: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
     let mut lacks = |side: u32, row: &Row| {
+        // Where there is no second mode, there is no share of it.
+        let name = match row.figure {
+            Figure::Slow => format!("{}.{}", row.measure.id, row.figure),
+            _ => row.measure.id.to_owned(),
+        };
         let measures = lacking.entry((side, row.place())).or_default();
-        if !measures.contains(&row.measure.id) {
-            measures.push(row.measure.id);
+        if !measures.contains(&name) {
+            measures.push(name);
         }
     };
     let mut seen: Vec<&Row> = Vec::new();
@@ -456,7 +461,6 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     let unmatched = grouped(alike)
         .into_iter()
         .map(|((side, measures), places)| {
-            let measures: Vec<String> = measures.into_iter().map(str::to_owned).collect();
             let what = format!("{} of {}", words::list(&measures), places.join("; "));
             Unmatched { side, what }
         });

@@ -4,7 +4,6 @@ use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::group::grouped;
 use crate::notices::name_cells;
 use crate::rows::Figure;
-use crate::words;
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -65,9 +64,8 @@ fn modes(comparison: &Comparison) -> Vec<String> {
             format!("{} with {share} in the slow one", crate::modes::both(&row.of, modes))
         });
         let said = format!(
-            "{} of {} has two modes: in the median run of {} {base}, of {} {new}. A median between them says nothing of a \
-             shift.",
-            words::capital(row.of.measure.title),
+            "{} on {}: in the median run of {} {base}, of {} {new}. A median between them says nothing of a shift.",
+            crate::modes::has_two(&row.of),
             row.places(),
             comparison.names[0],
             comparison.names[1],

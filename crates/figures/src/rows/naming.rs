@@ -62,15 +62,16 @@ impl Row {
     }
 }
 
-/// Writes a label: `thread=0`; an interval that is a part of a second as its rate, `64/s`.
+/// Writes a label: `thread=0`; the interval of a pace as that: `64/s`, `1/s`, `alone`.
 #[must_use]
 pub fn labelled(key: &str, value: &str) -> String {
-    let part = value
-        .strip_prefix("1/")
-        .and_then(|rest| rest.strip_suffix('s'));
-    match part.filter(|_| key == "interval") {
-        Some(part) => format!("{part}/s"),
-        None => format!("{key}={value}"),
+    let part = value.strip_prefix("1/");
+    let part = part.and_then(|rest| rest.strip_suffix('s'));
+    match (key, value, part) {
+        ("interval", "alone", _) => value.to_owned(),
+        ("interval", "1s", _) => "1/s".to_owned(),
+        ("interval", _, Some(part)) => format!("{part}/s"),
+        _ => format!("{key}={value}"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sentences that list figures with what they are of, and say how sure these are.
 
+use tare_figures::analysis::much_other_work;
+use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Row, written};
 use tare_figures::words;
@@ -37,6 +39,23 @@ pub fn joined(
 ) -> Option<String> {
     let texts: Vec<String> = texts.into_iter().take(MANY).collect();
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
+}
+
+/// Names other work that had much of the measured CPU: ` alongside sh (66 % of the CPU's time)`.
+#[must_use]
+pub fn alongside(case: &Case<'_>) -> String {
+    let much = much_other_work(case.cells.iter().copied());
+    let each = much.iter().take(MANY);
+    let each: Vec<String> = each
+        .map(|(name, share)| {
+            let share = Numbers::PLAIN.percent(*share);
+            format!("{name} ({share} of the CPU's time)")
+        })
+        .collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!(" alongside {}", words::list(&each)),
+    }
 }
 
 /// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A

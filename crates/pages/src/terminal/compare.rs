@@ -36,19 +36,24 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         page.paragraph(sentence, style, "");
     }
     page.blank();
-    for (name, runs) in comparison.names.iter().zip(&comparison.runs) {
+    let heads = heads(comparison);
+    for ((name, head), runs) in comparison.names.iter().zip(heads).zip(&comparison.runs) {
         let folders: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
         let invocations: u64 = runs.iter().map(|run| run.invocations).sum();
         let counted = match invocations {
             1 => "1 invocation".to_owned(),
             n => format!("{n} invocations"),
         };
-        let text = format!("{name}: {} ({counted})", folders.join(", "));
+        let called = match head == name {
+            true => String::new(),
+            false => format!("{head}, "),
+        };
+        let text = format!("{called}{name}: {} ({counted})", folders.join(", "));
         page.paragraph(&text, Style::new(), "");
     }
     if !comparison.differences.is_empty() {
         page.heading("What differs besides the figures");
-        let [base, new] = &comparison.names;
+        let [base, new] = heads;
         let mut rows = Table::new(["what", base, new]);
         for difference in &comparison.differences {
             rows.row([&difference.what, &difference.base, &difference.new].map(String::clone));
@@ -62,7 +67,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         page.note(READ);
         for (common, same) in tables(&shown) {
             page.paragraph(&common, Style::new().dimmed(), "");
-            let mut rows = Table::new(head(comparison));
+            let mut rows = Table::new(head(heads));
             same.into_iter().for_each(|cells| rows.row(cells));
             page.table(&rows);
         }
@@ -76,9 +81,19 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     page.finish()
 }
 
+/// Returns what the sides are called above columns: BASE and NEW where their names would take the room
+/// of the figures.
+fn heads(comparison: &Comparison) -> [&str; 2] {
+    const LONGEST: usize = 16;
+    let names = comparison.names.each_ref().map(String::as_str);
+    match names.iter().all(|name| name.chars().count() <= LONGEST) {
+        true => names,
+        false => ["BASE", "NEW"],
+    }
+}
+
 /// Returns the heads of the columns.
-fn head(comparison: &Comparison) -> [&str; 7] {
-    let [base, new] = &comparison.names;
+fn head([base, new]: [&str; 2]) -> [&str; 7] {
     [
         "figure",
         base,
@@ -114,7 +129,7 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     }
     for (common, same) in tables(&shown(comparison)) {
         text.push_str(&format!("{}\n\n", escaped(&common)));
-        text.push_str(&line(&head(comparison)));
+        text.push_str(&line(&head([base, new])));
         text.push_str("|---|--:|--:|--:|--:|--:|---|\n");
         for cells in same {
             text.push_str(&line(&cells.each_ref().map(String::as_str)));

@@ -299,7 +299,7 @@ fn an_engine_that_dies_costs_its_cell_and_not_the_ladder() {
     started.end().expect(
         1,
         &[
-            "cell 2 (docker hello every 1s) failed: the engine that it needs no longer runs",
+            "cell 2 (docker hello at 1/s) failed: the engine that it needs no longer runs",
             "1 of 3 cells failed",
         ],
     );

@@ -44,10 +44,11 @@ pub(super) fn interval<'a>(case: &Case<'a>) -> &'a str {
     case.plan.labels.get("interval").unwrap_or("?")
 }
 
-/// Names how often instances were started: `64/s`, `2s`, `alone`.
+/// Names how often instances were started: `64/s`, `1/s`, `2s`, `alone`.
 pub(super) fn pace(case: &Case<'_>) -> String {
     let interval = interval(case);
-    let rate = interval.strip_prefix("1/").and_then(|_| rate(case));
+    let is_rate = interval.starts_with("1/") || interval == "1s";
+    let rate = rate(case).filter(|_| is_rate);
     rate.map_or_else(|| interval.to_owned(), |rate| N.rate(rate))
 }
 

@@ -81,11 +81,12 @@ fn sentence(all: &[&Series<'_>]) -> String {
         let names: Vec<String> = all.iter().take(MANY).map(|one| one.name()).collect();
         return format!("no instance became ready ({}).", words::list(&names));
     }
-    let mean = match figure {
-        Figure::Mean if !has_modes => " on average",
-        _ => "",
+    let of = match figure {
+        _ if has_modes => "",
+        Figure::Mean => "a mean of ",
+        _ => "a median of ",
     };
-    format!("ready{mean} after {}.", few_or_ends(&each))
+    format!("ready after {of}{}.", few_or_ends(&each))
 }
 
 /// Returns the lowest rate of a ladder that begins with starts one after the other, and the time
@@ -132,7 +133,7 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     (parts.len() > 1 && whole > 0.0).then(|| {
         let whole = time(whole);
         format!(
-            "A start on {target} takes {whole} on average, of which the largest part is {name}: {ns} ({share})."
+            "From the start call it takes a mean of {whole} on {target}, the largest part of which is {name}: {ns} ({share})."
         )
     })
 }

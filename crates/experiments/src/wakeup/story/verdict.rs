@@ -9,7 +9,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
+use tare_pages::kit::sentence::{MANY, alongside, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
@@ -129,7 +129,8 @@ fn headline(worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String
     let is_ranked = |(case, ..): &&Worst<'_>| worst.len() <= MANY || is_telling(case);
     let each = worst.iter().filter(is_ranked).map(|(case, phase, ns)| {
         let (on, under) = (name(case), under(*phase));
-        (*ns, format!("{} on {on}{under}", time(*ns)))
+        let beside = alongside(case);
+        (*ns, format!("{} on {on}{under}{beside}", time(*ns)))
     });
     let each: Vec<(f64, String)> = each.collect();
     match (each.len(), worst.len()) {

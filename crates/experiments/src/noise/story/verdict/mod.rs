@@ -8,14 +8,14 @@ mod many;
 mod reference;
 
 use tare_figures::Run;
-use tare_figures::analysis::{had_other_work, much_other_work};
+use tare_figures::analysis::had_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::interval::Time;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, sure};
+use tare_pages::kit::sentence::{MANY, alongside, sure};
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
@@ -121,12 +121,12 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
                     "{}{}{}",
                     about_timed(member),
                     place_of(member),
-                    beside(member)
+                    alongside(&member.case)
                 ),
                 _ => format!(
                     "on {}{} {}",
                     member.case.target(),
-                    beside(member),
+                    alongside(&member.case),
                     about_timed(member)
                 ),
             });
@@ -139,7 +139,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
 fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let cpu = run.plan.cpu;
     let under = member.case.plan.load.under();
-    let place = format!("{}{under}{}", place_of(member), beside(member));
+    let place = format!("{}{under}{}", place_of(member), alongside(&member.case));
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let Some((row, longest)) = member.longest() else {
         let least = member.known("threshold", Figure::Max, &[]);
@@ -165,19 +165,6 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     )
 }
 
-/// Names other work that had much of the measured CPU: ` alongside sh (66 % of the CPU's time)`.
-fn beside(member: &Member<'_>) -> String {
-    let much = much_other_work(member.case.cells.iter().copied());
-    let each = much.iter().take(MANY);
-    let each: Vec<String> = each
-        .map(|(name, share)| format!("{name} ({} of the CPU's time)", N.percent(*share)))
-        .collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => format!(" alongside {}", words::list(&each)),
-    }
-}
-
 /// Says what one of several targets shows; words that are the same for all come once.
 fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool) -> String {
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
@@ -193,7 +180,7 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
         "{}{of} on {}{}{longest}",
         N.percent(lost),
         member.case.target(),
-        beside(member)
+        alongside(&member.case)
     )
 }
 
