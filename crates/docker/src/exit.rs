@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::http::{Head, unchunk};
 
+/// The length of the longest answer that is believed to be one, in bytes.
+const LONGEST: usize = 64 * 1024;
+
 /// A question that is answered when the container has ended. It can be polled.
 #[derive(Debug)]
 pub struct Exit {
@@ -43,6 +46,10 @@ impl Exit {
     pub fn status(&mut self) -> io::Result<Option<i32>> {
         let mut bytes = [0; 4096];
         while self.status.is_none() {
+            if self.came.len() > LONGEST {
+                let why = "the engine's answer about the container's end does not end";
+                return Err(io::Error::new(ErrorKind::InvalidData, why));
+            }
             match self.stream.read(&mut bytes) {
                 Ok(0) => {
                     self.status = Some(parse(&self.came)?);

@@ -124,20 +124,17 @@ impl Connection {
         self.stream
     }
 
-    /// Repeats what the engine keeps waiting, as long as there is patience.
+    /// Repeats what the engine keeps waiting, as long as there is patience: also with one that
+    /// sends a byte now and then.
     fn patiently(&self, mut transfer: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        loop {
-            let moved = transfer();
-            let left = || left(self.begun, self.deadline);
-            match &moved {
+        while !left(self.begun, self.deadline).is_zero() {
+            match transfer() {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock && !left().is_zero() => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return Err(ErrorKind::TimedOut.into());
-                }
-                _ => return moved,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                moved => return moved,
             }
         }
+        Err(ErrorKind::TimedOut.into())
     }
 }
 

@@ -100,10 +100,13 @@ pub(crate) fn is_running(pid: u32) -> bool {
 ///
 /// With no deadline it waits without limit.
 pub(crate) fn wait_for_exit(pidfd: &OwnedFd, deadline: Option<Instant>) -> io::Result<bool> {
-    match deadline {
-        Some(deadline) => Patience::until(deadline).wait(&[pidfd.as_fd()]),
-        None => wait_for_killed(pidfd, None),
+    if let Some(deadline) = deadline
+        && !Patience::until(deadline).wait(&[pidfd.as_fd()])?
+    {
+        // It may have ended long before.
+        return wait_for_killed(pidfd, Some(Instant::now()));
     }
+    wait_for_killed(pidfd, None)
 }
 
 /// Waits like [`wait_for_exit`], but for one that was killed: it ends in a moment, so no request of

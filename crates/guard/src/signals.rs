@@ -347,8 +347,9 @@ impl Patience {
         left
     }
 
-    /// Waits until one of these is readable. Says whether that is so; if not, there is no time
-    /// left.
+    /// Waits until one of these is readable. Says whether that is so within the time: when that is
+    /// over, whatever is readable is left alone, so that nobody who writes without end is waited
+    /// for any longer.
     ///
     /// # Errors
     ///
@@ -356,6 +357,9 @@ impl Patience {
     pub fn wait(&self, those: &[BorrowedFd<'_>]) -> io::Result<bool> {
         loop {
             let left = self.left();
+            if left.is_zero() {
+                return Ok(false);
+            }
             match &self.interrupt {
                 Some(interrupt) => interrupt.wait(those, left)?,
                 None => {
@@ -364,9 +368,6 @@ impl Patience {
             }
             if readable(those, Duration::ZERO)? {
                 return Ok(true);
-            }
-            if self.left().is_zero() {
-                return Ok(false);
             }
         }
     }
@@ -416,6 +417,8 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     /// Returns whether a wait without a limit ends.
@@ -436,6 +439,15 @@ mod tests {
         assert!(!is_notified(&copy) && copy.finish_requested());
         copy.request_stop();
         assert!(interrupt.stop_requested() && is_notified(&interrupt));
+    }
+
+    #[test]
+    fn a_wait_ends_when_its_time_is_over_whatever_is_readable() {
+        let flood = std::fs::File::open("/dev/zero").unwrap();
+        let patience = Patience::new(Duration::from_millis(50));
+        assert!(patience.wait(&[flood.as_fd()]).unwrap());
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!patience.wait(&[flood.as_fd()]).unwrap());
     }
 
     #[test]

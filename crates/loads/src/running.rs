@@ -9,7 +9,9 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use tare_guard::{CgroupVersion, Guard, Interrupt, OwnedCgroup, OwnedChild, Patience, ScratchDir};
+use tare_guard::{
+    CgroupVersion, Guard, Interrupt, Lines, OwnedCgroup, OwnedChild, Patience, ScratchDir,
+};
 use tare_load_driver::Schedule;
 use tare_load_driver::driver::origin_line;
 use tare_results::model::{self, LoadPlace};
@@ -190,11 +192,14 @@ fn own_group(guard: &Guard) -> Option<OwnedCgroup> {
     (!shares_cpu).then_some(group)
 }
 
+/// How many pieces are read at a time: twice what a pipe holds.
+const MOST_READS: usize = 8;
+
 /// The driver's output.
 #[derive(Debug)]
 struct Output {
     pipe: Option<ChildStdout>,
-    begun: Vec<u8>,
+    lines: Lines,
     receiver: LoadReceiver,
 }
 
@@ -206,25 +211,24 @@ impl Output {
         }
         Ok(Self {
             pipe,
-            begun: Vec::new(),
+            lines: Lines::default(),
             receiver: LoadReceiver::at(LoadPlace::Beside),
         })
     }
 
-    /// Reads what is there.
+    /// Reads what is there, and no more than a pipe can hold: the rest next time.
     fn read(&mut self) -> io::Result<()> {
         let mut bytes = [0; 16 * 1024];
-        while let Some(pipe) = &mut self.pipe {
+        for _ in 0..MOST_READS {
+            let Some(pipe) = &mut self.pipe else {
+                break;
+            };
             match pipe.read(&mut bytes) {
                 Ok(0) => self.pipe = None,
                 Ok(length) => {
-                    for piece in bytes[..length].split_inclusive(|byte| *byte == b'\n') {
-                        self.begun.extend_from_slice(piece);
-                        if piece.ends_with(b"\n") {
-                            self.receiver.line(&self.begun);
-                            self.begun.clear();
-                        }
-                    }
+                    let receiver = &mut self.receiver;
+                    self.lines
+                        .take(&bytes[..length], |line, _| receiver.line(line));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -4,12 +4,10 @@
 use std::collections::VecDeque;
 
 use tare_docker::Stream;
+use tare_guard::Lines;
 use tare_wire::line::Stream as Records;
 
 use crate::launch::{Ready, with_last};
-
-/// The longest line that is passed on; what is longer is passed on in pieces.
-const MAX_LINE: usize = 64 * 1024;
 
 /// How much is kept of each stream, from its end: enough for what a kernel writes when it panics.
 const KEPT: usize = 16 * 1024;
@@ -20,8 +18,8 @@ pub struct InstanceOutput {
     ready_ns: u64,
     /// When standard output was closed; 0 until then.
     closed_ns: u64,
-    output: Lines,
-    error: Lines,
+    output: Kept,
+    error: Kept,
 }
 
 impl InstanceOutput {
@@ -56,7 +54,7 @@ impl InstanceOutput {
                     line(text, is_record);
                 });
                 // A prompt is no whole line.
-                is_ready |= matches(&self.output.begun);
+                is_ready |= matches(self.output.lines.begun());
             }
         }
         if is_ready && self.ready_ns == 0 {
@@ -66,10 +64,10 @@ impl InstanceOutput {
 
     /// Passes on the lines that have begun, when nothing more can come.
     pub fn finish(&mut self, mut line: impl FnMut(&[u8], bool)) {
-        for lines in [&mut self.error, &mut self.output] {
-            let begun = std::mem::take(&mut lines.begun);
+        for kept in [&mut self.error, &mut self.output] {
+            let begun = kept.lines.take_begun();
             if !begun.is_empty() {
-                lines.pass_on(&begun, &mut line);
+                kept.tail.pass_on(&begun, &mut line);
             }
         }
     }
@@ -106,10 +104,10 @@ impl InstanceOutput {
     /// Returns the last of standard output and standard error, without records and without white
     /// space around.
     pub(crate) fn tails(&mut self) -> [String; 2] {
-        [&mut self.output, &mut self.error].map(|lines| {
-            let begun = std::mem::take(&mut lines.begun);
-            lines.tail.take(&begun);
-            lines.tail.text()
+        [&mut self.output, &mut self.error].map(|kept| {
+            let begun = kept.lines.take_begun();
+            kept.tail.take(&begun);
+            kept.tail.text()
         })
     }
 }
@@ -123,35 +121,17 @@ fn is_record(line: &[u8]) -> bool {
     has(Records::Measured.marker()) || has(Records::Load.marker())
 }
 
-/// A stream cut into lines.
+/// A stream cut into lines, and its end.
 #[derive(Debug, Default)]
-struct Lines {
-    begun: Vec<u8>,
+struct Kept {
+    lines: Lines,
     tail: Tail,
 }
 
-impl Lines {
+impl Kept {
     fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8], bool)) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.begun.extend_from_slice(piece);
-            let is_whole = self.begun.ends_with(b"\n");
-            if is_whole || self.begun.len() >= MAX_LINE {
-                let mut begun = std::mem::take(&mut self.begun);
-                let end = begun.len() - usize::from(is_whole);
-                self.pass_on(&begun[..end], &mut line);
-                begun.clear();
-                self.begun = begun;
-            }
-        }
-    }
-
-    fn pass_on(&mut self, text: &[u8], line: &mut impl FnMut(&[u8], bool)) {
-        let is_record = is_record(text);
-        if !is_record {
-            self.tail.take(text);
-            self.tail.take(b"\n");
-        }
-        line(text, is_record);
+        let (lines, tail) = (&mut self.lines, &mut self.tail);
+        lines.take(bytes, |text, _| tail.pass_on(text, &mut line));
     }
 }
 
@@ -162,6 +142,16 @@ struct Tail {
 }
 
 impl Tail {
+    /// Passes on a line, and whether it is a record; keeps it if not.
+    fn pass_on(&mut self, text: &[u8], line: &mut impl FnMut(&[u8], bool)) {
+        let is_record = is_record(text);
+        if !is_record {
+            self.take(text);
+            self.take(b"\n");
+        }
+        line(text, is_record);
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
         let surplus = self.bytes.len().saturating_sub(KEPT);
@@ -219,7 +209,7 @@ mod tests {
                 1,
                 &Ready::Record,
                 |line, _| {
-                    assert!(line.len() <= MAX_LINE + 10_000);
+                    assert!(line.len() <= Lines::LONGEST);
                     sum += line.len();
                 },
             );

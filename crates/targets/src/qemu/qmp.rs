@@ -4,24 +4,29 @@
 //! events that come in between it keeps why QEMU ended. Every wait has a limit, and nothing is read
 //! while a guest runs: the messages of QEMU stay in the socket until they are needed.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tare_guard::Patience;
+use tare_guard::{Lines, Patience};
 use thiserror::Error;
 
 /// The length of the longest message that is believed to be one.
 const LONGEST: usize = 1 << 20;
 
+/// How long the last messages are looked for: they have come already.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// A connection to QEMU's monitor.
 #[derive(Debug)]
 pub(crate) struct Qmp {
     stream: UnixStream,
-    /// Bytes of an incomplete line.
-    begun: Vec<u8>,
+    lines: Lines,
+    /// Messages that have come and nobody has asked for yet, and whether each is whole.
+    came: VecDeque<(Vec<u8>, bool)>,
     /// The reason of the last SHUTDOWN event.
     shutdown: Option<String>,
 }
@@ -64,7 +69,8 @@ impl Qmp {
     pub(crate) fn greet(stream: UnixStream, limit: Duration) -> Result<Self, QmpError> {
         let mut qmp = Self {
             stream,
-            begun: Vec::new(),
+            lines: Lines::new(LONGEST),
+            came: VecDeque::new(),
             shutdown: None,
         };
         let greeting = qmp.message(&Wait::new("the call", limit))?;
@@ -105,7 +111,7 @@ impl Qmp {
 
     /// Returns why QEMU ended, or is about to: `guest-reset`.
     pub(crate) fn shutdown_reason(&mut self) -> Option<&str> {
-        let wait = Wait::new("nothing", Duration::ZERO);
+        let wait = Wait::new("nothing", LOOK);
         // The end of what has come is an error like any other.
         while let Ok(message) = self.message(&wait) {
             self.keep(&message);
@@ -122,12 +128,9 @@ impl Qmp {
     /// Reads the next message.
     fn message(&mut self, wait: &Wait<'_>) -> Result<Value, QmpError> {
         loop {
-            if let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.begun.drain(..=end).collect();
-                return serde_json::from_slice(&line).map_err(|_| nonsense(wait.to, &line));
-            }
-            if self.begun.len() > LONGEST {
-                return Err(nonsense(wait.to, &self.begun));
+            if let Some((line, is_whole)) = self.came.pop_front() {
+                let message = serde_json::from_slice(&line).ok().filter(|_| is_whole);
+                return message.ok_or_else(|| nonsense(wait.to, &line));
             }
             let came = wait.patience.wait(&[self.stream.as_fd()]);
             if !came.map_err(|error| wait.failed(error))? {
@@ -139,7 +142,11 @@ impl Qmp {
                     let to = wait.to.to_owned();
                     return Err(QmpError::Closed { to });
                 }
-                Ok(n) => self.begun.extend_from_slice(&bytes[..n]),
+                Ok(n) => {
+                    let came = &mut self.came;
+                    let keep = |line: &[u8], is_end| came.push_back((line.to_vec(), is_end));
+                    self.lines.take(&bytes[..n], keep);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(wait.failed(error)),
             }

@@ -18,6 +18,7 @@
 //! TCP keepalive, by default after two hours. The agent has ended long before; until then two
 //! shells sleep there, and the folder stays.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -28,7 +29,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_guard::{Guard, GuardError, OwnedChild, Patience, ScratchDir};
+use tare_guard::{Guard, GuardError, Lines, OwnedChild, Patience, ScratchDir};
 
 use super::client;
 use super::refusal::{one_line, refused};
@@ -301,8 +302,9 @@ impl Drop for Session {
 #[derive(Debug)]
 struct Talk {
     stream: UnixStream,
-    /// Bytes of an incomplete line.
-    begun: Vec<u8>,
+    lines: Lines,
+    /// What the monitor said and nobody has asked for yet.
+    said: VecDeque<String>,
     /// The beginning of what others said.
     chatter: String,
     patience: Patience,
@@ -312,7 +314,8 @@ impl Talk {
     fn new(stream: UnixStream, most: Duration) -> Self {
         Self {
             stream,
-            begun: Vec::new(),
+            lines: Lines::default(),
+            said: VecDeque::new(),
             chatter: String::new(),
             patience: Patience::new(most),
         }
@@ -321,14 +324,8 @@ impl Talk {
     /// Returns the monitor's next line; None at the end.
     fn line(&mut self) -> Result<Option<String>, String> {
         loop {
-            while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.begun.drain(..=end).collect();
-                let line = String::from_utf8_lossy(&line);
-                match line.split_once(PREFIX) {
-                    Some((_, said)) => return Ok(Some(said.trim_end().to_owned())),
-                    None if self.chatter.len() < KEPT_CHATTER => self.chatter += &line,
-                    None => {}
-                }
+            if let Some(said) = self.said.pop_front() {
+                return Ok(Some(said));
             }
             let came = self.patience.wait(&[self.stream.as_fd()]);
             if !came.map_err(|error| error.to_string())? {
@@ -337,7 +334,19 @@ impl Talk {
             let mut bytes = [0; 4096];
             match self.stream.read(&mut bytes) {
                 Ok(0) => return Ok(None),
-                Ok(n) => self.begun.extend_from_slice(&bytes[..n]),
+                Ok(n) => {
+                    let (said, chatter) = (&mut self.said, &mut self.chatter);
+                    self.lines.take(&bytes[..n], |line, _| {
+                        let line = String::from_utf8_lossy(line);
+                        match line.split_once(PREFIX) {
+                            Some((_, own)) => said.push_back(own.trim_end().to_owned()),
+                            None if chatter.len() < KEPT_CHATTER => {
+                                chatter.extend(line.chars().take(KEPT_CHATTER).chain(['\n']));
+                            }
+                            None => {}
+                        }
+                    });
+                }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
                     _ => return Err(error.to_string()),
@@ -360,4 +369,47 @@ fn require_identity(settings: &Settings) -> Result<(), TargetError> {
         settings.unusable(why, remedy)
     };
     File::open(path).map(drop).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Lets somebody write pieces, with pauses between them, into a dialogue that has 300 ms, until
+    /// it ends; returns what became of it, and how much was kept.
+    fn written(piece: &[u8], pause: Duration) -> (Result<Option<String>, String>, usize) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut talk = Talk::new(ours, Duration::from_millis(300));
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while theirs.write_all(piece).is_ok() {
+                    thread::sleep(pause);
+                }
+            });
+            let begun = Instant::now();
+            let said = talk.line();
+            assert!(begun.elapsed() < Duration::from_secs(2));
+            let kept = talk.lines.begun().len() + talk.chatter.len();
+            drop(talk);
+            (said, kept)
+        })
+    }
+
+    #[test]
+    fn whatever_is_written_a_dialogue_ends_in_its_time_and_keeps_little() {
+        let flood = [0; 4096];
+        let lines = [b'\n'; 4096];
+        let pause = Duration::from_millis(50);
+        for (piece, pause) in [
+            (&flood[..], Duration::ZERO),
+            (&lines[..], Duration::ZERO),
+            (&b"x"[..], pause),
+        ] {
+            let (said, kept) = written(piece, pause);
+            assert_eq!(said.unwrap_err(), "it did not answer in time");
+            assert!(kept <= 2 * Lines::LONGEST, "{kept}");
+        }
+    }
 }
