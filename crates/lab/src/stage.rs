@@ -402,7 +402,7 @@ impl<'a> Stage<'a> {
         let stolen = is_here.then(|| Stolen::begin(plan, Source::system()));
         let Limit { interrupt, limit } = self.limit;
         let mut listener = Listener {
-            receiver: Receiver::default(),
+            receiver: Receiver::of(&plan.work),
             ready_ns: 0,
             begun: None,
             asked: None,
@@ -552,6 +552,10 @@ impl Watcher for Listener<'_, '_> {
             }
             Seen::Remark | Seen::Other => {}
         }
+    }
+
+    fn worthless(&self) -> Option<String> {
+        self.receiver.too_much()
     }
 
     fn finishing(&mut self) -> Finish {

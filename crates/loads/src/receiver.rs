@@ -37,6 +37,9 @@ impl LoadReceiver {
 
     /// Takes one line, with or without its newline.
     pub fn line(&mut self, line: &[u8]) {
+        if self.sequence.is_full() {
+            return;
+        }
         let mut room = [0; MAX_PAYLOAD];
         if let Ok(record) = self.sequence.decode(line, &mut room) {
             self.record(&record);
@@ -65,6 +68,8 @@ impl LoadReceiver {
     }
 
     fn record(&mut self, record: &Record<'_>) {
+        // Whatever it is, no text of it is longer.
+        self.sequence.take(MAX_PAYLOAD);
         match record {
             Record::Going => self.going = true,
             Record::Phase(it) => self.load.phases.push(LoadPhase {

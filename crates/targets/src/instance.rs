@@ -190,6 +190,12 @@ pub trait Watcher {
     /// Takes an event.
     fn on_event(&mut self, event: OutputEvent<'_>);
 
+    /// Returns why the instance need not go on, since its figures would be worth nothing; None as
+    /// long as it must.
+    fn worthless(&self) -> Option<String> {
+        None
+    }
+
     /// Decides what a request to finish means now. Called repeatedly from the request on.
     fn finishing(&mut self) -> Finish {
         Finish::ByItself
@@ -289,7 +295,7 @@ impl Instance {
             // Before its output is passed on: its target may end it then.
             let checked = self.dialogue.as_mut().map_or(Ok(()), |it| it.check());
             self.drain(watcher)?;
-            if let Err(why) = checked {
+            if let Some(why) = checked.err().or_else(|| watcher.worthless()) {
                 break Stop::Worthless(why);
             }
             if let Some(status) = status {

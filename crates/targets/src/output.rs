@@ -12,6 +12,10 @@ use crate::launch::{Ready, with_last};
 /// How much is kept of each stream, from its end: enough for what a kernel writes when it panics.
 const KEPT: usize = 16 * 1024;
 
+/// The length of the longest prompt, in bytes: what is longer is looked at when the line is whole,
+/// so that one that comes byte by byte is not looked at again and again.
+const PROMPT: usize = 512;
+
 /// The output of an instance.
 #[derive(Debug, Default)]
 pub struct InstanceOutput {
@@ -45,16 +49,18 @@ impl InstanceOutput {
                 line(text, is_record);
             }),
             (Stream::Output, Ready::Line(wanted)) => {
+                let is_due = self.ready_ns == 0;
                 let matches = |text: &[u8]| {
                     let text = String::from_utf8_lossy(text);
                     wanted.is_match(text.trim_end_matches('\r'))
                 };
                 self.output.take(bytes, |text, is_record| {
-                    is_ready |= matches(text);
+                    is_ready = is_ready || is_due && matches(text);
                     line(text, is_record);
                 });
                 // A prompt is no whole line.
-                is_ready |= matches(self.output.lines.begun());
+                let begun = self.output.lines.begun();
+                is_ready = is_ready || is_due && begun.len() <= PROMPT && matches(begun);
             }
         }
         if is_ready && self.ready_ns == 0 {

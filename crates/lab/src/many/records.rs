@@ -11,10 +11,19 @@ use tare_targets::output::InstanceOutput;
 use super::shared::Shared;
 
 /// The records received from one instance.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InstanceRecords {
     output: InstanceOutput,
     receiver: Receiver,
+}
+
+impl Default for InstanceRecords {
+    fn default() -> Self {
+        Self {
+            output: InstanceOutput::default(),
+            receiver: Receiver::of_started(),
+        }
+    }
 }
 
 impl InstanceRecords {

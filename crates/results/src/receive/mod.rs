@@ -16,8 +16,10 @@ mod sets;
 mod tests;
 mod trace;
 
+use std::mem;
+
 use tare_wire::PROTOCOL;
-use tare_wire::line::MAX_PAYLOAD;
+use tare_wire::line::{MAX_PAYLOAD, Stream};
 use tare_wire::packed::Malformed;
 use tare_wire::record::{self, Record};
 use thiserror::Error;
@@ -28,12 +30,22 @@ use crate::bounds;
 use crate::model::{
     self, Calibration, Counter, Exceeded, Fact, Frequency, Labels, Preparation, Program, Value,
 };
+use crate::work::Work;
 
 pub use divide::Phase;
 pub use sequence::Sequence;
 
-/// Collects the records of one instance.
-#[derive(Debug, Default)]
+/// The room for the records of one that is only started: some values and facts.
+const ROOM_OF_STARTED: u64 = 64 << 10;
+
+/// The room that a text takes, besides its own bytes.
+pub const TEXT: usize = 48;
+
+/// The most remarks of one instance.
+const MOST_NOTICES: usize = 1_000;
+
+/// Collects the records of one instance. What it keeps is bounded, whatever comes.
+#[derive(Debug)]
 pub struct Receiver {
     sequence: Sequence,
     preparation: Option<Preparation>,
@@ -150,6 +162,12 @@ pub enum Incomplete {
         /// The last lines that were no records.
         last_words: Vec<String>,
     },
+    /// More came than the instance's plan can have.
+    #[error("it sent more than its plan can have: {what}")]
+    TooMuch {
+        /// How much its plan can have.
+        what: String,
+    },
     /// A figure is one that no measurement can have.
     #[error("the records are not those of a measurement: {what}")]
     OutOfBounds {
@@ -164,12 +182,50 @@ pub enum Incomplete {
     },
 }
 
+impl Default for Receiver {
+    fn default() -> Self {
+        Self::with_room(sequence::ROOM)
+    }
+}
+
 impl Receiver {
+    fn with_room(room: u64) -> Self {
+        Self {
+            sequence: Sequence::with_room(Stream::default(), room),
+            preparation: None,
+            calibration: None,
+            ready_tsc: 0,
+            program: Program::default(),
+            record: model::Record::default(),
+            sets: Sets::default(),
+            traces: Collector::default(),
+            notices: Vec::new(),
+            cut_short: false,
+        }
+    }
+
+    /// Makes the receiver of an instance that measures: with room for twice its buffers, since a
+    /// row takes more here than there, and for what needs no buffers.
+    #[must_use]
+    pub fn of(work: &Work) -> Self {
+        let buffers = work.buffer_bytes.saturating_mul(2);
+        Self::with_room(buffers.saturating_add(sequence::ROOM))
+    }
+
+    /// Makes the receiver of an instance that is only started ([`started`](Self::started)).
+    #[must_use]
+    pub fn of_started() -> Self {
+        Self::with_room(ROOM_OF_STARTED)
+    }
+
     /// Takes one line, with or without its newline.
     pub fn line(&mut self, line: &[u8]) -> Seen {
+        if self.sequence.is_full() {
+            return Seen::Other;
+        }
         let mut room = [0; MAX_PAYLOAD];
         let taken = self.sequence.decode(line, &mut room);
-        taken.map_or_else(
+        let seen = taken.map_or_else(
             |seen| seen,
             |record| {
                 self.record(&record).unwrap_or_else(|Malformed| {
@@ -177,7 +233,25 @@ impl Receiver {
                     Seen::Record
                 })
             },
-        )
+        );
+        if self.notices.len() > MOST_NOTICES {
+            self.sequence.fill(format!("{MOST_NOTICES} remarks"));
+        }
+        if self.sequence.is_full() {
+            // Nothing of it is of use.
+            *self = Self {
+                sequence: mem::take(&mut self.sequence),
+                ..Self::default()
+            };
+        }
+        seen
+    }
+
+    /// Says why nothing that comes can make a whole cell any more: there was more than its plan can
+    /// have. None if that is not so.
+    #[must_use]
+    pub fn too_much(&self) -> Option<String> {
+        self.sequence.is_full().then(|| self.sequence.first_error())
     }
 
     /// Returns how the instance was prepared, once it has said so.
@@ -239,6 +313,20 @@ impl Receiver {
     }
 
     fn record(&mut self, record: &Record<'_>) -> Result<Seen, Malformed> {
+        let texts = |texts: &[&str]| -> usize { texts.iter().map(|text| text.len() + TEXT).sum() };
+        let kept = match *record {
+            Record::Frequency(claim) => texts(&[claim.detail]),
+            Record::Counter(counter) => texts(&[counter.name]),
+            Record::Fact(fact) => texts(&[fact.name, fact.labels, fact.value]),
+            Record::Value(value) => texts(&[value.measure, value.labels, value.unit]),
+            Record::Set(ref set) => texts(&[set.measure, set.labels]) + size_of::<sets::Set>(),
+            Record::Exceeded(_) => size_of::<Exceeded>(),
+            Record::Trace(_) => size_of::<model::Trace>(),
+            Record::Name(ref name) => texts(&[name.of, name.name]),
+            Record::Notice(notice) => texts(&[notice.text]),
+            _ => 0,
+        };
+        self.sequence.take(kept);
         match *record {
             Record::Hello(hello) => {
                 self.program.agent.version = hello.version.to_owned();
@@ -285,7 +373,10 @@ impl Receiver {
             | Record::Counts(_)
             | Record::Events(_)
             | Record::Raw(_)
-            | Record::Envelope(_) => self.sets.list(record)?,
+            | Record::Envelope(_) => {
+                let kept = self.sets.list(record)?;
+                self.sequence.take(kept);
+            }
             // A load's, which has its own stream.
             Record::Going | Record::Achieved(_) | Record::Phase(_) | Record::Leftovers(_) => {
                 let what = format!("a {} record among them", record.kind());
@@ -298,8 +389,11 @@ impl Receiver {
                 return Ok(Seen::Exceeded(exceeded));
             }
             Record::Trace(trace) => self.traces.trace(trace),
-            Record::TraceEvents(list) => self.traces.events(list.rows)?,
-            Record::Name(ref name) => self.traces.name(name),
+            Record::TraceEvents(list) => {
+                let kept = self.traces.events(list.rows)?;
+                self.sequence.take(kept);
+            }
+            Record::Name(ref name) => self.traces.name(name)?,
             Record::Notice(notice) => {
                 self.notices.push(notice.text.to_owned());
                 return Ok(Seen::Remark);

@@ -12,23 +12,48 @@ use super::{Incomplete, Seen};
 /// The number of last lines that are kept to explain a failure.
 const KEPT_LINES: usize = 10;
 
+/// The room for what is kept of the records of a stream that needs no buffers, in bytes.
+pub(super) const ROOM: u64 = 32 << 20;
+
 /// A stream of records, from its hello to its end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sequence {
     stream: Stream,
+    /// How many bytes may be kept of it, and how many more may yet.
+    room: u64,
+    left: u64,
+    is_full: bool,
     next: u64,
     other: VecDeque<String>,
     error: Option<Incomplete>,
     ended: bool,
 }
 
+impl Default for Sequence {
+    fn default() -> Self {
+        Self::of(Stream::default())
+    }
+}
+
 impl Sequence {
     /// Creates the sequence of a stream.
     #[must_use]
     pub fn of(stream: Stream) -> Self {
+        Self::with_room(stream, ROOM)
+    }
+
+    /// Creates that of a stream of whose records so many bytes may be kept.
+    #[must_use]
+    pub(super) fn with_room(stream: Stream, room: u64) -> Self {
         Self {
             stream,
-            ..Self::default()
+            room,
+            left: room,
+            is_full: false,
+            next: 0,
+            other: VecDeque::new(),
+            error: None,
+            ended: false,
         }
     }
 
@@ -101,6 +126,32 @@ impl Sequence {
     /// Keeps the first thing that went wrong: what follows is its consequence.
     pub fn error(&mut self, error: Incomplete) {
         self.error.get_or_insert(error);
+    }
+
+    /// Takes room for what is kept of the records.
+    pub fn take(&mut self, bytes: usize) {
+        match self.left.checked_sub(bytes as u64) {
+            Some(left) => self.left = left,
+            None => self.fill(format!("{} KiB of records", self.room >> 10)),
+        }
+    }
+
+    /// Notes that more came than the plan can have: whatever went wrong before, nothing is to be
+    /// kept any more.
+    pub(super) fn fill(&mut self, what: String) {
+        self.is_full = true;
+        self.error = Some(Incomplete::TooMuch { what });
+    }
+
+    /// Returns whether more came than the plan can have.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Says what went wrong first.
+    pub(super) fn first_error(&self) -> String {
+        self.error.iter().map(ToString::to_string).collect()
     }
 
     /// Checks that all records came, from the first to the last.

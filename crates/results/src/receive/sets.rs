@@ -65,29 +65,34 @@ impl Sets {
         Ok(())
     }
 
-    /// Takes a list; what is no list is left alone.
-    pub(super) fn list(&mut self, record: &Record<'_>) -> Result<(), Malformed> {
+    /// Takes a list; what is no list is left alone. Returns how many bytes are kept of it.
+    pub(super) fn list(&mut self, record: &Record<'_>) -> Result<usize, Malformed> {
+        let mut kept = 0;
         match *record {
             Record::Parts(list) => {
                 for row in rows::parts(list) {
                     let row = row?;
                     self.of(row.set)?.begins.push(row.begin);
+                    kept += size_of_val(&row.begin);
                 }
             }
             Record::Counts(list) => {
                 for row in rows::counts(list) {
                     let row = row?;
                     self.of(row.set)?.counts.push(row);
+                    kept += size_of_val(&row);
                 }
             }
             Record::Events(list) => {
                 for (set, event) in self.samples(list)? {
                     self.of(set)?.samples.events.push(event);
+                    kept += size_of_val(&event);
                 }
             }
             Record::Raw(list) => {
                 for (set, event) in self.samples(list)? {
                     self.of(set)?.samples.raw.push(event);
+                    kept += size_of_val(&event);
                 }
             }
             Record::Envelope(list) => {
@@ -101,11 +106,12 @@ impl Sets {
                         min: row.min,
                         max: row.max,
                     });
+                    kept += size_of::<Bin>();
                 }
             }
             _ => {}
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// Checks that every set agrees with its lists, and that there are those that others name; says

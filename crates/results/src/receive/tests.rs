@@ -398,3 +398,64 @@ fn what_exceeded_the_limit_or_was_traced_goes_with_its_sample() {
     let expected = (10, 619, 10, 619);
     assert_eq!((lost.n, lost.max, lost.seen, lost.unkept_max), expected);
 }
+
+/// Sends records of one kind until the receiver has enough; says what it says then, and how much
+/// was sent.
+fn flood(mut record: impl FnMut(u64, &mut dyn FnMut(&Record<'_>))) -> (String, usize) {
+    let mut encoder = Encoder::default();
+    let mut receiver = Receiver::default();
+    let mut sent = 0;
+    let hello = instance(&[], &[]).swap_remove(0);
+    receiver.line(&hello);
+    encoder
+        .encode(&Record::Notice(Notice { text: "" }))
+        .unwrap();
+    for number in 0..2_000_000 {
+        record(number, &mut |record| {
+            let line = encoder.encode(record).unwrap();
+            sent += line.len();
+            receiver.line(line);
+        });
+        if let Some(why) = receiver.too_much() {
+            assert!(receiver.notices.is_empty() && receiver.sets.0.is_empty());
+            assert_eq!(receiver.finish().unwrap_err().to_string(), why);
+            return (why, sent);
+        }
+    }
+    panic!("{sent} bytes were taken");
+}
+
+#[test]
+fn no_more_is_kept_than_a_plan_can_have() {
+    let long = "x".repeat(2_000);
+    let most = 50 << 20;
+    let (why, _) = flood(|_, send| send(&Record::Notice(Notice { text: "cold" })));
+    assert_eq!(why, "it sent more than its plan can have: 1000 remarks");
+    let fact = record::Fact {
+        name: &long,
+        labels: "",
+        value: "1",
+    };
+    let (why, sent) = flood(|_, send| send(&Record::Fact(fact)));
+    assert!(
+        why.ends_with(": 32768 KiB of records") && sent < most,
+        "{why} {sent}"
+    );
+    let set = |number: u64| Set {
+        number: number as u32,
+        measure: "duration",
+        ..Set::default()
+    };
+    let (_, sent) = flood(|number, send| send(&Record::Set(set(number))));
+    assert!(sent < most);
+    let (_, sent) = flood(|number, send| {
+        if number == 0 {
+            send(&Record::Set(set(0)));
+        }
+        let mut rows = Packer::default();
+        while rows.push([0, 0, 1, 1]) {}
+        let rows = rows.packed();
+        send(&Record::Counts(List { rows }));
+    });
+    assert!(sent < most);
+}

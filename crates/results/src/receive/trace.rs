@@ -1,5 +1,7 @@
 //! The records of what the kernel did around some samples.
 
+use std::collections::HashMap;
+
 use tare_wire::packed::{Malformed, Packed};
 use tare_wire::record;
 use tare_wire::trace::{Kind, Task, unzigzag};
@@ -19,9 +21,15 @@ pub(super) struct Collector {
     names: Names,
 }
 
-/// The kind of named thing, its number, its name.
+/// The names of things by their number, for each kind of thing.
 #[derive(Debug, Default)]
-struct Names(Vec<(String, u64, String)>);
+struct Names(HashMap<String, HashMap<u64, String>>);
+
+/// The length of the longest name, in bytes. Names are repeated in each event.
+const LONGEST_NAME: usize = 128;
+
+/// The room that an event takes with its names, in bytes, as a rule.
+const EVENT: usize = 192;
 
 impl Collector {
     pub(super) fn trace(&mut self, trace: record::Trace) {
@@ -35,18 +43,25 @@ impl Collector {
         });
     }
 
-    pub(super) fn events(&mut self, rows: Packed<'_>) -> Result<(), Malformed> {
+    /// Takes events. Returns how many bytes are kept of them.
+    pub(super) fn events(&mut self, rows: Packed<'_>) -> Result<usize, Malformed> {
+        let before = self.events.len();
         for row in rows.rows::<5>() {
             let [place, at, kind, a, b] = row?;
             let kind = Kind::from_number(kind).ok_or(Malformed)?;
             self.events.push((place, unzigzag(at), kind, a, b));
         }
-        Ok(())
+        Ok((self.events.len() - before) * EVENT)
     }
 
-    pub(super) fn name(&mut self, name: &record::Name<'_>) {
-        let name = (name.of.to_owned(), name.number, name.name.to_owned());
-        self.names.0.push(name);
+    pub(super) fn name(&mut self, name: &record::Name<'_>) -> Result<(), Malformed> {
+        if name.of.len().max(name.name.len()) > LONGEST_NAME {
+            return Err(Malformed);
+        }
+        let of = self.names.0.entry(name.of.to_owned()).or_default();
+        of.entry(name.number)
+            .or_insert_with(|| name.name.to_owned());
+        Ok(())
     }
 
     /// Puts names to the numbers of the trace events.
@@ -140,11 +155,8 @@ impl Names {
     }
 
     fn of(&self, what: &str, number: u64) -> String {
-        let mut names = self.0.iter();
-        match names.find(|(of, n, _)| of == what && *n == number) {
-            Some((_, _, name)) => name.clone(),
-            None => format!("{what} {number}"),
-        }
+        let name = self.0.get(what).and_then(|of| of.get(&number));
+        name.map_or_else(|| format!("{what} {number}"), String::clone)
     }
 }
 
@@ -178,7 +190,7 @@ mod tests {
             ("vector", 236, "local timer"),
             ("function", 0xffff, "ext4_map_blocks"),
         ] {
-            collector.name(&record::Name { of, number, name });
+            collector.name(&record::Name { of, number, name }).unwrap();
         }
         collector
     }
