@@ -12,7 +12,7 @@ use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_testkit::records::{Lists, Room, instance};
 use tare_wire::PROTOCOL;
 use tare_wire::line::Encoder;
-use tare_wire::record::{Begins, Failure, Hello, Live, Record, Set};
+use tare_wire::record::{Begins, Failure, Hello, Live, Notice, Record, Set};
 
 use crate::scripted::{Script, Step, target};
 
@@ -253,6 +253,22 @@ fn an_instance_that_hangs_is_ended_at_the_limit() {
         "{why}"
     );
     assert!(why.contains("--cell-limit"), "{why}");
+}
+
+#[test]
+fn an_instance_that_sends_more_than_its_plan_can_have_is_ended_and_the_next_one_runs() {
+    let remark = Record::Notice(Notice { text: "cold" });
+    let mut steps = play(&[], &[remark; 1_001]);
+    steps.pop();
+    steps.push(Step::UntilAsked);
+    let flooding = cell(target("flooding", script(steps)));
+    let whole = cell(target("after a flood", script(play(&[samples()], &[]))));
+    let ran = run(vec![flooding, whole]);
+    assert_eq!(
+        ran.reason(0),
+        "it sent more than its plan can have: 1000 remarks"
+    );
+    assert!(ran.done(1).outcome.record().is_some());
 }
 
 /// Plays a measurement that is cut short after something.
