@@ -337,4 +337,28 @@ sys.stdin.read()";
         said.unwrap();
         assert_eq!(sent.unwrap_err().kind(), ErrorKind::TimedOut);
     }
+
+    #[test]
+    fn an_engine_that_sends_a_byte_now_and_then_has_the_time_of_its_call() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(LOOK)).unwrap();
+        let begun = Instant::now();
+        let mut connection = Connection {
+            stream: ours,
+            begun,
+            deadline: begun + Duration::from_millis(300),
+        };
+        let read = thread::scope(|scope| {
+            scope.spawn(move || {
+                while theirs.write_all(b"x").is_ok() {
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let read = read_head(&mut connection);
+            drop(connection);
+            read
+        });
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
 }

@@ -286,6 +286,29 @@ mod tests {
     }
 
     #[test]
+    fn events_without_end_are_read_no_longer_than_an_answer_is_waited_for() {
+        let (stream, mut theirs) = UnixStream::pair().unwrap();
+        let player =
+            thread::spawn(move || while theirs.write_all(b"{\"event\": \"X\"}\n").is_ok() {});
+        let mut qmp = Qmp {
+            stream,
+            lines: Lines::new(LONGEST),
+            came: VecDeque::new(),
+            shutdown: None,
+        };
+        assert_eq!(qmp.shutdown_reason(), None);
+        let short = Duration::from_millis(50);
+        let error = qmp.ask("query-status", short).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it did not answer query-status within 50 ms"
+        );
+        assert!(qmp.came.len() <= 4096);
+        drop(qmp);
+        player.join().unwrap();
+    }
+
+    #[test]
     fn the_reason_of_a_qemu_that_has_ended_is_still_there() {
         const SHUTDOWN: &str = r#"{"event": "SHUTDOWN", "data": {"reason": "host-qmp-quit"}}"#;
         let (stream, mut theirs) = UnixStream::pair().unwrap();
