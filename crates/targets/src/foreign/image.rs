@@ -39,6 +39,13 @@ impl Kind {
         if let Some(cut) = elf::cut(&bytes, length) {
             return Err(refused(path, &cut));
         }
+        if let Some(other) = named_by_qcow2(&bytes) {
+            let why = format!(
+                "names a {other}, which its hash would not cover and which may be any file of this machine: make one file of \
+                 both (qemu-img convert -O qcow2 IMAGE NEW)"
+            );
+            return Err(refused(path, &why));
+        }
         Self::of_bytes(&bytes).ok_or_else(|| {
             let why = "is nothing that QEMU boots: neither an ELF file, a bzImage, a multiboot \
                        kernel, a qcow2 or raw disk with a boot sector, nor an ISO 9660 CD";
@@ -68,6 +75,20 @@ impl Kind {
             None
         }
     }
+}
+
+/// Returns which other file a disk in QEMU's format names (QEMU, docs/interop/qcow2.txt, section
+/// Header).
+fn named_by_qcow2(bytes: &[u8]) -> Option<&'static str> {
+    const EXTERNAL_DATA_FILE: u64 = 1 << 2;
+    let number = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    let is_qcow2 = bytes.starts_with(b"QFI\xfb");
+    let version = number(0).filter(|_| is_qcow2)? as u32;
+    if number(8) != Some(0) {
+        return Some("backing file");
+    }
+    let has_data_file = version >= 3 && number(72)? & EXTERNAL_DATA_FILE != 0;
+    has_data_file.then_some("data file")
 }
 
 /// Makes the error of an image that can't be booted.
@@ -119,6 +140,31 @@ mod tests {
         }
         assert_eq!(Kind::of_bytes(b""), None);
         assert_eq!(Kind::of_bytes(b"\x7fEL"), None);
+    }
+
+    #[test]
+    fn a_disk_that_names_another_file_is_refused() {
+        let head = |version: u8| [(0, b"QFI\xfb".to_vec()), (7, vec![version])];
+        let named = |version: u8, more: (usize, &[u8])| {
+            let head = head(version);
+            let mut marks: Vec<(usize, &[u8])> = Vec::new();
+            marks.extend(head.iter().map(|(at, mark)| (*at, &mark[..])));
+            marks.push(more);
+            named_by_qcow2(&with(&marks))
+        };
+        assert_eq!(named(2, (15, &[104])), Some("backing file"));
+        assert_eq!(named(3, (15, &[104])), Some("backing file"));
+        assert_eq!(named(3, (79, &[4])), Some("data file"));
+        // Version 2 has no features, and these are other ones.
+        assert_eq!(named(2, (79, &[4])), None);
+        assert_eq!(named(3, (79, &[3])), None);
+        let disk = tempfile::NamedTempFile::new().unwrap();
+        let head = head(3);
+        let marks = head.iter().map(|(at, mark)| (*at, &mark[..]));
+        let marks: Vec<(usize, &[u8])> = marks.chain([(15, &[104][..])]).collect();
+        std::fs::write(disk.path(), with(&marks)).unwrap();
+        let error = Kind::of(disk.path()).unwrap_err().to_string();
+        assert!(error.contains("names a backing file"), "{error}");
     }
 
     #[test]
