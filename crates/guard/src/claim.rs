@@ -66,14 +66,16 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Names the run: `/runs/a (process 7)`, with the user if that is another one than this
-    /// process's.
+    /// Names the run in a line: `/runs/a (process 7)`, with the user if that is another one than
+    /// this process's.
     pub fn name(&self) -> String {
         let user = match self.uid == rustix::process::geteuid().as_raw() {
             true => String::new(),
             false => format!(" of user {}", self.uid),
         };
-        format!("{} (process {}{user})", self.run, self.pid)
+        // Whoever wrote it: nothing of it is obeyed, nor begins a line of its own.
+        let run = tare_host::visible_in_line(&self.run);
+        format!("{run} (process {}{user})", self.pid)
     }
 }
 
@@ -382,6 +384,18 @@ mod tests {
         drop((first, elsewhere));
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
         drop(claim(&path, &[1, 2], false).unwrap());
+    }
+
+    #[test]
+    fn nothing_that_a_claim_says_begins_a_line_or_is_obeyed() {
+        let claim = Claim {
+            uid: rustix::process::geteuid().as_raw(),
+            pid: 7,
+            cpus: vec![1],
+            run: "x\nerror: all is lost\u{1b}[2J".to_owned(),
+            left: HOUR,
+        };
+        assert_eq!(claim.name(), "x\\nerror: all is lost\\u001b[2J (process 7)");
     }
 
     #[test]

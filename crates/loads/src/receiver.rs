@@ -3,6 +3,7 @@
 //! The lines may come over their own pipe, or out of a guest among those of the measured code:
 //! the two streams are numbered apart, so what is not the load's is skipped.
 
+use tare_host::visible_in_line;
 use tare_results::model::{self, Achieved, LeftTool, LoadPhase, LoadPlace};
 use tare_results::receive::{Incomplete, Sequence};
 use tare_wire::line::{MAX_PAYLOAD, Stream};
@@ -100,7 +101,10 @@ impl LoadReceiver {
                 until: it.until,
                 ended: it.ended,
             }),
-            Record::Notice(it) => self.load.notices.push(it.text.to_owned()),
+            Record::Notice(it) => self
+                .load
+                .notices
+                .push(visible_in_line(it.text).into_owned()),
             Record::Hello(_) | Record::Failure(_) | Record::End(_) => {}
             // Of the measured code, which has its own stream.
             record => {

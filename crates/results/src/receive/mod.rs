@@ -18,6 +18,7 @@ mod trace;
 
 use std::mem;
 
+use tare_host::visible_in_line;
 use tare_wire::PROTOCOL;
 use tare_wire::line::{MAX_PAYLOAD, Stream};
 use tare_wire::packed::Malformed;
@@ -395,7 +396,7 @@ impl Receiver {
             }
             Record::Name(ref name) => self.traces.name(name)?,
             Record::Notice(notice) => {
-                self.notices.push(notice.text.to_owned());
+                self.notices.push(visible_in_line(notice.text).into_owned());
                 return Ok(Seen::Remark);
             }
             Record::CutShort => self.cut_short = true,

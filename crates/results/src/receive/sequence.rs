@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use tare_host::visible_in_line;
 use tare_wire::PROTOCOL;
 use tare_wire::line::{Damage, Line, MAX_PAYLOAD, Stream, decode_of};
 use tare_wire::record::Record;
@@ -99,7 +100,7 @@ impl Sequence {
                 self.error(Incomplete::OtherProtocol { theirs });
             }
             Record::Failure(failure) => {
-                let text = failure.text.to_owned();
+                let text = visible_in_line(failure.text).into_owned();
                 self.error(Incomplete::Failed { text });
             }
             Record::End(end) => {

@@ -399,6 +399,16 @@ fn what_exceeded_the_limit_or_was_traced_goes_with_its_sample() {
     assert_eq!((lost.n, lost.max, lost.seen, lost.unkept_max), expected);
 }
 
+#[test]
+fn nothing_that_an_instance_says_begins_a_line_or_is_obeyed() {
+    let text = "cold\nerror: all is lost\u{1b}[2J";
+    let shown = "cold\\nerror: all is lost\\u001b[2J";
+    let received = receive(&instance(&[], &[Record::Notice(Notice { text })])).unwrap();
+    assert_eq!(received.notices, [shown]);
+    let lines = instance(&[], &[Record::Failure(Failure { text })]);
+    assert_eq!(receive(&lines).unwrap_err().to_string(), shown);
+}
+
 /// Sends records of one kind until the receiver has enough; says what it says then, and how much
 /// was sent.
 fn flood(mut record: impl FnMut(u64, &mut dyn FnMut(&Record<'_>))) -> (String, usize) {
