@@ -12,11 +12,13 @@ mod record;
 mod samples;
 mod trace;
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Engine, Kernel, TargetSpec};
+use crate::target::{Engine, Kernel, TargetOption, TargetSpec};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
@@ -82,13 +84,47 @@ impl Plan {
     #[must_use]
     pub fn resume_command(&self) -> String {
         let is_reproduction = self.command.get(1).is_some_and(|word| word == "reproduce");
-        match self.study {
-            Some(_) if is_reproduction => "tare reproduce --resume".to_owned(),
-            Some(_) => "tare run --resume".to_owned(),
-            None => format!("tare {} --resume", self.experiment),
-        }
+        let command = match self.study {
+            Some(_) if is_reproduction => "tare reproduce".to_owned(),
+            Some(_) => "tare run".to_owned(),
+            None => format!("tare {}", self.experiment),
+        };
+        let trust = if self.programs().is_empty() {
+            ""
+        } else {
+            " --trust"
+        };
+        format!("{command}{trust} --resume")
+    }
+
+    /// Lists what of the plan names programs of this machine that would be executed: commands,
+    /// options of ssh, kernel settings. Who wrote the plan can have anything done with these.
+    #[must_use]
+    pub fn programs(&self) -> Vec<String> {
+        let cells = self.cells.iter();
+        let mut all: Vec<String> = cells.flat_map(CellPlan::programs).collect();
+        let settings = self.settings.iter();
+        let run = settings.filter(|setting| setting.value.starts_with(['|', '/']));
+        all.extend(run.map(|setting| format!("{}={}", setting.path, setting.value)));
+        let mut known = HashSet::new();
+        all.retain(|one| known.insert(one.clone()));
+        all
     }
 }
+
+/// The options of ssh_config(5) that name a program or a library to run, or a file with such
+/// options.
+const OF_PROGRAMS: [&str; 9] = [
+    "Include",
+    "KnownHostsCommand",
+    "LocalCommand",
+    "Match",
+    "PKCS11Provider",
+    "ProxyCommand",
+    "ProxyJump",
+    "SecurityKeyProvider",
+    "XAuthLocation",
+];
 
 /// Says which kernel setting is changed for the time of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +184,29 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// Lists what of it names programs of this machine that would be executed.
+    fn programs(&self) -> Vec<String> {
+        let schedules = self.phases.iter().chain([&self.load]);
+        let loads = schedules.flat_map(Schedule::loads).map(ToString::to_string);
+        let mut all: Vec<String> = loads.filter(|load| load.starts_with("command:")).collect();
+        let own = self.arrivals.iter().filter_map(|own| own.command.as_ref());
+        all.extend(own.map(|words| format!("command:{}", words.join(" "))));
+        let options = self.target.options.iter();
+        let is_program = |option: &&TargetOption| {
+            let key = option.value.split('=').next().unwrap_or_default();
+            let is_known = OF_PROGRAMS
+                .iter()
+                .any(|known| key.eq_ignore_ascii_case(known));
+            option.key == "option" && is_known
+        };
+        all.extend(
+            options
+                .filter(is_program)
+                .map(|option| option.value.clone()),
+        );
+        all
+    }
+
     /// Makes the plan of a cell without load, not yet numbered.
     #[must_use]
     pub fn new(experiment: &str, target: TargetSpec, name: &str, work: Work) -> Self {

@@ -110,6 +110,9 @@ pub struct RunOptions {
     /// Measure on a CPU that another run measures on. Both reports say so
     #[arg(long)]
     pub share_cpu: bool,
+    /// Run the programs that a study, or the run to continue, names: commands, options of ssh
+    #[arg(long)]
+    pub trust: bool,
     /// Print the plan and its estimated duration, and run nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -99,7 +99,7 @@ fn run(
     let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
     let (folder, settings, claim) = match request.resume {
         Some(path) => {
-            let mut folder = resume::open(path, &host.record)?;
+            let mut folder = resume::open(path, &host.record, options)?;
             check_gates(&options.result.fail_if, folder.plan())?;
             let more = added(request, folder.plan())?;
             require(

@@ -23,6 +23,7 @@ pub mod run_study;
 pub mod share;
 pub mod study;
 pub mod targets;
+mod trust;
 
 use std::fs;
 use std::path::Path;

@@ -49,5 +49,5 @@ pub fn run(arguments: &QuickArguments, terminal: &Terminal) -> Result<u8, Comman
         actions: &[],
         options: &arguments.options,
     };
-    run_as(&study, &request, terminal)
+    run_as(&study, None, &request, terminal)
 }

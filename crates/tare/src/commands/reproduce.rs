@@ -65,7 +65,7 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         actions: &[],
         options: &arguments.options,
     };
-    run_as(&study, &request, terminal)
+    run_as(&study, None, &request, terminal)
 }
 
 /// Refuses to go on with a run of another study.

@@ -11,11 +11,20 @@ use tare_results::model::Record;
 use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_targets::spec;
 
+use super::trust;
+use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
 
 /// Opens a run in order to run what is missing.
-pub fn open(path: &Path, here: &MachineRecord) -> Result<RunFolder, CommandError> {
+pub fn open(
+    path: &Path,
+    here: &MachineRecord,
+    options: &RunOptions,
+) -> Result<RunFolder, CommandError> {
     let folder = RunFolder::open_for_writing(path)?;
+    // Before any of it is asked for.
+    let what = format!("the run {}", path.display());
+    trust::programs(folder.plan(), &what, options)?;
     same_machine(&folder, here)?;
     let mut compared = HashSet::new();
     for plan in &folder.plan().cells {

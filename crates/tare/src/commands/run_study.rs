@@ -7,6 +7,7 @@ use tare_studies::{Study, Variant};
 
 use super::measure::{Request, frame, measure};
 use super::resume::not_by_that;
+use super::trust;
 use crate::cli::RunArguments;
 use crate::cli::measure::RunOptions;
 use crate::error::CommandError;
@@ -47,7 +48,8 @@ pub fn run(arguments: &RunArguments, terminal: &Terminal) -> Result<u8, CommandE
             actions: &[],
             options,
         };
-        let code = run_as(study, &request, terminal);
+        let path = &arguments.studies[number - 1];
+        let code = run_as(study, Some(path), &request, terminal);
         let left = &arguments.studies[number..];
         if matches!(code, Err(_) | Ok(exit::INTERRUPTED)) && !left.is_empty() {
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
@@ -84,9 +86,10 @@ pub fn resume(
     measure(&request, terminal, |_| unreachable!("the run has its plan"))
 }
 
-/// Runs a study that was read.
+/// Runs a study that was read, from a file if it does not come with `tare`.
 pub fn run_as(
     study: &Study,
+    file: Option<&Path>,
     request: &Request<'_>,
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {
@@ -97,7 +100,11 @@ pub fn run_as(
             study.settings.clone(),
             study.start_engine || request.options.start_engine,
         );
-        Ok(study.plan(frame)?)
+        let plan = study.plan(frame)?;
+        if let Some(file) = file.filter(|_| !request.options.dry_run) {
+            trust::study(file, &plan, request.options)?;
+        }
+        Ok(plan)
     })
 }
 

@@ -28,6 +28,7 @@ mod start;
 mod stopping;
 mod study;
 mod targets;
+mod trust;
 mod tutorial;
 mod unikernel;
 mod wakeup;
