@@ -6,10 +6,10 @@ use core::net::Ipv6Addr;
 use embassy_time::{Duration, Instant};
 
 #[cfg(feature = "slaac")]
-use super::{ALL_NODES, ICMPV6_NUMBER, ROUTER_ADVERTISEMENT};
+use super::{ALL_NODES, ROUTER_ADVERTISEMENT};
 use super::{ETHERNET, Packet};
 #[cfg(feature = "ipv6")]
-use super::{ETHERTYPE_IPV6, IPV6};
+use super::{ETHERTYPE_IPV6, ICMPV6_NUMBER, IPV6};
 #[cfg(feature = "dhcp")]
 use crate::settings::is_host_v4;
 use crate::watch::Watch;
@@ -24,11 +24,17 @@ const DHCP_CLIENT: u16 = 68;
 /// EtherTypes.
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
-/// The protocol number of UDP.
+/// The protocol numbers of ICMP and UDP.
+const ICMP_NUMBER: u8 = 1;
 const UDP_NUMBER: u8 = 17;
-/// A type of ICMPv6 message (RFC 4861, section 4).
+/// Types of ICMPv6 messages (RFC 4861, section 4; RFC 4443, section 4.1).
 #[cfg(feature = "ipv6")]
 const NEIGHBOR_ADVERTISEMENT: u8 = 136;
+#[cfg(feature = "ipv6")]
+const ECHO_REQUEST: u8 = 128;
+/// The address of loopback.
+#[cfg(feature = "ipv6")]
+const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /// Maximum number of routers at once: less than half of the stack's table, where an expired router
 /// may remain for a moment.
@@ -109,7 +115,13 @@ impl State {
     ) -> Option<bool> {
         let head = ip.first_chunk::<IPV4>()?;
         let (from, to) = (bytes::<4>(head, 12)?, bytes::<4>(head, 16)?);
-        if from == [0; 4] {
+        // Nobody can be answered there: this network, loopback, groups and all (RFC 1122, section
+        // 3.2.1.3).
+        if matches!(from[0], 0 | 127 | 224..) {
+            return Some(false);
+        }
+        // A ping to all would be answered by all.
+        if head[9] == ICMP_NUMBER && ethernet[0] & 1 != 0 {
             return Some(false);
         }
         if head[9] != UDP_NUMBER {
@@ -158,6 +170,11 @@ impl State {
             // Hop-by-hop options, which the stack skips.
             protocol = *payload.first()?;
             payload = payload.get(8 * (1 + usize::from(*payload.get(1)?))..)?;
+        }
+        // Groups and loopback; a ping to all.
+        let is_ping = protocol == ICMPV6_NUMBER && payload.first() == Some(&ECHO_REQUEST);
+        if from[0] == 0xff || from == LOOPBACK || is_ping && ethernet[0] & 1 != 0 {
+            return Some(false);
         }
         match protocol {
             #[cfg(feature = "slaac")]

@@ -48,6 +48,48 @@ fn packets_from_no_address_are_dropped() {
 }
 
 #[test]
+fn senders_that_nobody_can_answer_and_pings_to_all_are_dropped() {
+    let mut state = State::new(watch());
+    for from in [
+        [0, 0, 0, 1],
+        [127, 0, 0, 1],
+        [224, 0, 0, 1],
+        [240, 0, 0, 1],
+        [255; 4],
+    ] {
+        assert!(!state.passes(&ipv4(from, 53, b""), at(0)), "{from:?}");
+    }
+    let mut ping = ipv4([192, 0, 2, 1], 0, b"");
+    ping[ETHERNET + 9] = ICMP_NUMBER;
+    assert!(state.passes(&ping, at(0)));
+    ping[..6].fill(0xff);
+    assert!(!state.passes(&ping, at(0)));
+    // Other packets to all pass: DHCP needs them.
+    ping[ETHERNET + 9] = UDP_NUMBER;
+    assert!(state.passes(&ping, at(0)));
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn so_are_they_over_ipv6() {
+    let mut state = State::new(watch());
+    let udp = [0, 9, 0, 53, 0, 8, 0, 0];
+    let mut group = LINK_LOCAL;
+    group[0] = 0xff;
+    for from in [group, LOOPBACK] {
+        assert!(!state.passes(&ipv6(from, UDP_NUMBER, &udp), at(0)));
+    }
+    let mut ping = ipv6(
+        LINK_LOCAL,
+        ICMPV6_NUMBER,
+        &[ECHO_REQUEST, 0, 0, 0, 0, 0, 0, 0],
+    );
+    assert!(state.passes(&ping, at(0)));
+    ping[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]);
+    assert!(!state.passes(&ping, at(0)));
+}
+
+#[test]
 fn truncated_packets_pass() {
     let mut state = State::new(watch());
     let whole = ipv4([192, 0, 2, 1], 53, b"a query");
