@@ -80,8 +80,9 @@ pub(crate) fn has_two(row: &Row) -> String {
 /// Writes where both modes are.
 pub fn both(row: &Row, modes: TwoModes) -> String {
     let unit = row.measure.unit;
+    let beyond = if modes.is_least { "beyond " } else { "" };
     format!(
-        "about {} and {}",
+        "about {} and {beyond}{}",
         written(modes.low, unit),
         written(modes.high, unit)
     )

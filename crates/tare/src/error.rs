@@ -147,7 +147,12 @@ impl CommandError {
             }
             | Self::Host(_)
             | Self::Gate(_)
-            | Self::Compare(CompareError::Experiments { .. })
+            | Self::Compare(
+                CompareError::Experiments { .. }
+                | CompareError::NothingInCommon { .. }
+                | CompareError::OnlyOne { .. }
+                | CompareError::Tools { .. },
+            )
             | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
             Self::Unavailable { .. } | Self::NotReproducible { .. } => exit::UNAVAILABLE,
             Self::Target(error)

@@ -314,9 +314,21 @@ pub(crate) fn command(words: &[String]) -> Result<(PathBuf, Vec<String>), Target
         return Err(TargetError::Failed("the command is empty".to_owned()));
     };
     let path = crate::programs::find(program).ok_or_else(|| {
-        let why = format!("there is no program '{program}'");
-        TargetError::unusable(why, "give its path, or install it")
+        let (why, remedy) = match Path::new(program).is_dir() {
+            true => (
+                format!("'{program}' is a folder"),
+                "give the path of a program",
+            ),
+            false => (
+                format!("there is no program '{program}'"),
+                "give its path, or install it",
+            ),
+        };
+        TargetError::unusable(why, remedy)
     })?;
+    if let Some((why, remedy)) = crate::programs::not_executable(&path) {
+        return Err(TargetError::unusable(why, remedy));
+    }
     Ok((path, arguments.to_vec()))
 }
 

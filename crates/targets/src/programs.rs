@@ -1,12 +1,14 @@
 //! The programs of this machine that targets execute.
 
 use std::env;
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
 use tare_guard::{Guard, GuardError, OwnedChild};
 
 use crate::error::TargetError;
@@ -25,6 +27,33 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .filter(|path| path.is_file());
     // A package installs the program of that name; a file in /usr/local may be anything.
     found.min_by_key(|path| path.starts_with("/usr/local"))
+}
+
+/// Returns why the kernel can't execute a file, as far as that can be seen, and the remedy.
+pub(crate) fn not_executable(path: &Path) -> Option<(String, String)> {
+    let shown = path.display();
+    if access(path, Access::EXEC_OK).is_err() {
+        let why = format!("{shown} can't be executed: it lacks the permission");
+        return Some((why, format!("chmod +x {shown}")));
+    }
+    let mut begin = [0; 256];
+    let read = File::open(path).and_then(|mut file| file.read(&mut begin));
+    // One that may be executed but not read is a program like any other.
+    let begin = &begin[..read.ok()?];
+    let Some(line) = begin.strip_prefix(b"#!") else {
+        let is_text = !begin.starts_with(b"\x7fELF") && str::from_utf8(begin).is_ok();
+        return is_text.then(|| {
+            let why = format!("{shown} is a text without a first line that names its interpreter");
+            (why, "begin it with #!/bin/sh, for example".to_owned())
+        });
+    };
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let interpreter = String::from_utf8_lossy(line);
+    let interpreter = interpreter.split_whitespace().next().unwrap_or_default();
+    (!Path::new(interpreter).is_file()).then(|| {
+        let why = format!("{shown} wants the interpreter '{interpreter}', which is not there");
+        (why, "install it, or correct the first line".to_owned())
+    })
 }
 
 /// Finds a program that a package brings.

@@ -34,13 +34,15 @@ fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
         let over = u128::from(cycles).checked_sub(column.counted());
         let over = over.and_then(|over| u64::try_from(over).ok());
         let over = over.ok_or_else(|| thread.problem("counts more latencies than cycles"))?;
-        if cycles > 0 && column.counts.is_empty() {
+        // All may lie beyond a histogram whose size the command line has.
+        if cycles > 0 && column.counts.is_empty() && options.size.is_none() {
             return Err(no_histogram());
         }
         let limit = column.counts.last().map_or(0, |(us, _)| us + 1);
         let name = format!("thread {}", thread.number);
         let column = Column {
             priority: options.priority,
+            policy: options.policy.clone(),
             // With a histogram every thread has the same one.
             interval_us: options.interval_us,
             over,
@@ -80,6 +82,8 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
 struct Text {
     threads: Vec<Column>,
     status: Vec<Status>,
+    /// The scheduling policy above the status.
+    policy: Option<String>,
     /// Counts of each column, as the histogram's foot says.
     totals: Vec<u64>,
     /// The lines of the foot that were there.
@@ -91,16 +95,23 @@ struct Text {
 impl Text {
     fn line(&mut self, line: usize, content: &str) -> Result<(), ExchangeError> {
         if let Some(read) = Status::read(content) {
+            if self.is_complete {
+                return Err(ExchangeError::second(line));
+            }
             self.status.retain(|known| known.number != read.number);
             if self.status.len() < MOST_THREADS {
                 self.status.push(read);
             }
+        } else if let Some(stated) = content.strip_prefix("policy: ") {
+            let name = stated.split(':').next().unwrap_or_default().trim();
+            self.policy = Some(shown(name));
         } else if content.trim_end().ends_with("# Histogram") {
             if self.is_complete {
                 return Err(ExchangeError::second(line));
             }
             *self = Self {
                 status: std::mem::take(&mut self.status),
+                policy: self.policy.take(),
                 is_in_histogram: true,
                 ..Self::default()
             };
@@ -182,6 +193,12 @@ impl Text {
         if self.has_sum() {
             self.threads.pop();
         }
+        let (stated, due) = (self.totals.len(), self.threads.len());
+        if stated < due {
+            return Err(ExchangeError::NotOutput(format!(
+                "'# Total:' has {stated} figures for {due} columns"
+            )));
+        }
         for (number, (thread, stated)) in (0_u32..).zip(self.threads.iter_mut().zip(&self.totals)) {
             thread.check(0, *stated, &format!("thread {number}"), "# Total:")?;
             // A thread that never ran has placeholders instead of figures.
@@ -189,6 +206,7 @@ impl Text {
                 (thread.min, thread.max, thread.mean) = (None, None, None);
             }
             thread.check_ends(&format!("thread {number}"))?;
+            thread.policy.clone_from(&self.policy);
             if let Some(known) = self.status.iter().find(|known| known.number == number) {
                 thread.tid = known.tid;
                 thread.priority = Some(known.priority);
@@ -265,9 +283,10 @@ impl Status {
 }
 
 /// The options of a command line that concern the threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Options {
     interval_us: Option<u64>,
+    policy: Option<String>,
     priority: Option<u32>,
     size: Option<u64>,
     /// The latency above which it stops.
@@ -310,6 +329,8 @@ fn options(command: &str) -> Options {
                 .filter(|us| *us > 0)
                 .unwrap_or(1_000),
         ),
+        // It has no letter.
+        policy: value('\0', "policy").map(shown),
         priority: number('p', "priority").and_then(|priority| u32::try_from(priority).ok()),
         size: number('h', "histogram").or_else(|| number('H', "histofall")),
         above_us: number('b', "breaktrace").filter(|us| *us > 0),

@@ -50,6 +50,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
     }
     foreign.notices.extend(text.lines().find_map(stopped));
     foreign.notices.extend(text.lines().find_map(interrupted));
+    foreign.notices.extend(text.lines().find_map(missed));
     Ok(foreign)
 }
 
@@ -66,6 +67,17 @@ fn stopped_at(shown: &str) -> String {
         "it stopped at the first latency above its own threshold ('{shown}'): how often and how far latencies exceed that \
          is not in it"
     )
+}
+
+/// Returns a notice if rtla says that it lost some of what it counts.
+fn missed(line: &str) -> Option<String> {
+    let is_shown = line.contains("events missed, results might not be accurate");
+    is_shown.then(|| {
+        format!(
+            "it lost some of what it was to count, as it says itself ('{}'): its figures are of the others",
+            words::shown(line)
+        )
+    })
 }
 
 /// Returns a notice if a line counts the machine's SMIs, which cyclictest does with --smi.
@@ -121,6 +133,8 @@ pub struct Column {
     pub cpu: Option<u32>,
     /// Its real-time priority, if it is known.
     pub priority: Option<u32>,
+    /// Its scheduling policy, if the file states it: `rr`.
+    pub policy: Option<String>,
     /// Time between two activations, if it is known.
     pub interval_us: Option<u64>,
     /// Latencies with their counts, rising.

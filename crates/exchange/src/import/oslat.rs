@@ -26,7 +26,7 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     foreign.notices.push(
         "oslat spins: these are durations of the turns of its loop, not latencies of wake-ups. Nothing is due at an \
          interval, so service and response are the same and nothing is missed. Most turns last far less than 1 µs and \
-         stand at its first value, 1 µs"
+         stand at its first value"
             .to_owned(),
     );
     Ok(foreign)
@@ -100,6 +100,11 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             "Minimum" => row.put(&mut threads, false, |thread, us| thread.min = Some(us))?,
             "Maximum" => row.put(&mut threads, false, |thread, us| thread.max = Some(us))?,
             "Average" => {
+                let (found, due) = (row.words().count(), threads.len());
+                if found != due {
+                    let problem = format!("'Average:' has {found} figures for {due} columns");
+                    return Err(ExchangeError::line(line, problem));
+                }
                 for (thread, word) in threads.iter_mut().zip(row.words()) {
                     let mean = word.parse().ok().filter(|mean: &f64| mean.is_finite());
                     let problem = || format!("'{}' is no number", shown(word));

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::words::{Once, latency, number, shown};
+use super::words::{LONGEST_US, Once, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -173,7 +173,9 @@ impl Table {
             columns.push((kind, column));
         }
         if columns.is_empty() {
-            return Err(ExchangeError::line(line, "the table has no columns"));
+            let problem =
+                "the table has no columns: nothing was counted on any CPU. Measure longer";
+            return Err(ExchangeError::line(line, problem));
         }
         Ok(Self {
             columns,
@@ -213,6 +215,15 @@ impl Table {
         for ((_, column), word) in self.columns.iter_mut().zip(words) {
             // A CPU that measured nothing has a dash in place of its least, mean and greatest.
             if word == "-" {
+                continue;
+            }
+            // osnoise writes the mean with its fraction.
+            if first == "avg:" && word.contains('.') {
+                let mean = word.parse().ok();
+                let mean = mean.filter(|mean: &f64| (0.0..LONGEST_US as f64).contains(mean));
+                let problem = || format!("'{}' is no mean", shown(word));
+                let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
+                column.mean = Some(Mean::Rounded(mean));
                 continue;
             }
             let figure = match first {

@@ -225,6 +225,13 @@ impl Sums {
         let many = || "its counts add up to more than any measurement has".to_owned();
         let woken = u64::try_from(column.counted() + u128::from(column.over));
         let woken = woken.map_err(|_| many())?;
+        if column.over > 0 && column.max.is_none() {
+            return Err(format!(
+                "{} latencies are beyond its histogram, and the line that states the greatest is missing (of rtla, measure \
+                 without --no-summary)",
+                column.over
+            ));
+        }
         let least = column.counts.first().map(|(us, _)| *us);
         let most = column.counts.last().map(|(us, _)| *us);
         let min = column.min.or(least).unwrap_or(column.limit);
@@ -261,23 +268,27 @@ impl Sums {
     }
 }
 
-/// Checks that the mean is one that the counts can have: those beyond the histogram are from its
-/// end up to the greatest.
+/// Checks that the mean is one that the counts can have: one of those beyond the histogram is the
+/// greatest, and the others are from its end up to that.
 fn check_mean(column: &Column, woken: u64, counted_ns: u64, max: u64) -> Result<(), String> {
-    let (mean, off) = match column.mean {
-        Some(Mean::Rounded(mean)) => (mean, 1.0),
-        Some(Mean::CutOff(mean)) => (mean as f64 + 0.5, 1.5),
-        None => return Ok(()),
-    };
     if woken == 0 {
         return Ok(());
     }
-    let with_beyond =
-        |us: u64| (counted_ns as f64 / US as f64 + column.over as f64 * us as f64) / woken as f64;
-    let (least, most) = (with_beyond(column.limit), with_beyond(max));
-    if mean < least - off || mean > most + off {
+    let with_beyond = |us: u64| {
+        let others = column.over.saturating_sub(1) as f64 * us as f64;
+        let greatest = column.over.min(1) as f64 * max as f64;
+        (counted_ns as f64 / US as f64 + others + greatest) / woken as f64
+    };
+    let (least, most) = (with_beyond(column.limit.min(max)), with_beyond(max));
+    // Whole µs were cut off, so that it is less than the next one.
+    let (stated, from, below) = match column.mean {
+        Some(Mean::Rounded(mean)) => (mean, mean - 1.0, mean + 1.0),
+        Some(Mean::CutOff(mean)) => (mean as f64, mean as f64, mean as f64 + 1.001),
+        None => return Ok(()),
+    };
+    if below < least || from > most {
         return Err(format!(
-            "by its counts the mean is from {least:.1} to {most:.1} µs, but it names {mean:.1}"
+            "by its counts the mean is from {least:.1} to {most:.1} µs, but it names {stated}"
         ));
     }
     Ok(())
@@ -356,12 +367,14 @@ fn missed(column: &Column, interval_ns: u64) -> u64 {
     counts.map(missed).fold(0, u64::saturating_add)
 }
 
-/// Returns the policy of a thread, as its priority tells.
-fn policy(column: &Column) -> &'static str {
-    match column.priority {
-        None => "unknown",
-        Some(0) => "other",
-        Some(_) => "fifo",
+/// Returns the policy of a thread, as the file states it or its priority tells.
+fn policy(column: &Column) -> &str {
+    match (column.policy.as_deref(), column.priority) {
+        (Some("normal"), _) => "other",
+        (Some(stated), _) => stated,
+        (None, None) => "unknown",
+        (None, Some(0)) => "other",
+        (None, Some(_)) => "fifo",
     }
 }
 
@@ -400,12 +413,15 @@ fn plan(foreign: &Foreign, series: &Series, id: u32, sets: &[SetHead]) -> CellPl
     let work = Work {
         threads: u32::try_from(sets.len()).unwrap_or(u32::MAX),
         rights: Rights {
-            real_time: first
-                .filter(|column| policy(column) == "fifo")
-                .map(|column| RealTime {
-                    policy: Policy::Fifo,
-                    priority: column.priority.unwrap_or(0),
-                }),
+            real_time: first.and_then(|column| {
+                let policy = match policy(column) {
+                    "fifo" => Policy::Fifo,
+                    "rr" => Policy::RoundRobin,
+                    _ => return None,
+                };
+                let priority = column.priority.unwrap_or(0);
+                Some(RealTime { policy, priority })
+            }),
             ..Rights::default()
         },
         ..Work::new(
@@ -438,15 +454,20 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     let tool = &foreign.tool;
     let mut notices = foreign.notices.clone();
     notices.push(format!(
-        "imported from the output of {tool}: a latency of 7 µs there stands for one from 7 to 8 µs, and 0 stands in \
-         place of calibration and preparation, which are unknown; so are the machine and what else ran on it, \
-         whatever 'idle' says"
+        "imported from the output of {tool}: 7 µs there stand for {} µs, and 0 stands in place of calibration and \
+         preparation, which are unknown; so are the machine and what else ran on it, whatever 'idle' says",
+        // oslat counts the first µs as 1.
+        if series.name == "oslat" {
+            "6 to 7"
+        } else {
+            "7 to 8"
+        }
     ));
     let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
     if over > 0 {
         notices.push(format!(
-            "latencies beyond the end of the histogram: {over}; of these only the greatest is known, and their sum \
-             from the mean; a quantile among them is not known, only that it is beyond the end"
+            "latencies beyond the end of the histogram: {over}; of these the greatest is known, and of their sum what the \
+             mean says; a quantile among them is not known, only that it is beyond the end"
         ));
     }
     if series.is_periodic {

@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tare_cyclictest::format::{Histogram, Unit, histogram};
 use tare_exchange::ExchangeError;
-use tare_exchange::import::{TOOLS, read, run};
+use tare_exchange::import::{Mean, TOOLS, read, run};
 use tare_results::{CellState, RunFolder};
 use tare_testkit::skip;
+use tare_wire::scheduling::Policy;
 
 fn style(size: u64, all: bool) -> Histogram {
     let unit = Unit::Micros;
@@ -369,7 +370,7 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
     };
     let means = OSLAT.replace("1.135", "1135");
     let error = refused("oslat", &means, 1_000);
-    assert!(error.contains("but it names 1135.0"), "{error}");
+    assert!(error.contains("but it names 1135"), "{error}");
     let error = refused("cyclictest", JSON, 1_000);
     assert!(
         error.contains("due every 500 µs, not every 1000"),
@@ -381,6 +382,93 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
         error.contains("take 100 s, but it says that it measured for 10 s"),
         "{error}"
     );
+}
+
+/// Makes cyclictest's text of one thread.
+fn text(rows: &[(u64, u64)], (total, min, mean, max, over): (u64, u64, u64, u64, u64)) -> String {
+    let rows = rows.iter();
+    let rows: String = rows.map(|(us, n)| format!("{us:06} {n:06}\n")).collect();
+    format!(
+        "# Histogram\n{rows}# Total: {total:09}\n# Min Latencies: {min:05}\n# Avg Latencies: {mean:05}\n# Max Latencies: \
+         {max:05}\n# Histogram Overflows: {over:05}\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+    )
+}
+
+#[test]
+fn what_the_figures_of_a_file_rule_out_is_refused() {
+    let made = |tool: &str, text: &str| {
+        let foreign = read(tool, text).map_err(|error| error.to_string())?;
+        let made = run(&foreign, Some(1_000), Vec::new(), Timestamp::UNIX_EPOCH);
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    let whole = text(&[(0, 0), (1, 10)], (10, 1, 819, 9_000, 1));
+    assert_eq!(made("cyclictest", &whole), Ok(()));
+    // One of those beyond the end is the greatest: no mean of 5 has 9,000 in it.
+    let error = made("cyclictest", &whole.replace("00819", "00005")).unwrap_err();
+    assert!(
+        error.contains("from 819.1 to 819.1 µs, but it names 5"),
+        "{error}"
+    );
+    let without = whole.replace("# Max Latencies: 09000\n", "");
+    let error = made("cyclictest", &without).unwrap_err();
+    assert!(
+        error.contains("line that states the greatest is missing"),
+        "{error}"
+    );
+    // Interval and priority of another output are not this one's.
+    let second = format!(
+        "{whole}T: 0 ( 999) P:10 I:5000 C:      3 Min:      1 Act:    1 Avg:    1 Max:       1\n"
+    );
+    let error = made("cyclictest", &second).unwrap_err();
+    assert!(error.contains("another output begins"), "{error}");
+    let columns = whole.replace("000001 000010", "000001 000010\t000005");
+    let columns = columns.replace("000000 000000", "000000 000000\t000000");
+    assert!(made("cyclictest", &columns).is_err());
+    let rtla = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   IRQ-000   \
+                Thr-000\n0          9000         0\n1            50      9000\nover:         5        55\n";
+    let error = made("rtla", rtla).unwrap_err();
+    assert!(error.contains("measure without --no-summary"), "{error}");
+}
+
+#[test]
+fn what_tools_really_print_is_read() {
+    // osnoise writes means with their fraction; what rtla lost, it says at the end.
+    let osnoise = OSNOISE;
+    let stated = osnoise
+        .lines()
+        .find(|line| line.starts_with("avg:"))
+        .unwrap();
+    let fraction: Vec<String> = stated[4..]
+        .split_whitespace()
+        .map(|mean| match mean {
+            "-" => mean.to_owned(),
+            mean => format!("{mean}.25"),
+        })
+        .collect();
+    let fraction = format!("avg: {}", fraction.join(" "));
+    let lost = "1042 (10.38%) events missed, results might not be accurate\n";
+    let foreign = read("rtla", &(osnoise.replace(stated, &fraction) + lost)).unwrap();
+    let mean = foreign.series[0].threads[0].mean.unwrap();
+    assert!(
+        matches!(mean, Mean::Rounded(mean) if mean.fract() == 0.25),
+        "{mean:?}"
+    );
+    assert!(
+        foreign
+            .notices
+            .iter()
+            .any(|text| text.contains("1042 (10.38%) events missed"))
+    );
+    // All of a thread beyond a histogram whose size the command line has.
+    let json = r#"{"file_version": 1, "cmdline": "cyclictest --policy=rr -p 80 -i 200 -H 3 -q --json=f", "resolution_in_ns": 0,
+        "num_threads": 1, "thread": {"0": {"histogram": {}, "cycles": 10, "min": 7, "max": 12, "avg": 9.00, "cpu": 0}}}"#;
+    let foreign = read("cyclictest", json).unwrap();
+    let thread = &foreign.series[0].threads[0];
+    assert_eq!((thread.over, thread.limit, thread.max), (10, 3, Some(12)));
+    assert_eq!(thread.policy.as_deref(), Some("rr"));
+    let made = run(&foreign, None, Vec::new(), Timestamp::UNIX_EPOCH).unwrap();
+    let work = &made.cells[0].0.plan.work;
+    assert_eq!(work.rights.real_time.unwrap().policy, Policy::RoundRobin);
 }
 
 #[test]

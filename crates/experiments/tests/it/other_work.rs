@@ -22,7 +22,9 @@ fn beside(cell: &mut Cell, (pid, name, ms): (u32, &str, u64)) {
         cpu: 1,
         pid,
         name: name.to_owned(),
-        kernel: name.starts_with("kworker"),
+        kernel: ["kworker", "ksoftirqd"]
+            .iter()
+            .any(|of| name.starts_with(of)),
         ns: ms * 1_000_000,
     });
 }
@@ -105,6 +107,17 @@ fn what_had_much_of_the_cpu_stands_beside_the_latest_wake_up() {
         run.analyse().summary().verdict.headline,
         "Latest wake-up: 4.10 µs on process alongside hog (60.0 % of the CPU's time)."
     );
+}
+
+#[test]
+fn a_program_is_not_taken_for_the_kernel_s_thread_whose_name_it_takes() {
+    let mut run = Run::new(1);
+    let cell = run.gap(1, "process", spinning());
+    beside(cell, (40, "watchdog/1", 600));
+    let analysis = run.analyse();
+    let named =
+        "alongside watchdog/1 (a program, no thread of the kernel) (60.0 % of the CPU's time)";
+    assert_contains(&analysis.summary().verdict.headline, &[named]);
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Used<'a> {
     tasks: BTreeSet<&'a str>,
     pids: BTreeSet<u32>,
     cpus: BTreeSet<u32>,
+    /// Whether one of them is a thread of the kernel.
+    is_kernel: bool,
     ns: u64,
     /// Of the time in which all was watched.
     share: f64,
@@ -170,6 +172,7 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
             let used = entry(&mut all, |used| used.process == process, new);
             used.tasks
                 .extend(tasks.iter().map(|task| task.name.as_str()));
+            used.is_kernel |= tasks.iter().any(|task| task.kernel);
             used.pids.extend(tasks.iter().map(|task| task.pid));
             used.cpus.extend(tasks.iter().map(|task| task.cpu));
             let ns: u64 = tasks.iter().map(|task| task.ns).sum();
@@ -197,11 +200,16 @@ fn process_of(task: &str) -> &str {
 }
 
 impl Used<'_> {
-    /// Returns the name of the task if there is one, else that of the processes.
+    /// Returns the name of the task if there is one, else that of the processes. Programs may call
+    /// themselves as the kernel calls its threads.
     fn name(&self) -> String {
-        match self.tasks.first() {
+        let name = match self.tasks.first() {
             Some(one) if self.tasks.len() == 1 => (*one).to_owned(),
             _ => format!("{} (several threads)", self.process),
+        };
+        match !self.is_kernel && self.process.contains('/') {
+            true => format!("{name} (a program, no thread of the kernel)"),
+            false => name,
         }
     }
 }

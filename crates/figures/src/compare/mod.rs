@@ -75,6 +75,16 @@ pub enum CompareError {
         /// Those of the second side.
         new: String,
     },
+    /// They are results of tools that measure different things.
+    #[error(
+        "{base} and {new} can't be compared: they measure different things. Give results of one tool"
+    )]
+    Tools {
+        /// That of the first side.
+        base: String,
+        /// That of the second side.
+        new: String,
+    },
     /// There is but one target or load.
     #[error("the run has but one {of}, {only}: nothing to compare within it")]
     OnlyOne {

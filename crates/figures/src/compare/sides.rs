@@ -233,6 +233,12 @@ impl Side {
         self.rows().map(|row| row.target.as_str()).collect()
     }
 
+    /// Returns what other tools' results are called, if it has nothing else.
+    fn tools(&self) -> Option<BTreeSet<&str>> {
+        let is_imported = |row: &Row| row.group.capabilities().kernel == Kernel::Unknown;
+        self.rows().all(is_imported).then(|| self.targets())
+    }
+
     /// Returns one figure, once for each repetition, from all runs that should have it; `None` if
     /// no run has.
     fn figures(&self, of: &Key<'_>, unit: CompareUnit) -> Option<Figures<'_>> {
@@ -403,6 +409,19 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
         _ => CompareUnit::Invocations,
     };
     let one_target = base.targets().len() == 1 && new.targets().len() == 1;
+    let tools = [base, new].map(Side::tools);
+    if let [Some(of_base), Some(of_new)] = &tools
+        && of_base.is_disjoint(of_new)
+    {
+        let named = |of: &BTreeSet<&str>| {
+            let of: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
+            words::list(&of)
+        };
+        return Err(CompareError::Tools {
+            base: named(of_base),
+            new: named(of_new),
+        });
+    }
     let one_load = within && loads(base).len() == 1 && loads(new).len() == 1;
     let mut pairs: Vec<Pair<'_>> = Vec::new();
     // For each side and place the measures that the other side lacks.

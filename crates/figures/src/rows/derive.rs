@@ -66,6 +66,9 @@ pub struct TwoModes {
     pub low: f64,
     /// The median of the upper one.
     pub high: f64,
+    /// Whether that is only the least that it can be: most of its samples lie beyond the end of a
+    /// histogram.
+    pub is_least: bool,
     /// Whether about as many samples are in one as in the other, so that the median of another run
     /// may be in either.
     pub split_median: bool,
@@ -450,6 +453,7 @@ impl Row {
         Some(TwoModes {
             low,
             high,
+            is_least: self.found.iter().any(|run| run.is_least),
             split_median: from < 0.5 && 0.5 < to,
         })
     }

@@ -284,6 +284,14 @@ impl Sample {
             },
             Self::Number(number) => Some(RunFigure::number(*number)),
             Self::Between { mean, .. } if figure == Figure::Mean && mean.is_some() => *mean,
+            // Two that are equal by chance bound nothing if what they are of differs.
+            Self::Between { ends, .. } if figure == Figure::Sd => {
+                let mut means = ends.iter().map(|end| end.figure(Figure::Mean));
+                let first = means.next()?;
+                let is_known = means.all(|mean| mean == first);
+                let sd = ends.first()?.figure(figure);
+                sd.map(|sd| if is_known { sd } else { RunFigure::Unlisted })
+            }
             Self::Between { ends, least, .. } => {
                 let is_least = matches!(figure, Figure::Quantile(_) | Figure::Min);
                 let least = least.iter().filter(|_| is_least).map(Box::as_ref);
@@ -292,7 +300,6 @@ impl Sample {
                 let is_response = matches!(ends.first(), Some(Self::Response(_)));
                 // These are not least where all values are.
                 let is_bounded = match figure {
-                    Figure::Sd => false,
                     Figure::Mean | Figure::Min => !is_response,
                     _ => true,
                 };
@@ -312,6 +319,9 @@ pub(crate) struct RunModes {
     pub medians: (f64, f64),
     /// The samples in the upper one, and all.
     pub above: (f64, f64),
+    /// Whether that of the upper one is only the least that it can be: most of its samples were not
+    /// counted one by one.
+    pub is_least: bool,
 }
 
 impl RunModes {
@@ -321,6 +331,7 @@ impl RunModes {
             (low, high) if high - low <= least => Self {
                 medians: (low, low),
                 above: (0.0, self.above.1),
+                is_least: false,
             },
             _ => self,
         }
@@ -340,6 +351,7 @@ impl Sample {
                 Some(RunModes {
                     medians: (scaled(low), scaled(high)),
                     above: (above as f64, counts.total() as f64),
+                    is_least: false,
                 })
             }
             Self::Response(parts) => {
@@ -354,9 +366,10 @@ impl Sample {
             Self::Between { ends, .. } => {
                 let mut each = ends.iter().map(Self::modes);
                 let first = each.next()??;
-                let is_same =
-                    |other: Option<RunModes>| other.is_some_and(|other| other.above == first.above);
-                each.all(is_same).then_some(first)
+                let others: Vec<RunModes> = each.collect::<Option<_>>()?;
+                let is_same = others.iter().all(|other| other.above == first.above);
+                let is_least = others.iter().any(|other| other.medians != first.medians);
+                is_same.then_some(RunModes { is_least, ..first })
             }
             _ => None,
         }

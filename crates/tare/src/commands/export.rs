@@ -24,7 +24,10 @@ pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, Comma
         return Err(CommandError::Usage(why.to_owned()));
     }
     let folder = open(arguments.run.as_deref())?;
-    let cells = chosen(&folder, arguments)?;
+    let (cells, is_damaged) = chosen(&folder, arguments, terminal)?;
+    if cells.is_empty() {
+        return Ok(exit::FAILED);
+    }
     match (&arguments.output, &cells[..]) {
         (None, [cell]) => terminal.print(&content(&folder, cell, arguments, terminal)?)?,
         (None, cells) => {
@@ -48,11 +51,19 @@ pub fn run(arguments: &ExportArguments, terminal: &Terminal) -> Result<u8, Comma
             }
         }
     }
-    Ok(exit::DONE)
+    match is_damaged {
+        true => Ok(exit::FAILED),
+        false => Ok(exit::DONE),
+    }
 }
 
-/// Finds the cells that are asked for and have wake-ups.
-fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, CommandError> {
+/// Finds the cells that are asked for and have wake-ups; says whether others are damaged, and warns of
+/// them.
+fn chosen(
+    folder: &RunFolder,
+    arguments: &ExportArguments,
+    terminal: &Terminal,
+) -> Result<(Vec<Cell>, bool), CommandError> {
     let plans = folder.plan().cells.iter();
     let wanted = plans.filter(|plan| {
         (arguments.cell.is_empty() || arguments.cell.contains(&plan.id))
@@ -62,19 +73,30 @@ fn chosen(folder: &RunFolder, arguments: &ExportArguments) -> Result<Vec<Cell>, 
                 .as_ref()
                 .is_none_or(|target| plan.target == **target)
     });
+    let mut is_damaged = false;
     let cells: Vec<Cell> = wanted
         .filter_map(|plan| match folder.state(plan.id) {
             CellState::Done(cell) if cell.outcome.record().is_some() => Some(*cell),
+            CellState::Damaged { path, reason } => {
+                is_damaged = true;
+                let path = path.display();
+                terminal.warn(&format!(
+                    "cell {} ({}) is damaged and not exported: {path} {reason}",
+                    plan.id,
+                    plan.label()
+                ));
+                None
+            }
             _ => None,
         })
         .collect();
-    if cells.is_empty() {
+    if cells.is_empty() && !is_damaged {
         return Err(CommandError::Usage(format!(
             "{} has no such cell with wake-ups; `tare report {0}` shows what it has",
             folder.path().display()
         )));
     }
-    Ok(cells)
+    Ok((cells, is_damaged))
 }
 
 fn name(cell: &Cell) -> String {
@@ -110,7 +132,11 @@ fn make(
             false => Ok(all),
         }
     };
+    // Beyond the end of another tool's histogram nothing is known: no row of it is made up.
+    let ends = record.sets.iter().filter(|head| head.uncounted > 0);
+    let ends = ends.map(|head| head.uncounted_min / 1_000);
     let size = arguments.histogram.min(Histogram::MOST);
+    let size = ends.fold(size, u64::min);
     let unit = Unit::Micros;
     Ok(match arguments.format {
         Format::Cyclictest => {

@@ -13,7 +13,7 @@ use tare_pages::kit::sentence::{MANY, alongside, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
-use super::words::{N, Phase, cases, is_telling, name, time, undisturbed};
+use super::words::{N, Phase, cases, is_of_wakeups, is_telling, name, time, undisturbed};
 
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
@@ -28,14 +28,15 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let worst = worst_of_targets(&measured);
     worst.first()?;
     let under = under(&all);
+    let is_woken = measured.iter().any(is_of_wakeups);
     let details = [
         blame(
             story,
             &native_first(all.clone(), Case::is_emulated).0,
             &under,
         ),
-        cyclictest(&measured, &under),
-        Some(missed(&measured, &worst, &under)),
+        cyclictest(&measured, &under).filter(|_| is_woken),
+        is_woken.then(|| missed(&measured, &worst, &under)),
     ];
     Some(Verdict {
         headline: headline(&worst, &under),
@@ -137,6 +138,9 @@ fn headline(worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String
         (0, all) => format!(
             "An emulator executed all {all} targets, so none is ranked; the table has their figures."
         ),
+        _ if !worst.iter().any(|(case, ..)| is_of_wakeups(case)) => {
+            format!("Longest: {}.", few_or_ends(&each))
+        }
         (1, _) => format!("Latest wake-up: {}.", few_or_ends(&each)),
         _ => format!("Latest wake-ups: {}.", few_or_ends(&each)),
     }

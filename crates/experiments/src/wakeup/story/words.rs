@@ -94,6 +94,12 @@ pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
     case.fact("preemption model")
 }
 
+/// Returns whether a case is of wake-ups: what some tools count, whose files are imported, is how long
+/// other things took.
+pub(super) fn is_of_wakeups(case: &Case<'_>) -> bool {
+    !matches!(case.plan.target.text.as_str(), "oslat" | "rtla-osnoise")
+}
+
 /// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
 /// emulator happened to do meanwhile.
 pub(super) fn is_telling(case: &Case<'_>) -> bool {

@@ -60,7 +60,8 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
             }
         }
         let [first, second] = paths;
-        let comparison = between(std::slice::from_ref(&first), std::slice::from_ref(&second))?;
+        let sides = [&first, &second].map(std::slice::from_ref);
+        let (comparison, _) = between(sides[0], sides[1], terminal)?;
         let differs = comparison.rows.iter().filter(|row| row.differs).count();
         alarms += u64::from(differs > 0);
         terminal.note(&format!(
@@ -72,7 +73,7 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
     }
     let rate = false_alarms(of.into(), alarms, Level::P95)
         .map_err(|error| CommandError::Measurement(format!("the rate of false alarms: {error}")))?;
-    let together = between(&base, &new)?;
+    let (together, _) = between(&base, &new, terminal)?;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     terminal.print_sentence(&format!(
         "Rate of false alarms: {alarms} of {of} pairs of invocations differed ({}; 95 % CI {} \
