@@ -256,7 +256,13 @@ fn sides_that_were_not_measured_in_turn_are_told() {
 #[test]
 fn a_second_mode_that_one_side_lacks_is_named_and_long_names_leave_room_for_figures() {
     let name = "linux,kernel=debian-cloud-6.12";
-    let two = |n: u64| if n % 3 == 0 { 90_000 } else { 4_000 + n % 50 };
+    let two = |n: u64| {
+        if n.is_multiple_of(3) {
+            90_000
+        } else {
+            4_000 + n % 50
+        }
+    };
     let made = |seed: u64, is_split: bool| {
         let mut run = Run::new(1);
         for block in 1..=4 {
