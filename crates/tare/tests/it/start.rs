@@ -174,7 +174,6 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
             0o755,
             "1 not ended; an instance is measured until it ends",
         ),
-        ("forbidden", "echo never", 0o644, "Permission denied"),
         ("silent", "exit 0", 0o755, "status 0, but it wrote nothing"),
         (
             "closed",
@@ -196,6 +195,27 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
             ],
         );
         assert_nothing_is_left(&bench);
+    }
+    // What can't be executed is known before anything is started.
+    let bench = Bench::new();
+    let forbidden = script(&bench, "forbidden", "echo never");
+    fs::set_permissions(&forbidden, fs::Permissions::from_mode(0o644)).unwrap();
+    command(&bench, &forbidden.display().to_string())
+        .expect(5, &["lacks the permission", "chmod +x"]);
+    let text = bench.work().join("text");
+    for (begin, why) in [
+        (
+            "echo never\n",
+            "without a first line that names its interpreter",
+        ),
+        (
+            "#!/nowhere/sh\necho\n",
+            "wants the interpreter '/nowhere/sh'",
+        ),
+    ] {
+        fs::write(&text, begin).unwrap();
+        fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
+        command(&bench, &text.display().to_string()).expect(5, &[why]);
     }
     // The lowest rate of a ladder is no other case.
     let bench = Bench::new();
