@@ -22,8 +22,8 @@ pub struct InstanceOutput {
     ready_ns: u64,
     /// When standard output was closed; 0 until then.
     closed_ns: u64,
-    output: Kept,
-    error: Kept,
+    output: Channel,
+    error: Channel,
 }
 
 impl InstanceOutput {
@@ -129,12 +129,12 @@ fn is_record(line: &[u8]) -> bool {
 
 /// A stream cut into lines, and its end.
 #[derive(Debug, Default)]
-struct Kept {
+struct Channel {
     lines: Lines,
     tail: Tail,
 }
 
-impl Kept {
+impl Channel {
     fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8], bool)) {
         let (lines, tail) = (&mut self.lines, &mut self.tail);
         lines.take(bytes, |text, _| tail.pass_on(text, &mut line));
