@@ -1,14 +1,15 @@
 //! A filter between the card and the stack, for packets that smoltcp 0.13 cannot handle safely.
 //!
 //! Some packets make the stack panic or wait forever, and it waits for packets that never come. The
-//! filter works around four of its defects:
+//! filter works around five of its defects:
 //!
 //! * An invalid address makes it panic. DHCP messages whose router or sender is not a host are
 //!   dropped, and so are IPv6 router advertisements that lead to an invalid address, those of more
 //!   routers than its table holds, and packets from 0.0.0.0.
 //! * It sends no other datagram while it waits for a neighbour's hardware address, so a forged
 //!   sender would block all others. The filter injects the answer to that question, from the
-//!   datagram.
+//!   datagram, unless the address is known to be another's ([`neighbors`]).
+//! * It ignores a DHCP renewal that says only what has changed. The filter completes it ([`lease`]).
 //! * It ignores IPv6 routers while there is a route of IPv4: [`use_routers`] sets them.
 //! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any
 //!   prefix it forgets all its timers. The filter injects an advertisement of no router, at the
@@ -19,12 +20,16 @@
 //! A patched copy of smoltcp would take the place of this module at the price of some 60,000 lines
 //! in this repository, and a patch at build time would break with each of its releases.
 
+#[cfg(feature = "dhcp")]
+mod lease;
+mod neighbors;
 mod rules;
 
 #[cfg(feature = "slaac")]
 use core::cell::Cell;
 #[cfg(feature = "slaac")]
 use core::future::Future;
+use core::net::Ipv4Addr;
 #[cfg(feature = "slaac")]
 use core::pin::pin;
 use core::task::Context;
@@ -49,6 +54,9 @@ const ETHERNET: usize = 14;
 /// The header of IPv6, in bytes.
 #[cfg(feature = "ipv6")]
 const IPV6: usize = 40;
+/// The EtherType of ARP, and what its messages for IPv4 begin with, before the operation (RFC 826).
+const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
+const ARP: [u8; 7] = [0, 1, 8, 0, 6, 4, 0];
 /// The EtherType of IPv6.
 #[cfg(feature = "ipv6")]
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
@@ -132,30 +140,41 @@ impl Packet {
         packet
     }
 
-    /// Returns an ICMPv6 packet, with its checksum.
+    /// Returns an ARP message on addresses, the sender's first. What a question asks for is all ones.
+    fn arp(hardware: [&[u8; 6]; 2], operation: u8, addresses: [&[u8; 4]; 2]) -> Self {
+        let ([to, from], [sender, target]) = (hardware, addresses);
+        let operation = [operation];
+        Self::new([
+            to,
+            from,
+            &ETHERTYPE_ARP,
+            &ARP,
+            &operation,
+            from,
+            sender,
+            to,
+            target,
+        ])
+    }
+
+    /// Returns an ICMPv6 packet between hardware addresses, the receiver's first, with its checksum.
     #[cfg(feature = "ipv6")]
-    fn icmpv6(hardware: [u8; 6], from: &[u8; 16], to: &[u8; 16], message: [&[u8]; 3]) -> Self {
-        let length = message.iter().map(|part| part.len()).sum::<usize>() as u8;
-        let [one, two, three] = message;
-        let head = [0x60, 0, 0, 0, 0, length, ICMPV6_NUMBER, 255];
+    fn icmpv6(hardware: [[u8; 6]; 2], from: &[u8; 16], to: &[u8; 16], message: &[u8]) -> Self {
+        let length = message.len() as u8;
+        // Of the header, the length and the protocol are covered (RFC 8200, section 8.1).
+        let covered = [0x60, 0, 0, 0, 0, length, 0, ICMPV6_NUMBER];
+        let [receiver, sender] = &hardware;
         let mut packet = Self::new([
-            &hardware,
-            &[0; 6],
+            receiver,
+            sender,
             &ETHERTYPE_IPV6,
-            &head,
+            &covered,
             from,
             to,
-            one,
-            two,
-            three,
+            message,
         ]);
-        // Over addresses, message, length and protocol (RFC 8200, section 8.1).
-        let mut sum = u32::from(length) + u32::from(ICMPV6_NUMBER);
-        for pair in packet.bytes[ETHERNET + 8..packet.length].chunks(2) {
-            sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
-        }
-        let once = (sum & 0xffff) + (sum >> 16);
-        let sum = !(once + (once >> 16)) as u16;
+        let sum = !rules::folded(&packet.bytes[ETHERNET + 4..packet.length]);
+        packet.bytes[ETHERNET + 6..][..2].copy_from_slice(&[ICMPV6_NUMBER, 255]);
         packet.bytes[ETHERNET + IPV6 + 2..][..2].copy_from_slice(&sum.to_be_bytes());
         packet
     }
@@ -164,24 +183,16 @@ impl Packet {
 /// Returns the advertisement of no router, from an unused address, with a prefix that leads to no
 /// address and is valid for eight years.
 #[cfg(feature = "slaac")]
-fn no_router(own: HardwareAddress) -> Packet {
+fn no_router(hardware: [u8; 6]) -> Packet {
     const FROM: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let hardware = match own {
-        HardwareAddress::Ethernet(own) => own,
-        _ => [0; 6],
-    };
     // A length of 0 bits, for SLAAC, with its lifetimes (RFC 4861, section 4.6.2).
     const PREFIX: [u8; 12] = [
         3, 4, 0, 0x40, 0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff,
     ];
-    let mut announcement = [0; 16];
-    announcement[0] = ROUTER_ADVERTISEMENT;
-    Packet::icmpv6(
-        hardware,
-        &FROM,
-        &ALL_NODES,
-        [&announcement, &PREFIX, &[0; 20]],
-    )
+    let mut message = [0; 16 + 32];
+    message[0] = ROUTER_ADVERTISEMENT;
+    message[16..][..PREFIX.len()].copy_from_slice(&PREFIX);
+    Packet::icmpv6([hardware, [0; 6]], &FROM, &ALL_NODES, &message)
 }
 
 /// A device with the filter in front of it.
@@ -195,12 +206,17 @@ pub struct Filter<D> {
     turns: u8,
 }
 
-impl<D> Filter<D> {
-    /// Puts a filter between a device and the stack.
-    pub const fn new(device: D, watch: &'static Watch) -> Self {
+impl<D: Driver> Filter<D> {
+    /// Puts a filter between a device and the stack, which may have a static address with the length
+    /// of its prefix.
+    pub fn new(device: D, watch: &'static Watch, address: Option<(Ipv4Addr, u8)>) -> Self {
+        let hardware = match device.hardware_address() {
+            HardwareAddress::Ethernet(own) => own,
+            _ => [0; 6],
+        };
         Self {
             device,
-            state: State::new(watch),
+            state: State::new(watch, hardware, address),
             #[cfg(feature = "slaac")]
             turns: 0,
             sent: Sent {
@@ -229,11 +245,17 @@ impl<D: Driver> Driver for Filter<D> {
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let sent = &self.sent;
+        if let Some(packet) = self.state.question.take()
+            && let Some(token) = self.device.transmit(context)
+        {
+            let question = &packet.bytes[..packet.length];
+            token.consume(question.len(), |to| to.copy_from_slice(question));
+        }
         // A pending packet comes first.
         #[cfg(feature = "slaac")]
         if self.state.pending.is_none() {
             if sent.lacks_router.replace(false) {
-                self.state.pending = Some(no_router(self.device.hardware_address()));
+                self.state.pending = Some(no_router(self.state.hardware));
                 self.turns = 2;
             } else if self.turns > 0 {
                 self.turns -= 1;
@@ -296,6 +318,13 @@ impl<T: RxToken> RxToken for Received<'_, T> {
         match self {
             Self::Device(token, state) => token.consume(|packet| {
                 if state.passes(packet, Instant::now) {
+                    #[cfg(feature = "dhcp")]
+                    if core::mem::take(&mut state.is_thin)
+                        && let Some(agreed) = &state.agreed
+                        && let Some(mut whole) = lease::completed(packet, agreed)
+                    {
+                        return read(&mut whole);
+                    }
                     return read(packet);
                 }
                 state.watch.lose(Dropped::Filter, 1);
@@ -328,7 +357,12 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
         let mut longest = [0; backlog::LONGEST];
         // A longer packet is not of interest, and is written to the device directly.
         let Some(packet) = longest.get_mut(..bytes) else {
-            return self.token.consume(bytes, fill);
+            return self.token.consume(bytes, |to| {
+                let filled = fill(to);
+                #[cfg(feature = "dhcp")]
+                lease::asks(to, self.sent.watch);
+                filled
+            });
         };
         let filled = fill(packet);
         let watch = self.sent.watch;
@@ -422,7 +456,7 @@ mod tests {
             &[2; 6][..],
             &[6; 6],
             &[0x08, 0x00],
-            &[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0],
+            &[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x66, 0xcf],
             &[10, 0, 0, 1, 10, 0, 0, 2],
             &[0xff, 0xff, 0, 53, 0, 8, 0, 0],
         ];
@@ -435,7 +469,8 @@ mod tests {
             arrived: alloc::vec![datagram.concat()],
             sent: Vec::new(),
         };
-        let mut filter = Filter::new(card, Box::leak(Box::new(Watch::new(53))));
+        let watch = Box::leak(Box::new(Watch::new(53)));
+        let mut filter = Filter::new(card, watch, Some((Ipv4Addr::new(10, 0, 0, 2), 24)));
         filter.sent.lacks_router.set(false);
         let context = &mut Context::from_waker(core::task::Waker::noop());
         let mut received = |filter: &mut Filter<Card>| {

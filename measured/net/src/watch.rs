@@ -47,6 +47,32 @@ impl Dropped {
     }
 }
 
+/// What became of the address that DHCP gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// A server gave it again.
+    Renewed,
+    /// A server refused a request.
+    Refused,
+    /// The stack lost it: refused, run out, or the link was down.
+    Lost,
+}
+
+impl Lease {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Renewed, Self::Refused, Self::Lost];
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Renewed => "renewed",
+            Self::Refused => "refused",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// The counts and signals of a stack with a service on a port.
 pub struct Watch {
     /// The service's port.
@@ -59,6 +85,15 @@ pub struct Watch {
     /// The number of datagrams for the service that reached the stack.
     offered: Cell<u64>,
     dropped: [Cell<u64>; Dropped::ALL.len()],
+    leases: [Cell<u64>; Lease::ALL.len()],
+    /// The last transaction of the DHCP client, and whether it has an address.
+    #[cfg(feature = "dhcp")]
+    pub(crate) transaction: Cell<[u8; 4]>,
+    #[cfg(feature = "dhcp")]
+    pub(crate) has_lease: Cell<bool>,
+    /// The stack's address of IPv6 to which the last datagram came.
+    #[cfg(feature = "ipv6")]
+    pub(crate) own: Cell<Option<[u8; 16]>>,
 }
 
 impl Watch {
@@ -72,6 +107,13 @@ impl Watch {
             routers: Signal::new(),
             offered: Cell::new(0),
             dropped: [const { Cell::new(0) }; Dropped::ALL.len()],
+            leases: [const { Cell::new(0) }; Lease::ALL.len()],
+            #[cfg(feature = "dhcp")]
+            transaction: Cell::new([0; 4]),
+            #[cfg(feature = "dhcp")]
+            has_lease: Cell::new(false),
+            #[cfg(feature = "ipv6")]
+            own: Cell::new(None),
         }
     }
 
@@ -79,6 +121,19 @@ impl Watch {
     #[must_use]
     pub fn dropped(&self, at: Dropped) -> u64 {
         self.dropped[at as usize].get()
+    }
+
+    /// Returns how often this became of the address that DHCP gave.
+    #[must_use]
+    pub fn leases(&self, what: Lease) -> u64 {
+        self.leases[what as usize].get()
+    }
+
+    /// Counts what became of it.
+    #[cfg(feature = "dhcp")]
+    pub(crate) fn count(&self, what: Lease) {
+        let count = &self.leases[what as usize];
+        count.set(count.get() + 1);
     }
 
     /// Counts dropped packets.

@@ -1,33 +1,38 @@
 //! The rules: which packets pass, and which neighbours are reported to the stack.
 
+use core::net::Ipv4Addr;
 #[cfg(feature = "slaac")]
 use core::net::Ipv6Addr;
 
-use embassy_time::{Duration, Instant};
+#[cfg(feature = "slaac")]
+use embassy_time::Duration;
+use embassy_time::Instant;
 
+#[cfg(feature = "dhcp")]
+use super::lease;
+use super::neighbors::{Finding, Neighbors};
 #[cfg(feature = "slaac")]
 use super::{ALL_NODES, ROUTER_ADVERTISEMENT};
-use super::{ETHERNET, Packet};
+use super::{ARP, ETHERNET, ETHERTYPE_ARP, Packet};
 #[cfg(feature = "ipv6")]
 use super::{ETHERTYPE_IPV6, ICMPV6_NUMBER, IPV6};
-#[cfg(feature = "dhcp")]
 use crate::settings::is_host_v4;
 use crate::watch::Watch;
 
 /// The header of IPv4 without options, in bytes.
-const IPV4: usize = 20;
-/// The header of UDP, in bytes, and the port of DHCP clients.
-#[cfg(feature = "dhcp")]
-const UDP: usize = 8;
-#[cfg(feature = "dhcp")]
-const DHCP_CLIENT: u16 = 68;
+pub(super) const IPV4: usize = 20;
+/// The header of UDP, in bytes.
+pub(super) const UDP: usize = 8;
 /// EtherTypes.
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 /// The protocol numbers of ICMP and UDP.
 const ICMP_NUMBER: u8 = 1;
 const UDP_NUMBER: u8 = 17;
+const ARP_REQUEST: u8 = 1;
+const ARP_REPLY: u8 = 2;
 /// Types of ICMPv6 messages (RFC 4861, section 4; RFC 4443, section 4.1).
+#[cfg(feature = "ipv6")]
+const NEIGHBOR_SOLICITATION: u8 = 135;
 #[cfg(feature = "ipv6")]
 const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 #[cfg(feature = "ipv6")]
@@ -41,27 +46,21 @@ const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 #[cfg(feature = "slaac")]
 const ROUTERS: usize = 4;
 
-/// The number of neighbours that are not reported again, and for how many seconds.
-const NEIGHBORS: usize = 16;
-const REMEMBERED_SECONDS: u64 = 1;
-
-/// A neighbour that was reported to the stack.
-#[derive(Clone, Copy, Debug)]
-struct Neighbor {
-    /// Its address and that of the stack; of IPv4 in the first bytes. The stack ignores reports to
-    /// other addresses.
-    addresses: [[u8; 16]; 2],
-    /// The hardware addresses, the stack's first.
-    hardware: [u8; 12],
-    until: Instant,
-}
-
 /// The state of the filter.
 pub struct State {
     pub(super) watch: &'static Watch,
-    /// A packet to inject.
+    /// A packet to inject, and one to send.
     pub(super) pending: Option<Packet>,
-    neighbors: [Neighbor; NEIGHBORS],
+    pub(super) question: Option<Packet>,
+    /// The hardware address of the card, and the static address with its mask.
+    pub(super) hardware: [u8; 6],
+    address: Option<([u8; 4], [u8; 4])>,
+    neighbors: Neighbors,
+    /// What DHCP agreed on, and whether the packet that passed last must be completed with that.
+    #[cfg(feature = "dhcp")]
+    pub(super) agreed: Option<lease::Agreed>,
+    #[cfg(feature = "dhcp")]
+    pub(super) is_thin: bool,
     /// Routers, and when they expire.
     #[cfg(feature = "slaac")]
     routers: heapless::Vec<([u8; 16], Instant), ROUTERS>,
@@ -71,21 +70,43 @@ pub struct State {
 }
 
 impl State {
-    pub(super) const fn new(watch: &'static Watch) -> Self {
-        const NOBODY: Neighbor = Neighbor {
-            addresses: [[0; 16]; 2],
-            hardware: [0; 12],
-            until: Instant::MIN,
-        };
+    pub(super) fn new(
+        watch: &'static Watch,
+        hardware: [u8; 6],
+        address: Option<(Ipv4Addr, u8)>,
+    ) -> Self {
+        let mask = |prefix: u8| u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
         Self {
             watch,
             pending: None,
-            neighbors: [NOBODY; NEIGHBORS],
+            question: None,
+            hardware,
+            address: address.map(|(own, prefix)| (own.octets(), mask(prefix).to_be_bytes())),
+            neighbors: Neighbors::new(),
+            #[cfg(feature = "dhcp")]
+            agreed: None,
+            #[cfg(feature = "dhcp")]
+            is_thin: false,
             #[cfg(feature = "slaac")]
             routers: heapless::Vec::new(),
             #[cfg(feature = "slaac")]
             router: None,
         }
+    }
+
+    /// Returns the stack's address of IPv4, if a sender can be its neighbour.
+    fn own_beside(&self, sender: [u8; 4]) -> Option<[u8; 4]> {
+        let own = self.address;
+        #[cfg(feature = "dhcp")]
+        let own = own.or(self
+            .agreed
+            .as_ref()
+            .map(|agreed| (agreed.address, agreed.mask)));
+        let (own, mask) = own?;
+        let [own_bits, sender_bits, mask] = [own, sender, mask].map(u32::from_be_bytes);
+        let is_all = sender_bits | mask == u32::MAX && !mask > 1;
+        let is_near = own != sender && (own_bits ^ sender_bits) & mask == 0 && !is_all;
+        (is_near && is_host_v4(&sender.into())).then_some(own)
     }
 
     /// Returns whether a packet may reach the stack.
@@ -100,6 +121,10 @@ impl State {
         // A truncated packet passes: the stack drops it.
         let passes = match [ethernet[12], ethernet[13]] {
             ETHERTYPE_IPV4 => self.passes_ipv4(ethernet, ip, now),
+            ETHERTYPE_ARP => {
+                self.hears(ip, now);
+                None
+            }
             #[cfg(feature = "ipv6")]
             ETHERTYPE_IPV6 => self.passes_ipv6(ethernet, ip, now),
             _ => None,
@@ -120,6 +145,10 @@ impl State {
         if matches!(from[0], 0 | 127 | 224..) {
             return Some(false);
         }
+        // The stack drops fragments: data would be read as ports.
+        if head[6] & 0x3f != 0 || head[7] != 0 {
+            return Some(false);
+        }
         // A ping to all would be answered by all.
         if head[9] == ICMP_NUMBER && ethernet[0] & 1 != 0 {
             return Some(false);
@@ -127,33 +156,64 @@ impl State {
         if head[9] != UDP_NUMBER {
             return None;
         }
-        let udp = ip.get(usize::from(head[0] & 15) * 4..)?;
+        let (head, udp) = ip.split_at_checked(usize::from(head[0] & 15) * 4)?;
         let port = u16::from_be_bytes(bytes(udp, 2)?);
         #[cfg(feature = "dhcp")]
-        if port == DHCP_CLIENT {
-            return Some(is_host_v4(&from.into()) && leads_to_hosts(udp.get(UDP..)?));
+        if port == lease::CLIENT {
+            let message = udp.get(UDP..)?;
+            let is_good = is_host_v4(&from.into()) && lease::leads_to_hosts(message);
+            self.is_thin =
+                is_good && lease::hears(&mut self.agreed, message, self.watch).unwrap_or(false);
+            return Some(is_good);
         }
         if port == self.watch.port {
             self.watch.offer();
-            let mut addresses = [[0; 16]; 2];
-            addresses[0][..4].copy_from_slice(&from);
-            addresses[1][..4].copy_from_slice(&to);
-            if let Some(hardware) = self.is_new(ethernet, addresses, from[3], now) {
-                let own = &ethernet[..6];
-                let head = [0, 1, 8, 0, 6, 4, 0, 2];
-                self.pending = Some(Packet::new([
-                    own,
-                    &hardware,
-                    &ETHERTYPE_ARP,
-                    &head,
-                    &hardware,
-                    &from,
-                    own,
-                    &to,
-                ]));
+            let total = usize::from(u16::from_be_bytes(bytes(head, 2)?));
+            let is_whole = head[0] >> 4 == 4
+                && (head.len() + UDP..=ip.len()).contains(&total)
+                && folded(head) == u16::MAX;
+            if is_whole && self.own_beside(from) == Some(to) {
+                let mut address = [0; 16];
+                address[..4].copy_from_slice(&from);
+                let (hardware, finding) = self.finds(ethernet, address, now)?;
+                let own = &self.hardware;
+                if finding.tells {
+                    self.pending = Some(Packet::arp([own, &hardware], ARP_REPLY, [&from, &to]));
+                }
+                if finding.asks {
+                    self.question = Some(Packet::arp([&[0xff; 6], own], ARP_REQUEST, [&to, &from]));
+                }
             }
         }
         Some(true)
+    }
+
+    /// Keeps what a host says in ARP to the stack.
+    fn hears(&mut self, message: &[u8], now: impl Fn() -> Instant) -> Option<()> {
+        let (hardware, sender) = (bytes::<6>(message, 8)?, bytes(message, 14)?);
+        let to: [u8; 4] = bytes(message, 24)?;
+        let is_arp = message[..7] == ARP && matches!(message[7], ARP_REQUEST | ARP_REPLY);
+        if is_arp && hardware[0] & 1 == 0 && self.own_beside(sender) == Some(to) {
+            let mut address = [0; 16];
+            address[..4].copy_from_slice(&sender);
+            self.neighbors.is_at(address, hardware, now());
+        }
+        Some(())
+    }
+
+    /// Returns the hardware address of a datagram's sender, and what follows from the datagram.
+    fn finds(
+        &mut self,
+        ethernet: &[u8; ETHERNET],
+        address: [u8; 16],
+        now: impl Fn() -> Instant,
+    ) -> Option<([u8; 6], Finding)> {
+        // What was sent to others, and what is sent to a group, says nothing.
+        if ethernet[..6] != self.hardware {
+            return Some(([0; 6], Finding::default()));
+        }
+        let hardware = bytes(ethernet, 6)?;
+        Some((hardware, self.neighbors.sends(address, hardware, now())))
     }
 
     #[cfg(feature = "ipv6")]
@@ -183,46 +243,41 @@ impl State {
                 let is_good = is_accepted(head, payload) && makes_addresses(payload.get(16..)?);
                 return Some(is_good && self.has_room(from, lifetime, now()));
             }
+            // The answer to a question of the filter.
+            ICMPV6_NUMBER if payload.first() == Some(&NEIGHBOR_ADVERTISEMENT) => {
+                let its = payload.get(24..)?;
+                let overrides = payload[4] & 0x20 != 0;
+                if its.starts_with(&[2, 1]) && overrides && ethernet[..6] == self.hardware {
+                    self.neighbors.is_at(from, bytes(its, 2)?, now());
+                }
+            }
             UDP_NUMBER if bytes(payload, 2)? == self.watch.port.to_be_bytes() => {
                 self.watch.offer();
                 // Other senders are behind a router: nearly every prefix has 64 bits.
                 let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
-                if is_near && let Some(hardware) = self.is_new(ethernet, [from, to], from[15], now)
-                {
-                    /// With the override flag.
-                    const OVERRIDES: [u8; 8] = [NEIGHBOR_ADVERTISEMENT, 0, 0, 0, 0x20, 0, 0, 0];
-                    let [a, b, c, d, e, f] = hardware;
-                    let its = [2, 1, a, b, c, d, e, f];
-                    let own = bytes(ethernet, 0)?;
-                    self.pending = Some(Packet::icmpv6(own, &from, &to, [&OVERRIDES, &from, &its]));
+                if is_near && from != to {
+                    let (hardware, finding) = self.finds(ethernet, from, now)?;
+                    let own = self.hardware;
+                    if finding.tells {
+                        // Without any flag: it never replaces what the stack knows.
+                        let answer = neighbor(NEIGHBOR_ADVERTISEMENT, from, 2, hardware);
+                        self.pending = Some(Packet::icmpv6([own, hardware], &from, &to, &answer));
+                    }
+                    if finding.asks
+                        && let Some(source) = self.watch.own.get()
+                    {
+                        // The group of hosts whose addresses end so (RFC 4291, section 2.7.1).
+                        let mut group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 0];
+                        group[13..].copy_from_slice(&from[13..]);
+                        let to = [0x33, 0x33, 0xff, from[13], from[14], from[15]];
+                        let question = neighbor(NEIGHBOR_SOLICITATION, from, 1, own);
+                        self.question = Some(Packet::icmpv6([to, own], &source, &group, &question));
+                    }
                 }
             }
             _ => {}
         }
         Some(true)
-    }
-
-    /// Returns the hardware address of a neighbour that was not reported just now.
-    fn is_new(
-        &mut self,
-        ethernet: &[u8; ETHERNET],
-        addresses: [[u8; 16]; 2],
-        last: u8,
-        now: impl Fn() -> Instant,
-    ) -> Option<[u8; 6]> {
-        let hardware = bytes(ethernet, 0)?;
-        let (known, now) = (&mut self.neighbors[usize::from(last) % NEIGHBORS], now());
-        let is_known =
-            (known.addresses, known.hardware) == (addresses, hardware) && now < known.until;
-        if is_known {
-            return None;
-        }
-        *known = Neighbor {
-            addresses,
-            hardware,
-            until: now + Duration::from_secs(REMEMBERED_SECONDS),
-        };
-        bytes(ethernet, 6)
     }
 
     /// Returns whether the stack has room for a router, which announces itself for some seconds.
@@ -246,35 +301,28 @@ impl State {
 }
 
 /// Returns the bytes at an offset.
-fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
+pub(super) fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
     of.get(at..)?.first_chunk().copied()
 }
 
-/// Returns whether the routers in a DHCP message are hosts (RFC 2132, section 3.5).
-#[cfg(feature = "dhcp")]
-fn leads_to_hosts(message: &[u8]) -> bool {
-    const OPTIONS: usize = 240;
-    const ROUTER: u8 = 3;
-    let mut options = message.get(OPTIONS..).unwrap_or_default();
-    loop {
-        match *options {
-            [0, ref rest @ ..] => options = rest,
-            [255, ..] | [] | [_] => return true,
-            [kind, length, ref rest @ ..] => {
-                let Some((value, rest)) = rest.split_at_checked(length.into()) else {
-                    return true;
-                };
-                if kind == ROUTER
-                    && !value
-                        .first_chunk::<4>()
-                        .is_some_and(|first| is_host_v4(&(*first).into()))
-                {
-                    return false;
-                }
-                options = rest;
-            }
-        }
-    }
+/// Returns the sum of words in ones' complement (RFC 1071).
+pub(super) fn folded(bytes: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let sum: u32 = bytes.chunks(2).map(word).sum();
+    let once = (sum & 0xffff) + (sum >> 16);
+    (once + (once >> 16)) as u16
+}
+
+/// Returns a message on a neighbour without flags, with an option that says who has the other address
+/// (RFC 4861, sections 4.3, 4.4 and 4.6.1).
+#[cfg(feature = "ipv6")]
+fn neighbor(kind: u8, address: [u8; 16], option: u8, hardware: [u8; 6]) -> [u8; 32] {
+    let mut message = [0; 32];
+    message[0] = kind;
+    message[8..24].copy_from_slice(&address);
+    message[24..26].copy_from_slice(&[option, 1]);
+    message[26..].copy_from_slice(&hardware);
+    message
 }
 
 /// Returns whether the stack accepts a router advertisement: from this link, and from a link-local

@@ -11,7 +11,7 @@ use tare_heap::Heap;
 use tare_net::http::answer::Packet;
 use tare_net::http::metrics::{Kind, Metric, Value};
 use tare_net::sockets::Datagrams;
-use tare_net::watch::{Dropped, Watch};
+use tare_net::watch::{Dropped, Lease, Watch};
 use tare_runtime::executor;
 use tare_unikernel::{clock, cpu, memory};
 use tare_virtio::net::Port;
@@ -57,6 +57,17 @@ impl Figures {
                 value,
             )
         };
+        let leases = |what: Lease| {
+            let help = "Renewals of the address from DHCP, requests that a server refused, and addresses lost.";
+            let value = Value::Count(self.watch.leases(what));
+            (
+                "network_leases_total",
+                help,
+                Kind::Counter,
+                Some(("what", what.name())),
+                value,
+            )
+        };
         let up = Value::Nanoseconds(Instant::now().as_micros().saturating_mul(1000));
         #[rustfmt::skip]
         let (name, help, kind, label, value) = match number {
@@ -78,7 +89,8 @@ impl Figures {
                 None => match number - 13 - Dropped::ALL.len() {
                     0 => boot("main", self.until_main),
                     1 => boot("card", self.until_card),
-                    2 => boot("address", self.until_address.get()?),
+                    at @ 2..5 => leases(Lease::ALL[at - 2]),
+                    5 => boot("address", self.until_address.get()?),
                     _ => return None,
                 },
             },

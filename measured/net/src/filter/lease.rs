@@ -1,0 +1,168 @@
+//! What the stack and a DHCP server agree on, as their messages say it.
+//!
+//! It is counted, and a renewal is completed if it lacks what the first agreement said: RFC 2131
+//! lets a server leave that out (section 4.3.1), but the stack ignores an acknowledgement without
+//! the mask of the network, and loses its address.
+
+use core::net::Ipv4Addr;
+
+use alloc::vec::Vec;
+
+use super::ETHERNET;
+use super::rules::{IPV4, UDP, bytes, folded};
+use crate::settings::is_host_v4;
+use crate::watch::{Lease, Watch};
+
+/// The port of clients.
+pub(super) const CLIENT: u16 = 68;
+/// The place of the options in a message (RFC 2131, section 2), and options (RFC 2132).
+const OPTIONS: usize = 240;
+const MASK: u8 = 1;
+const ROUTER: u8 = 3;
+const NAME_SERVERS: u8 = 6;
+const KIND: u8 = 53;
+/// Kinds of messages (RFC 2132, section 9.6).
+const DISCOVER: u8 = 1;
+const ACKNOWLEDGED: u8 = 5;
+const REFUSED: u8 = 6;
+/// The bytes of name servers that the stack keeps.
+const SERVERS: usize = 12;
+
+/// An agreement.
+#[derive(Clone, Debug)]
+pub struct Agreed {
+    pub address: [u8; 4],
+    pub mask: [u8; 4],
+    /// Mask, router and name servers, as options.
+    options: heapless::Vec<u8, { 6 + 6 + 2 + SERVERS }>,
+}
+
+/// Counts a message of the client. The stack discovers servers again when it has lost its address.
+pub fn asks(packet: &[u8], watch: &Watch) -> Option<()> {
+    let message = packet.get(ETHERNET + IPV4 + UDP..)?;
+    // As the stack builds it.
+    if packet[ETHERNET + IPV4..][..2] != CLIENT.to_be_bytes() || packet[ETHERNET + 9] != 17 {
+        return None;
+    }
+    watch.transaction.set(bytes(message, 4)?);
+    if *option(message, KIND)? == [DISCOVER] && watch.has_lease.replace(false) {
+        watch.count(Lease::Lost);
+    }
+    Some(())
+}
+
+/// Counts a message to the client, and keeps what it agrees on. Returns whether it must be
+/// completed.
+pub fn hears(agreed: &mut Option<Agreed>, message: &[u8], watch: &Watch) -> Option<bool> {
+    // Of another transaction, or forged.
+    if bytes(message, 4)? != watch.transaction.get() {
+        return Some(false);
+    }
+    let address = bytes(message, 16)?;
+    match *option(message, KIND)? {
+        [ACKNOWLEDGED] => {
+            let mask = option(message, MASK).and_then(|mask| bytes(mask, 0));
+            let had_one = watch.has_lease.get();
+            let is_thin = mask.is_none()
+                && had_one
+                && agreed
+                    .as_ref()
+                    .is_some_and(|agreed| agreed.address == address);
+            if let Some(mask) = mask {
+                let mut options = heapless::Vec::new();
+                // There is room for these.
+                let _ = each(message).try_for_each(|(kind, value)| {
+                    let value = match kind {
+                        MASK | ROUTER if value.len() == 4 => value,
+                        NAME_SERVERS => &value[..value.len().min(SERVERS)],
+                        _ => return Ok(()),
+                    };
+                    options.extend_from_slice(&[kind, value.len() as u8])?;
+                    options.extend_from_slice(value)
+                });
+                *agreed = Some(Agreed {
+                    address,
+                    mask,
+                    options,
+                });
+            } else if !is_thin {
+                return Some(false);
+            }
+            watch.has_lease.set(true);
+            if had_one {
+                watch.count(Lease::Renewed);
+            }
+            Some(is_thin)
+        }
+        [REFUSED] => {
+            watch.count(Lease::Refused);
+            Some(false)
+        }
+        _ => Some(false),
+    }
+}
+
+/// Returns a renewal with what the first agreement said and it does not.
+pub fn completed(packet: &[u8], agreed: &Agreed) -> Option<Vec<u8>> {
+    let ip = packet.get(ETHERNET..)?;
+    let before = ETHERNET + usize::from(ip.first()? & 15) * 4;
+    let message = packet.get(before + UDP..)?;
+    let end = each(message)
+        .map(|(_, value)| value.as_ptr_range().end)
+        .last();
+    let end = end.map_or(OPTIONS, |end| end as usize - message.as_ptr() as usize);
+    let mut whole = packet.get(..before + UDP + end)?.to_vec();
+    let mut more = &agreed.options[..];
+    while let [kind, length, ..] = *more {
+        let (this, rest) = more.split_at_checked(2 + usize::from(length))?;
+        if option(message, kind).is_none() {
+            whole.extend_from_slice(this);
+        }
+        more = rest;
+    }
+    whole.push(255);
+    let length = |of: usize| ((whole.len() - of) as u16).to_be_bytes();
+    let (total, datagram) = (length(ETHERNET), length(before));
+    whole[ETHERNET + 2..][..2].copy_from_slice(&total);
+    whole[before + 4..][..2].copy_from_slice(&datagram);
+    // The card has checked the datagram; 0 is none (RFC 768).
+    whole[before + 6..][..2].fill(0);
+    whole[ETHERNET + 10..][..2].fill(0);
+    let sum = !folded(&whole[ETHERNET..before]);
+    whole[ETHERNET + 10..][..2].copy_from_slice(&sum.to_be_bytes());
+    Some(whole)
+}
+
+/// Returns whether the routers in a message are hosts (RFC 2132, section 3.5).
+pub fn leads_to_hosts(message: &[u8]) -> bool {
+    each(message)
+        .filter(|(kind, _)| *kind == ROUTER)
+        .all(|(_, value)| {
+            let first = value.first_chunk::<4>();
+            first.is_some_and(|first| is_host_v4(&Ipv4Addr::from(*first)))
+        })
+}
+
+/// Returns the value of an option.
+fn option(message: &[u8], kind: u8) -> Option<&[u8]> {
+    each(message).find_map(|(this, value)| (this == kind).then_some(value))
+}
+
+/// Iterates over the options of a message, up to the end or to one that is cut off.
+fn each(message: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut left = message.get(OPTIONS..).unwrap_or_default();
+    core::iter::from_fn(move || {
+        while let [0, rest @ ..] = left {
+            left = rest;
+        }
+        let [kind, length, rest @ ..] = left else {
+            return None;
+        };
+        if *kind == 255 {
+            return None;
+        }
+        let (value, rest) = rest.split_at_checked(usize::from(*length))?;
+        left = rest;
+        Some((*kind, value))
+    })
+}
