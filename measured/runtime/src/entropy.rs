@@ -2,7 +2,7 @@
 
 use tare_unikernel::{cpu, memory};
 use tare_virtio::device::{self, Kind};
-use tare_virtio::queue::{Buffer, PATIENCE_TICKS, Queue};
+use tare_virtio::queue::{Buffer, PATIENCE_TICKS};
 
 /// Returns 64 random bits. None if there is no source.
 #[must_use]
@@ -14,7 +14,7 @@ pub fn random(command_line: &str) -> Option<u64> {
 fn from_device(command_line: &str) -> Option<u64> {
     let mut device = device::find(Kind::Entropy, command_line)?;
     device.negotiate(0).ok()?;
-    let mut queue = Queue::new(&device, 0, 1, 0).ok()?;
+    let mut queue = device.queue(0, 1, 0).ok()?;
     let place = memory::take(size_of::<u64>())?.as_mut_ptr();
     device.start();
     // The device may deliver less than requested, but at least a byte (Virtio 1.2, 5.4.6.2).

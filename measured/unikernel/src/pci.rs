@@ -111,34 +111,37 @@ impl Function {
         self.write(COMMAND, self.read(COMMAND) & 0xffff | COMMAND_USE);
     }
 
-    /// Returns the address of one of its six ranges of registers; assigns one if it has none that
-    /// is mapped. None if it is not in memory, or there is no room.
+    /// Returns the address and the bytes of one of its six ranges of registers; assigns an address
+    /// if it has none that is mapped. None if it is not in memory, or there is no room.
     #[must_use]
-    pub fn registers(&self, range: u8) -> Option<u64> {
+    pub fn registers(&self, range: u8) -> Option<(u64, u32)> {
         const PORTS: u32 = 1;
         const WIDE: u32 = 4;
+        if range > 5 {
+            return None;
+        }
         let offset = BASES + 4 * range;
         let low = self.read(offset);
-        if range > 5 || low & PORTS != 0 {
+        if low & PORTS != 0 {
             return None;
         }
         let is_wide = low & WIDE != 0;
         let is_high = is_wide && self.read(offset + 4) != 0;
-        if low & !0xf != 0 && !is_high {
-            return Some((low & !0xf).into());
-        }
         // The function must not respond while its address is half written.
         let command = self.read(COMMAND) & 0xffff;
         self.write(COMMAND, command & !COMMAND_USE);
         self.write(offset, u32::MAX);
         let bytes = (!(self.read(offset) & !0xf)).wrapping_add(1);
-        let place = take(bytes)?;
-        self.write(offset, place);
-        if is_wide {
+        let place = match low & !0xf {
+            mapped if mapped != 0 && !is_high => Some(mapped),
+            _ => take(bytes),
+        };
+        self.write(offset, place.unwrap_or(low));
+        if is_wide && place.is_some() {
             self.write(offset + 4, 0);
         }
         self.write(COMMAND, command);
-        Some(place.into())
+        Some((place?.into(), bytes))
     }
 
     /// Assigns these vectors on this CPU to the first messages of the function. None if it has too
@@ -152,7 +155,11 @@ impl Function {
         if (control >> 16 & 0x7ff) as usize + 1 < vectors.len() {
             return None;
         }
-        let entries = self.registers((table & 7) as u8)? + u64::from(table & !7);
+        let (start, bytes) = self.registers((table & 7) as u8)?;
+        let entries = start + u64::from(table & !7);
+        if u64::from(table & !7) + 16 * vectors.len() as u64 > bytes.into() {
+            return None;
+        }
         for (index, vector) in vectors.iter().enumerate() {
             let (address, data) = apic::device_message(*vector);
             let entry = (entries as *mut u32).wrapping_add(4 * index);
@@ -172,6 +179,9 @@ impl Function {
 fn take(bytes: u32) -> Option<u32> {
     static NEXT: AtomicU32 = AtomicU32::new(WINDOW);
     let end = |next: u32| {
+        if bytes == 0 {
+            return None;
+        }
         let end = next.checked_next_multiple_of(bytes)?.checked_add(bytes)?;
         (end <= WINDOW_END).then_some(end)
     };

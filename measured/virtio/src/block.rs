@@ -48,7 +48,7 @@ impl Disk {
     /// Returns [`DeviceError`] if the disk can't be used.
     pub fn new(mut device: Device) -> Result<Self, DeviceError> {
         device.negotiate(0)?;
-        let queue = Queue::new(&device, 0, 4, 0)?;
+        let queue = device.queue(0, 4, 0)?;
         let memory = memory::take(DATA + PIECE).ok_or(DeviceError::Memory)?;
         device.start();
         Ok(Self {
@@ -61,11 +61,7 @@ impl Disk {
     /// Returns the number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
-        let mut bytes = [0; 8];
-        for (place, byte) in (0..).zip(&mut bytes) {
-            *byte = self.device.own(place);
-        }
-        u64::from_le_bytes(bytes)
+        u64::from_le_bytes(self.device.own(0))
     }
 
     /// Reads whole sectors.
@@ -108,7 +104,11 @@ impl Disk {
         unsafe {
             (place(0) as *mut [u64; 2]).write_volatile([READ, sector]);
             (place(STATUS) as *mut u8).write_volatile(!DONE);
-            self.queue.borrow_mut().ask(&buffers, PATIENCE_TICKS)?;
+            let written = self.queue.borrow_mut().ask(&buffers, PATIENCE_TICKS)?;
+            // The data and the status: what it left out, it has not read.
+            if written as usize <= to.len() {
+                return None;
+            }
             let status = (place(STATUS) as *const u8).read_volatile();
             let data = core::slice::from_raw_parts(place(DATA) as *const u8, to.len());
             to.copy_from_slice(data);

@@ -30,7 +30,7 @@ impl VirtioConsole {
     /// Returns [`DeviceError`] if the console can't be used.
     pub fn new(mut device: Device) -> Result<Self, DeviceError> {
         device.negotiate(0)?;
-        let queue = Queue::new(&device, TRANSMIT, 1, 0)?;
+        let queue = device.queue(TRANSMIT, 1, 0)?;
         let memory = memory::take(PIECE).ok_or(DeviceError::Memory)?;
         device.start();
         Ok(Self {

@@ -5,9 +5,9 @@ use core::ptr::{read_volatile, write_volatile};
 
 use tare_unikernel::local::local;
 use tare_unikernel::pci::Function;
-use tare_unikernel::{apic, interrupts, io_apic, pci};
+use tare_unikernel::{apic, interrupts, io_apic, memory, pci};
 
-use crate::queue::Rings;
+use crate::queue::{Bell, PATIENCE_TICKS, Queue, Rings, tsc};
 
 /// A kind of device, with its number in the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,10 @@ pub enum DeviceError {
     NoInterrupts,
     /// There is no memory for its queues.
     Memory,
+    /// It does not end its reset.
+    Reset,
+    /// Its hardware address is that of a group, or none.
+    Address([u8; 6]),
 }
 
 /// The transport of a device.
@@ -55,9 +59,12 @@ enum Registers {
     Pci {
         function: Function,
         common: u64,
+        /// The notification registers, and their length in bytes.
         notify: u64,
+        notify_length: u32,
         multiplier: u32,
-        own: u64,
+        /// The device-specific configuration, with its length.
+        own: (u64, u32),
     },
     /// The registers of the MMIO transport.
     Mmio { base: u64, line: u32 },
@@ -146,25 +153,30 @@ fn on_pci(function: Function, kind: Kind) -> Option<Device> {
     const COMMON: u8 = 1;
     const NOTIFY: u8 = 2;
     const OWN: u8 = 4;
+    // Each with its length: what is not inside of its range of registers is none.
     let structure = |wanted: u8| {
         let mut all = function
             .capabilities()
             .filter(|(kind, _)| *kind == VENDOR_SPECIFIC);
         let (_, at) = all.find(|(_, at)| (function.read(*at) >> 24) as u8 == wanted)?;
-        let range = function.read(at + 4) as u8;
-        Some((
-            function.registers(range)? + u64::from(function.read(at + 8)),
-            at,
-        ))
+        let field = |offset| function.read(at.wrapping_add(offset));
+        let (start, bytes) = function.registers(field(4) as u8)?;
+        let (offset, length) = (field(8), field(12));
+        let is_inside = offset.checked_add(length)? <= bytes;
+        is_inside.then_some((start + u64::from(offset), length, field(16)))
     };
-    let (common, _) = structure(COMMON)?;
-    let (notify, at) = structure(NOTIFY)?;
+    let (common, length, _) = structure(COMMON)?;
+    let (notify, notify_length, multiplier) = structure(NOTIFY)?;
+    if length < common::BYTES {
+        return None;
+    }
     let registers = Registers::Pci {
         function,
         common,
         notify,
-        multiplier: function.read(at + 16),
-        own: structure(OWN).map_or(0, |(address, _)| address),
+        notify_length,
+        multiplier,
+        own: structure(OWN).map_or((0, 0), |(address, length, _)| (address, length)),
     };
     function.enable();
     Some(Device {
@@ -181,12 +193,15 @@ mod common {
     pub const ACCEPTED: u64 = 12;
     pub const CHANGE_MESSAGE: u64 = 16;
     pub const STATUS: u64 = 20;
+    pub const GENERATION: u64 = 21;
     pub const QUEUE: u64 = 22;
     pub const QUEUE_SIZE: u64 = 24;
     pub const QUEUE_MESSAGE: u64 = 26;
     pub const QUEUE_ENABLE: u64 = 28;
     pub const QUEUE_NOTIFY: u64 = 30;
     pub const QUEUE_ADDRESSES: [u64; 3] = [32, 40, 48];
+    /// The length of the structure.
+    pub const BYTES: u32 = 56;
 }
 
 /// Registers of the MMIO transport.
@@ -207,6 +222,7 @@ mod mmio {
     pub const ACKNOWLEDGE: u64 = 0x64;
     pub const STATUS: u64 = 0x70;
     pub const QUEUE_ADDRESSES: [u64; 3] = [0x80, 0x90, 0xa0];
+    pub const GENERATION: u64 = 0xfc;
     pub const OWN: u64 = 0x100;
 }
 
@@ -249,7 +265,12 @@ impl Device {
             return Err(DeviceError::Legacy);
         }
         self.set_status(0);
-        while self.status() != 0 {}
+        let start = tsc();
+        while self.status() != 0 {
+            if tsc().wrapping_sub(start) > PATIENCE_TICKS {
+                return Err(DeviceError::Reset);
+            }
+        }
         self.set_status(ACKNOWLEDGE);
         self.set_status(ACKNOWLEDGE | DRIVER);
         let offered = self.offered();
@@ -323,17 +344,62 @@ impl Device {
         cause & CHANGE != 0
     }
 
-    /// Reads a byte of the device-specific configuration.
+    /// Reads bytes of the device-specific configuration, of one state of it; 0 for those that it
+    /// lacks.
     #[must_use]
-    pub fn own(&self, offset: u64) -> u8 {
+    pub fn own<const N: usize>(&self, offset: u32) -> [u8; N] {
+        /// How often a configuration that changes is read again.
+        const ATTEMPTS: u8 = 100;
+        let mut bytes = [0; N];
+        for _ in 0..ATTEMPTS {
+            let before = self.generation();
+            for (place, byte) in (offset..).zip(&mut bytes) {
+                *byte = match self.registers {
+                    Registers::Pci {
+                        own: (own, length), ..
+                    } if place < length => read(own + u64::from(place)),
+                    Registers::Pci { .. } => 0,
+                    Registers::Mmio { base, .. } => read(base + mmio::OWN + u64::from(place)),
+                };
+            }
+            if self.generation() == before {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// Returns a number that changes with the device-specific configuration.
+    fn generation(&self) -> u32 {
         match self.registers {
-            Registers::Pci { own, .. } => read(own + offset),
-            Registers::Mmio { base, .. } => read(base + mmio::OWN + offset),
+            Registers::Pci { common, .. } => read::<u8>(common + common::GENERATION).into(),
+            Registers::Mmio { base, .. } => read(base + mmio::GENERATION),
         }
     }
 
+    /// Makes a queue, with at most `most` entries. `message` is the index of its interrupt.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError`] if there is no such queue, or no memory.
+    pub fn queue(&self, number: u16, most: u16, message: u16) -> Result<Queue, DeviceError> {
+        let no_queue = DeviceError::NoQueue(number);
+        let offered = self.queue_most(number).ok_or(no_queue)?;
+        let size = 1 << most.clamp(1, offered.get()).ilog2();
+        let memory = memory::take(Rings::bytes(size)).ok_or(DeviceError::Memory)?;
+        // SAFETY: whole pages that are zero and nobody else has.
+        let rings = unsafe { Rings::new(memory.as_mut_ptr().cast(), size) };
+        let register = self.set_up(number, &rings, message).ok_or(no_queue)?;
+        let bell = Bell {
+            register,
+            is_wide: self.is_in_memory(),
+            number,
+        };
+        Ok(Queue::over(rings, bell, self.has(EVENT_IDX)))
+    }
+
     /// Returns the maximum number of entries in a queue.
-    pub(crate) fn queue_most(&self, queue: u16) -> Option<NonZeroU16> {
+    fn queue_most(&self, queue: u16) -> Option<NonZeroU16> {
         self.select(queue);
         let most = match self.registers {
             Registers::Pci { common, .. } => read(common + common::QUEUE_SIZE),
@@ -343,14 +409,15 @@ impl Device {
     }
 
     /// Sets the addresses of a queue and the message for its interrupts. Returns the address of its
-    /// notification register.
-    pub(crate) fn set_up(&self, queue: u16, rings: &Rings, message: u16) -> u64 {
+    /// notification register. None if that is not among the device's.
+    fn set_up(&self, queue: u16, rings: &Rings, message: u16) -> Option<u64> {
         self.select(queue);
         let addresses = rings.addresses();
         match self.registers {
             Registers::Pci {
                 common,
                 notify,
+                notify_length,
                 multiplier,
                 ..
             } => {
@@ -362,7 +429,8 @@ impl Device {
                 }
                 write(common + common::QUEUE_ENABLE, 1_u16);
                 let offset: u16 = read(common + common::QUEUE_NOTIFY);
-                notify + u64::from(offset) * u64::from(multiplier)
+                let offset = u64::from(offset) * u64::from(multiplier);
+                (offset + 2 <= notify_length.into()).then_some(notify + offset)
             }
             Registers::Mmio { base, .. } => {
                 write(base + mmio::QUEUE_SIZE, u32::from(rings.size()));
@@ -371,7 +439,7 @@ impl Device {
                     write(base + register + 4, (address >> 32) as u32);
                 }
                 write(base + mmio::QUEUE_READY, 1_u32);
-                base + mmio::NOTIFY
+                Some(base + mmio::NOTIFY)
             }
         }
     }

@@ -39,5 +39,7 @@ pub mod console;
 pub mod device;
 #[cfg(not(test))]
 pub mod net;
-#[cfg(not(test))]
 pub mod queue;
+
+#[cfg(test)]
+extern crate std;

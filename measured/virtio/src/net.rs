@@ -78,6 +78,8 @@ pub struct Counters {
     pub drops: u64,
     /// How often the transmit queue was full.
     pub full: u64,
+    /// How often the device returned a buffer that it did not have.
+    pub faults: u64,
 }
 
 /// One direction: a queue, and a buffer for each of its entries.
@@ -98,7 +100,7 @@ impl Direction {
         interrupts: Option<Interrupts>,
     ) -> Result<Self, DeviceError> {
         // Message 0 is for changes of the configuration.
-        let queue = Queue::new(device, number, settings.ring, 1 + number)?;
+        let queue = device.queue(number, settings.ring, 1 + number)?;
         let piece = (HEADER + ETHERNET + usize::from(settings.mtu)).next_multiple_of(64);
         let memory = memory::take(piece * usize::from(queue.size())).ok_or(DeviceError::Memory)?;
         Ok(Self {
@@ -158,9 +160,9 @@ impl Port {
     /// Returns [`DeviceError`] if the card can't be used.
     pub fn new(mut device: Device, settings: Settings) -> Result<Self, DeviceError> {
         device.negotiate(CSUM | GUEST_CSUM | MAC | STATUS)?;
-        let mut address = [0; 6];
-        for (place, byte) in (0..).zip(&mut address) {
-            *byte = device.own(place);
+        let address: [u8; 6] = device.own(0);
+        if address[0] & 1 != 0 || address == [0; 6] {
+            return Err(DeviceError::Address(address));
         }
         // With MMIO there is one interrupt for all events; it counts as received packets.
         let (changes, received, sent) = if device.is_in_memory() {
@@ -232,12 +234,13 @@ impl Port {
             packets_out: transmit.packets,
             drops: self.drops.get(),
             full: self.full.get(),
+            faults: receive.queue.faults() + transmit.queue.faults(),
         }
     }
 
     fn read_link(&self) {
-        const LINK: u64 = 6;
-        let is_up = !self.device.has(STATUS) || self.device.own(LINK) & 1 != 0;
+        const LINK: u32 = 6;
+        let is_up = !self.device.has(STATUS) || self.device.own::<2>(LINK)[0] & 1 != 0;
         self.is_up.set(is_up);
     }
 

@@ -12,10 +12,6 @@
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{Ordering, fence};
 
-use tare_unikernel::{cpu, memory};
-
-use crate::device::{Device, DeviceError, EVENT_IDX};
-
 /// One buffer.
 #[repr(C)]
 struct Descriptor {
@@ -33,56 +29,138 @@ const NO_NOTIFICATION: u16 = 1;
 /// Time limit for a device before a service starts, in ticks of the TSC: about 20 s.
 pub const PATIENCE_TICKS: u64 = 1 << 36;
 
+/// Returns the time-stamp counter.
+pub(crate) fn tsc() -> u64 {
+    // SAFETY: every x86-64 CPU has it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
 /// Orders earlier writes before later reads, as seen by the device.
 ///
 /// QEMU before 8.1 omits fences in the code of a guest with one CPU, although its devices run on
 /// other threads; reading the TSC takes a lock there.
 fn write_before_reading() {
     fence(Ordering::SeqCst);
-    let _ = cpu::tsc();
+    let _ = tsc();
 }
 
-/// The memory shared by driver and device: one block with the three parts in sequence.
+/// What the driver knows of a descriptor, in memory of its own: what comes back from the device is
+/// compared with that.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// The next free descriptor, or the next one of the chain.
+    next: u16,
+    state: State,
+}
+
+/// Who may use a descriptor. The first one of a chain has the number of all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    /// Of a chain, behind its first.
+    Behind,
+    InFlight(u16),
+    Taken(u16),
+}
+
+/// The memory of a queue: the three parts that driver and device share in sequence, and what the
+/// driver knows.
 #[derive(Debug)]
 pub struct Rings {
-    start: u64,
+    start: *mut u8,
     size: u16,
 }
 
 impl Rings {
-    fn new(size: u16) -> Option<Self> {
-        let bytes = usize::from(size) * (16 + 2 + 8) + 6 + 2 + 6;
-        let start = memory::take(bytes)?.as_mut_ptr() as u64;
-        Some(Self { start, size })
+    /// The alignment of the memory, in bytes.
+    pub const ALIGNMENT: usize = 16;
+
+    /// Returns the number of bytes that a queue of a size takes.
+    #[must_use]
+    pub fn bytes(size: u16) -> usize {
+        Self::shared(size) + usize::from(size) * size_of::<Link>()
+    }
+
+    /// Returns the number of bytes that are shared.
+    fn shared(size: u16) -> usize {
+        (usize::from(size) * (16 + 2 + 8) + 6 + 2 + 6).next_multiple_of(align_of::<Link>())
+    }
+
+    /// Makes the rings of a queue.
+    ///
+    /// # Safety
+    ///
+    /// The memory is zero, has [`Rings::bytes`] bytes and [`Rings::ALIGNMENT`], and only the queue
+    /// and its device use it.
+    #[must_use]
+    pub unsafe fn new(start: *mut u8, size: u16) -> Self {
+        let rings = Self { start, size };
+        for index in 0..size {
+            let link = Link {
+                next: index + 1,
+                state: State::Free,
+            };
+            // SAFETY: behind the shared part there is one for each descriptor.
+            unsafe { rings.link(index).write(link) };
+        }
+        rings
     }
 
     /// Returns the number of entries in each part.
-    pub(crate) fn size(&self) -> u16 {
+    #[must_use]
+    pub fn size(&self) -> u16 {
         self.size
     }
 
+    /// Returns the offsets of the descriptors, the driver's part and the device's part.
+    fn parts(&self) -> [usize; 3] {
+        let driver = 16 * usize::from(self.size);
+        let device = driver + 6 + 2 * usize::from(self.size);
+        [0, driver, device.next_multiple_of(4)]
+    }
+
     /// Returns the addresses of the descriptors, the driver's part and the device's part.
-    pub(crate) fn addresses(&self) -> [u64; 3] {
-        let driver = self.start + 16 * u64::from(self.size);
-        let device = driver + 6 + 2 * u64::from(self.size);
-        [self.start, driver, device.next_multiple_of(4)]
+    #[must_use]
+    pub fn addresses(&self) -> [u64; 3] {
+        self.parts()
+            .map(|part| self.start.wrapping_add(part) as u64)
+    }
+
+    fn link(&self, index: u16) -> *mut Link {
+        let links = self.start.wrapping_add(Self::shared(self.size));
+        links.cast::<Link>().wrapping_add(index.into())
     }
 
     fn descriptor(&self, index: u16) -> *mut Descriptor {
-        let [descriptors, ..] = self.addresses();
-        (descriptors as *mut Descriptor).wrapping_add((index % self.size).into())
+        self.start.cast::<Descriptor>().wrapping_add(index.into())
     }
 
     /// Returns a word of the driver's part: flags, index, ring, event.
-    fn driver(&self, word: u16) -> *mut u16 {
-        let [_, driver, _] = self.addresses();
-        (driver as *mut u16).wrapping_add(word.into())
+    fn driver(&self, word: usize) -> *mut u16 {
+        let [_, driver, _] = self.parts();
+        self.start
+            .wrapping_add(driver)
+            .cast::<u16>()
+            .wrapping_add(word)
     }
 
     /// Returns a word of the device's part: flags, index, entries of four words, event.
-    fn device(&self, word: u16) -> *mut u16 {
-        let [.., device] = self.addresses();
-        (device as *mut u16).wrapping_add(word.into())
+    fn device(&self, word: usize) -> *mut u16 {
+        let [.., device] = self.parts();
+        self.start
+            .wrapping_add(device)
+            .cast::<u16>()
+            .wrapping_add(word)
+    }
+
+    /// Returns the word of the driver's part that names the next event.
+    fn driver_event(&self) -> *mut u16 {
+        self.driver(2 + usize::from(self.size))
+    }
+
+    /// Returns the word of the device's part that names the next event.
+    fn device_event(&self) -> *mut u16 {
+        self.device(2 + 4 * usize::from(self.size))
     }
 }
 
@@ -97,57 +175,61 @@ pub struct Buffer {
     pub is_writable: bool,
 }
 
+/// The register that notifies a device of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Bell {
+    /// Its address.
+    pub register: u64,
+    /// Whether it has 32 bits, as with MMIO, not the 16 of PCI.
+    pub is_wide: bool,
+    /// The number of the queue, which is written to it.
+    pub number: u16,
+}
+
 /// A queue of a device.
+///
+/// Whatever the device writes, a buffer comes back once, and only if the device had it: other
+/// entries are passed over, and a device that claims more than it got is not heard any more.
 #[derive(Debug)]
 pub struct Queue {
-    number: u16,
     rings: Rings,
-    bell: u64,
-    is_in_memory: bool,
+    bell: Bell,
     has_events: bool,
     /// The first free descriptor; each names the next one.
     free: u16,
     free_count: u16,
-    /// The numbers of buffers put in, announced to the device, and taken back.
+    /// The numbers of chains put in, announced to the device, and read back; and that of chains that
+    /// the device has.
     put: u16,
     announced: u16,
     taken: u16,
+    in_flight: u16,
     notifications: u64,
+    /// The entries that were passed over, and whether the device is not heard any more.
+    faults: u64,
+    is_deaf: bool,
 }
 
 impl Queue {
-    /// Makes a queue of a device, with at most `most` entries. `message` is the index of its
-    /// interrupt.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`DeviceError`] if there is no such queue, or no memory.
-    pub fn new(device: &Device, number: u16, most: u16, message: u16) -> Result<Self, DeviceError> {
-        let offered = device
-            .queue_most(number)
-            .ok_or(DeviceError::NoQueue(number))?;
-        let size = 1 << most.clamp(1, offered.get()).ilog2();
-        let rings = Rings::new(size).ok_or(DeviceError::Memory)?;
-        for index in 0..size {
-            // SAFETY: a descriptor of fresh memory.
-            unsafe { (*rings.descriptor(index)).next = index + 1 };
-        }
-        let bell = device.set_up(number, &rings, message);
+    /// Makes a queue. `has_events` says whether the device has agreed on event indices.
+    #[must_use]
+    pub fn over(rings: Rings, bell: Bell, has_events: bool) -> Self {
         let mut queue = Self {
-            number,
+            free: 0,
+            free_count: rings.size,
             rings,
             bell,
-            is_in_memory: device.is_in_memory(),
-            has_events: device.has(EVENT_IDX),
-            free: 0,
-            free_count: size,
+            has_events,
             put: 0,
             announced: 0,
             taken: 0,
+            in_flight: 0,
             notifications: 0,
+            faults: 0,
+            is_deaf: false,
         };
         queue.disable_interrupt();
-        Ok(queue)
+        queue
     }
 
     /// Returns the number of entries.
@@ -162,10 +244,10 @@ impl Queue {
         self.free_count
     }
 
-    /// Returns the number of buffers that the device owns.
+    /// Returns the number of chains that the device owns.
     #[must_use]
     pub fn in_flight(&self) -> u16 {
-        self.put.wrapping_sub(self.taken)
+        self.in_flight
     }
 
     /// Returns the number of notifications of the device.
@@ -174,10 +256,23 @@ impl Queue {
         self.notifications
     }
 
+    /// Returns how often the device returned what it did not have.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+
     /// Returns the descriptor that [`Queue::put`] will use next. None if all are in use.
     #[must_use]
     pub fn next(&self) -> Option<u16> {
         (self.free_count > 0).then_some(self.free)
+    }
+
+    /// Returns what is known of a descriptor.
+    fn link(&mut self, index: u16) -> &mut Link {
+        assert!(index < self.rings.size);
+        // SAFETY: one of the links, which only this queue uses.
+        unsafe { &mut *self.rings.link(index) }
     }
 
     /// Passes a chain of buffers to the device. Returns its first descriptor, which identifies it
@@ -189,23 +284,31 @@ impl Queue {
     /// not be accessed.
     pub unsafe fn put(&mut self, buffers: &[Buffer]) -> Option<u16> {
         let head = self.free;
-        let (last, count) = (buffers.len().checked_sub(1)?, buffers.len() as u16);
-        if self.free_count < count {
+        let count = u16::try_from(buffers.len()).ok()?;
+        if count == 0 || self.free_count < count {
             return None;
         }
-        for (place, buffer) in buffers.iter().enumerate() {
+        for (place, buffer) in (1..).zip(buffers) {
+            let this = self.free;
+            let link = self.link(this);
+            link.state = State::Behind;
+            let next = link.next;
+            let more = if place < count { NEXT } else { 0 };
+            let access = if buffer.is_writable { WRITABLE } else { 0 };
+            let descriptor = Descriptor {
+                address: buffer.address,
+                bytes: buffer.bytes,
+                flags: more | access,
+                next,
+            };
             // SAFETY: a free descriptor, which the device does not read.
-            let descriptor = unsafe { &mut *self.rings.descriptor(self.free) };
-            descriptor.address = buffer.address;
-            descriptor.bytes = buffer.bytes;
-            descriptor.flags = if buffer.is_writable { WRITABLE } else { 0 };
-            if place < last {
-                descriptor.flags |= NEXT;
-            }
-            self.free = descriptor.next;
+            unsafe { self.rings.descriptor(this).write(descriptor) };
+            self.free = next;
         }
+        self.link(head).state = State::InFlight(count);
         self.free_count -= count;
-        let slot = 2 + self.put % self.rings.size;
+        self.in_flight += 1;
+        let slot = 2 + usize::from(self.put % self.rings.size);
         self.put = self.put.wrapping_add(1);
         // SAFETY: words of the driver's part. The device must see the entry before the index.
         unsafe {
@@ -217,19 +320,21 @@ impl Queue {
     }
 
     /// Passes a chain of buffers to the device, waits for it, and returns the number of bytes
-    /// written. None if there are too few free descriptors, or if the device takes longer than
-    /// `patience_ticks` of the TSC; in that case it still owns the buffers. For queues with nothing
-    /// else in them.
+    /// written. None if something is in the queue, or if the device takes longer than
+    /// `patience_ticks` of the TSC; in that case it still owns the buffers.
     ///
     /// # Safety
     ///
     /// As for [`Queue::put`].
     pub unsafe fn ask(&mut self, buffers: &[Buffer], patience_ticks: u64) -> Option<u32> {
+        if self.in_flight > 0 {
+            return None;
+        }
         // SAFETY: passed on to the caller.
         unsafe { self.put(buffers)? };
         self.notify();
-        let start = cpu::tsc();
-        while cpu::tsc().wrapping_sub(start) < patience_ticks {
+        let start = tsc();
+        while tsc().wrapping_sub(start) < patience_ticks {
             if let Some(bytes) = self.take_back() {
                 return Some(bytes);
             }
@@ -255,7 +360,7 @@ impl Queue {
         // SAFETY: words of the device's part.
         let wants = unsafe {
             if self.has_events {
-                let event = read_volatile(self.rings.device(2 + 4 * self.rings.size));
+                let event = read_volatile(self.rings.device_event());
                 let ahead = self.put.wrapping_sub(event).wrapping_sub(1);
                 ahead < self.put.wrapping_sub(self.announced)
             } else {
@@ -265,56 +370,85 @@ impl Queue {
         self.announced = self.put;
         if wants {
             self.notifications += 1;
-            // SAFETY: the notification register of the queue: 32 bits with MMIO, 16 on PCI.
+            let Bell {
+                register, number, ..
+            } = self.bell;
+            // SAFETY: the notification register of the queue.
             unsafe {
-                if self.is_in_memory {
-                    write_volatile(self.bell as *mut u32, self.number.into());
+                if self.bell.is_wide {
+                    write_volatile(register as *mut u32, number.into());
                 } else {
-                    write_volatile(self.bell as *mut u16, self.number);
+                    write_volatile(register as *mut u16, number);
                 }
             }
         }
     }
 
+    /// Returns the number of entries that the device has written and the driver has not read.
+    fn come(&self) -> u16 {
+        if self.is_deaf {
+            return 0;
+        }
+        // SAFETY: a word of the device's part.
+        unsafe { read_volatile(self.rings.device(1)) }.wrapping_sub(self.taken)
+    }
+
     /// Returns whether a chain has come back.
     #[must_use]
     pub fn has_come(&self) -> bool {
-        // SAFETY: a word of the device's part.
-        unsafe { read_volatile(self.rings.device(1)) != self.taken }
+        self.come() > 0
     }
 
     /// Takes back the next chain: its first descriptor, and the number of bytes written. Its
     /// descriptors are in use until [`Queue::release`].
     pub fn take(&mut self) -> Option<(u16, u32)> {
-        if !self.has_come() {
-            return None;
+        loop {
+            let come = self.come();
+            // More than it can have: the ring was overwritten, or was never one.
+            if come > self.in_flight {
+                self.faults += 1;
+                self.is_deaf = true;
+            }
+            if come == 0 || self.is_deaf {
+                return None;
+            }
+            // The entry must be read after the index.
+            fence(Ordering::Acquire);
+            let place = 2 + 4 * usize::from(self.taken % self.rings.size);
+            self.taken = self.taken.wrapping_add(1);
+            // SAFETY: an entry of the device's part: name and length, of 32 bits each.
+            let (name, bytes) = unsafe {
+                let entry = self.rings.device(place).cast::<u32>();
+                (read_volatile(entry), read_volatile(entry.wrapping_add(1)))
+            };
+            if let Ok(name) = u16::try_from(name)
+                && name < self.rings.size
+                && let State::InFlight(count) = self.link(name).state
+            {
+                self.link(name).state = State::Taken(count);
+                self.in_flight -= 1;
+                return Some((name, bytes));
+            }
+            self.faults += 1;
         }
-        // The entry must be read after the index.
-        fence(Ordering::Acquire);
-        let place = 2 + 4 * (self.taken % self.rings.size);
-        self.taken = self.taken.wrapping_add(1);
-        // SAFETY: an entry of the device's part: name and length, of 32 bits each.
-        let (name, bytes) = unsafe {
-            let entry = self.rings.device(place).cast::<u32>();
-            (read_volatile(entry), read_volatile(entry.wrapping_add(1)))
-        };
-        Some((name as u16 % self.rings.size, bytes))
     }
 
-    /// Frees the descriptors of a chain that came back.
+    /// Frees the descriptors of a chain that came back; others are left alone.
     pub fn release(&mut self, name: u16) {
+        let State::Taken(count) = self.link(name).state else {
+            return;
+        };
         let mut last = name;
-        loop {
-            self.free_count += 1;
-            // SAFETY: a descriptor that the device has returned.
-            let descriptor = unsafe { &mut *self.rings.descriptor(last) };
-            if descriptor.flags & NEXT == 0 || self.free_count >= self.rings.size {
-                descriptor.next = self.free;
-                break;
+        for place in 1..=count {
+            let link = self.link(last);
+            link.state = State::Free;
+            if place < count {
+                last = link.next;
             }
-            last = descriptor.next;
         }
+        self.link(last).next = self.free;
         self.free = name;
+        self.free_count += count;
     }
 
     /// Enables the interrupt for the time when `more` further chains have come back. Returns false
@@ -324,16 +458,14 @@ impl Queue {
         // SAFETY: words of the driver's part.
         unsafe {
             if self.has_events {
-                write_volatile(self.rings.driver(2 + self.rings.size), event);
+                write_volatile(self.rings.driver_event(), event);
             } else {
                 write_volatile(self.rings.driver(0), 0);
             }
         }
         // The event must be written before the index is read.
         write_before_reading();
-        // SAFETY: a word of the device's part.
-        let come = unsafe { read_volatile(self.rings.device(1)) };
-        come.wrapping_sub(self.taken) < more
+        self.come() < more
     }
 
     /// Disables the interrupt.
@@ -343,10 +475,13 @@ impl Queue {
         unsafe {
             if self.has_events {
                 let far = self.taken.wrapping_sub(1);
-                write_volatile(self.rings.driver(2 + self.rings.size), far);
+                write_volatile(self.rings.driver_event(), far);
             } else {
                 write_volatile(self.rings.driver(0), NO_NOTIFICATION);
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
