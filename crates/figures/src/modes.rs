@@ -55,9 +55,11 @@ fn sentence(row: &Row, modes: TwoModes) -> String {
         let range = words::percent_range(Numbers::PLAIN, interval.low, interval.high);
         format!(" ({range}, 95 % CI)")
     });
-    let which = match modes.split_median {
-        true => "the median may be in either, and the mean is in neither",
-        false => "the median is of one of them only",
+    let is_slow = row.estimate().is_some_and(|share| share > 0.5);
+    let which = match (modes.split_median, is_slow) {
+        (true, _) => "the median may be in either, and the mean is in neither",
+        (false, true) => "the median of each run is in the slow one",
+        (false, false) => "the median of each run is in the fast one",
     };
     format!(
         "{} on {}: {}; the slow one has {} of the samples{}: {which}.",

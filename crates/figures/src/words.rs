@@ -74,8 +74,11 @@ pub fn percent_range(numbers: Numbers, low: f64, high: f64) -> String {
     let (low, high) = (low * 100.0, high * 100.0);
     let width = high - low;
     let text = |value: f64| {
-        if width > 0.0 {
-            numbers.within(value, width)
+        let within = numbers.within(value, width);
+        // An end that is not 0 is not written as 0, however wide the range is.
+        let is_nothing = value > 0.0 && !within.contains(|digit| matches!(digit, '1'..='9'));
+        if width > 0.0 && !is_nothing {
+            within
         } else {
             numbers.rounded(value)
         }

@@ -34,6 +34,10 @@ pub const AGREEMENT_PPM: f64 = 200.0;
 /// confirmation is lost, which is the safe side.
 const SAME_FIGURE_PPM: f64 = 1.0;
 
+/// The uncertainty of its reading up to which a figure is used, in parts per million. A CPU that was
+/// taken away between two readings makes it as wrong as the time that it was away is long.
+const COARSEST_PPM: f64 = 10_000.0;
+
 /// The frequency of a TSC as far as it can be known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TscFrequency {
@@ -71,7 +75,10 @@ pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
         FrequencySource::HardwareTimer,
         FrequencySource::DisciplinedClock,
     ];
-    let is_usable = |claim: &&Frequency| HZ.contains(&claim.hz);
+    let is_usable = |claim: &&Frequency| {
+        let ppm = usable_ppm(claim);
+        HZ.contains(&claim.hz) && ppm.is_none_or(|ppm| ppm <= COARSEST_PPM)
+    };
     let usable = || claims.iter().filter(is_usable);
     let chosen = ORDER
         .iter()

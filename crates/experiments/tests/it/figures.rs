@@ -152,7 +152,7 @@ fn a_spin_with_regular_gaps() {
     assert_eq!(verdict.details.last().unwrap(), clock);
     assert_eq!(
         verdict.certainty,
-        ["Mean time lost: 4.55 % in a single run; measure several (--runs)."]
+        ["Share of time lost: 4.55 % in a single run; measure several (--runs)."]
     );
 }
 

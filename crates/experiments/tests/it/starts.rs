@@ -143,7 +143,7 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
         verdict(&run.analyse()),
         [
             "Ready after a median of 1.03 ms on process (at least 64/s sustained).",
-            "From the start call it takes a mean of 1.03 ms on process, the largest part of which is main: 517 µs (50.0 %).",
+            "From the start call until it is ready, an instance takes a mean of 1.03 ms on process, the largest part of which is main: 517 µs (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
             "Executed by an emulator: ready after a median of 90.0 ms on unikernel (emulated) (16/s sustained).",
         ]
@@ -196,7 +196,7 @@ fn what_the_engine_s_presence_costs_is_told() {
         verdict(&run.analyse()),
         [
             "Ready after a median of 1.00 ms on process.",
-            "From the start call it takes a mean of 2.00 ms on process, beside=dockerd, the largest part of which is main: 1.00 ms (50.0 %).",
+            "From the start call until it is ready, an instance takes a mean of 2.00 ms on process, beside=dockerd, the largest part of which is main: 1.00 ms (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
             "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
         ]
@@ -432,7 +432,7 @@ fn cold_and_warm_starts_are_two_modes() {
     assert_contains(
         &comparison.verdict.join(" "),
         &[
-            "in the median run of BASE about 5.04 ms and 30.0 ms with 48.0 % in the slow one",
+            "of BASE about 5.04 ms and 30.0 ms with 48.0 % in the slow one",
             "of NEW about 5.04 ms and 30.0 ms with 52.0 % in the slow one",
         ],
     );

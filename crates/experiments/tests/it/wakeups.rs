@@ -443,7 +443,10 @@ fn noise_and_wake_ups_of_one_run_leave_each_other_alone() {
     assert_eq!(analysis.summary().done, 3);
     assert_eq!((cells("noise"), cells("wakeup")), (vec![1, 3], vec![2]));
     let (text, page) = synthetic::shown(&analysis);
-    assert_contains(&text, &["Latest wake-up: 10.0 ms on process"]);
+    assert_contains(
+        &text,
+        &["Latest wake-ups under dd: 10.0 ms on process; when idle: 6.00 µs on process."],
+    );
     // The picture of the second experiment has its place, too.
     assert_contains(&page, &["Wake-up latency over time"]);
 }
@@ -459,10 +462,12 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
     let verdict = &analysis.summary().verdict;
     assert_eq!(
         verdict.headline,
-        "Latest wake-ups: 6.00 µs on process, loads=1 when idle and 10.0 ms on process, loads=2 under dd."
+        "Latest wake-ups under dd: 10.0 ms on process, loads=2; when idle: 6.00 µs on process, loads=1 and 6.00 µs on process, \
+         loads=2."
     );
     // None was missed in the one, which does not bear on the share of the other.
-    let missed = "Missed activations: 0 of 10,000 (0 %) on process, loads=1 and ";
+    let missed =
+        "Missed activations under dd: 99 of 10,000 (0.99 %) on process, loads=2; none otherwise.";
     assert_contains(&verdict.details.join("\n"), &[missed]);
 }
 

@@ -2,7 +2,7 @@
 
 use tare_results::TscFrequency;
 use tare_results::model::{Cell, Program, Record, Unit};
-use tare_results::target::Clock;
+use tare_results::target::{Clock, Group, Kernel};
 
 use crate::format::Numbers;
 use crate::notices::{Notice, name_cells};
@@ -13,6 +13,7 @@ use crate::words;
 struct Measured<'a> {
     id: u32,
     target: &'a str,
+    group: Group,
     clock: Clock,
     record: &'a Record,
     program: &'a Program,
@@ -105,7 +106,11 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             format!("TSC frequency in {cells}: {note}."),
         ));
     }
-    let not_locked = which(&|m| !m.program.preparation.locked && !run.is_imported());
+    // A limit of this kind is none of a guest.
+    let not_locked = which(&|m| {
+        let kernel = m.group.capabilities().kernel;
+        !m.program.preparation.locked && matches!(kernel, Kernel::Host | Kernel::Remote)
+    });
     if !not_locked.is_empty() {
         notices.push(Notice::note(
             "not-locked",
@@ -125,6 +130,7 @@ impl<'a> Measured<'a> {
         Some(Self {
             id: cell.plan.id,
             target: &cell.plan.target.text,
+            group: cell.plan.target.group,
             clock: cell.plan.target.clock,
             record,
             program: record.program()?,

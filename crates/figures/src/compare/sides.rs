@@ -278,9 +278,27 @@ fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32
 /// Returns a row's figure of each repetition.
 fn each_repetition(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
     let all = repetitions(row, unit);
-    let figures = all.values().map(|each| over(row.figure, each));
-    let estimates: Result<_, _> = figures.map(|over| Ok(over?.estimate)).collect();
-    estimates.map_err(|why: Refused| why.to_string())
+    let figures: Vec<_> = all.values().map(|each| over(row.figure, each)).collect();
+    // What is said of a run is said of the one with the fewest samples.
+    let fewest = figures.iter().filter_map(|over| match over {
+        Err(Refused::Samples { has, .. }) => Some(*has),
+        _ => None,
+    });
+    let fewest = fewest.min();
+    let estimates = figures.into_iter().map(|over| match over {
+        Err(Refused::Samples {
+            figure,
+            needed,
+            has,
+        }) => Err(Refused::Samples {
+            figure,
+            needed,
+            has: fewest.unwrap_or(has),
+        }),
+        over => Ok(over?.estimate),
+    });
+    let estimates: Result<_, Refused> = estimates.collect();
+    estimates.map_err(|why| why.to_string())
 }
 
 /// What two rows of different sides have in common.
@@ -340,14 +358,19 @@ impl Pair<'_> {
     /// other, so that it jumps where their shares hardly change.
     pub fn between_modes(&self) -> Option<String> {
         let (base, new) = (self.base.row, self.new.row);
-        let modes = base
-            .modes
-            .filter(|_| matches!(base.figure, Figure::Quantile(_)))?;
-        let border = (modes.border() * new.modes?.border()).sqrt();
+        let is_of_samples = matches!(base.figure, Figure::Quantile(_));
+        let (modes, new_modes) = (base.modes?, new.modes.filter(|_| is_of_samples)?);
+        // Modes of two sides that are not the same two say nothing of one another.
+        let (least, most) = (
+            modes.border().min(new_modes.border()),
+            modes.border().max(new_modes.border()),
+        );
+        let is_same = modes.low.max(new_modes.low) < least && most < modes.high.min(new_modes.high);
+        let border = (least * most).sqrt();
         let (base_values, new_values) = (self.base.values(), self.new.values());
         let values = || base_values.iter().chain(&new_values);
         let jumps = values().any(|value| *value > border) && values().any(|value| *value < border);
-        jumps.then(|| {
+        (is_same && jumps).then(|| {
             format!(
                 "it lies between two modes, {}: compare {}.{}",
                 modes::both(base, modes),

@@ -61,10 +61,13 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
         let [base, new] = [(base, row.base), (new, row.new)].map(|(modes, share)| {
             let share = told(share, &row.unit);
-            format!("{} with {share} in the slow one", crate::modes::both(&row.of, modes))
+            format!(
+                "{} with {share} in the slow one",
+                crate::modes::both(&row.of, modes)
+            )
         });
         let said = format!(
-            "{} on {}: in the median run of {} {base}, of {} {new}. A median between them says nothing of a shift.",
+            "{} on {}: of {} {base}, of {} {new}. A median between them says nothing of a shift.",
             crate::modes::has_two(&row.of),
             row.places(),
             comparison.names[0],

@@ -70,7 +70,7 @@ pub struct TwoModes {
     /// histogram.
     pub is_least: bool,
     /// Whether about as many samples are in one as in the other, so that the median of another run
-    /// may be in either.
+    /// may be in either: those of the runs are, or nearly.
     pub split_median: bool,
 }
 
@@ -405,7 +405,8 @@ impl Row {
     }
 
     /// Returns, of [`Figure::Slow`], the share of each run and the medians of both modes; `None`
-    /// if no run has two. A run with one mode is in the nearer one.
+    /// if no run has two. The border between them is that of all runs: a run in which no second mode
+    /// was found has samples beyond it, too.
     fn divide(&self) -> Option<(Vec<Each>, (f64, f64))> {
         let two = self
             .found
@@ -419,11 +420,7 @@ impl Row {
         let (low, high) = (median(|run| run.medians.0)?, median(|run| run.medians.1)?);
         let border = (low.max(1.0) * high).sqrt();
         let each = self.each.iter().zip(&self.found).map(|(each, run)| {
-            let (above, all) = match run.medians {
-                (low, high) if low < high => run.above,
-                (only, _) if only > border => (run.above.1, run.above.1),
-                _ => run.above,
-            };
+            let (above, all) = run.beyond(border);
             let slow = match self.measure.better {
                 Better::More => all - above,
                 Better::Less | Better::Neither => above,
@@ -439,22 +436,16 @@ impl Row {
 
     /// Returns the modes of its samples, of [`Figure::Slow`].
     fn two_modes(&self) -> Option<TwoModes> {
-        /// How far from a half a share may be for the median to be in either mode.
+        /// How far from a half the share of a run may be for its median to be in either mode.
         const NEAR: f64 = 0.05;
-        let (_, (low, high)) = self.divide()?;
-        let over = self.over.as_ref().ok()?;
-        let (mut from, mut to) = (
-            over.lowest.min(over.estimate - NEAR),
-            over.highest.max(over.estimate + NEAR),
-        );
-        if let Ok(interval) = &over.interval {
-            (from, to) = (from.min(interval.low), to.max(interval.high));
-        }
+        let (each, (low, high)) = self.divide()?;
+        let shares = || each.iter().filter_map(|each| each.figure.value());
         Some(TwoModes {
             low,
             high,
             is_least: self.found.iter().any(|run| run.is_least),
-            split_median: from < 0.5 && 0.5 < to,
+            split_median: shares().any(|share| share < 0.5 + NEAR)
+                && shares().any(|share| share > 0.5 - NEAR),
         })
     }
 

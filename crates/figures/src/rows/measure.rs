@@ -313,18 +313,35 @@ impl Sample {
 }
 
 /// The modes of the samples of a run, or their median where there is but one mode.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunModes {
     /// The median of each, in the measure's unit; the same if there is but one.
     pub medians: (f64, f64),
     /// The samples in the upper one, and all.
-    pub above: (f64, f64),
+    above: (f64, f64),
+    /// Values in rising order, not closer than [`RunModes::STEP`], and how many samples are up to each.
+    up_to: Vec<(f64, f64)>,
     /// Whether that of the upper one is only the least that it can be: most of its samples were not
     /// counted one by one.
     pub is_least: bool,
 }
 
 impl RunModes {
+    /// The least quotient of two values of the distribution that is kept.
+    const STEP: f64 = 1.02;
+
+    /// Returns the samples beyond a border that all runs share, and all. What is in the upper mode of this
+    /// run is beyond it, and nothing of the lower one, if the border lies between them.
+    pub(crate) fn beyond(&self, border: f64) -> (f64, f64) {
+        let (low, high) = self.medians;
+        if low < border && border < high {
+            return self.above;
+        }
+        let below = self.up_to.partition_point(|(value, _)| *value <= border);
+        let up_to = below.checked_sub(1).map_or(0.0, |at| self.up_to[at].1);
+        (self.above.1 - up_to, self.above.1)
+    }
+
     /// Takes modes that are no further apart for one, in the lower of them.
     pub(crate) fn further_than(self, least: f64) -> Self {
         match self.medians {
@@ -332,6 +349,7 @@ impl RunModes {
                 medians: (low, low),
                 above: (0.0, self.above.1),
                 is_least: false,
+                ..self
             },
             _ => self,
         }
@@ -348,7 +366,18 @@ impl Sample {
                     None => (counts.median()?, counts.median()?, 0),
                 };
                 let scaled = |value: u64| value as f64 * factor.unwrap_or(1.0);
+                let mut up_to: Vec<(f64, f64)> = Vec::new();
+                let mut all = 0.0;
+                for (value, count) in counts.iter() {
+                    all += count as f64;
+                    let value = scaled(value);
+                    match up_to.last_mut() {
+                        Some((last, up_to)) if value < *last * RunModes::STEP => *up_to = all,
+                        _ => up_to.push((value, all)),
+                    }
+                }
                 Some(RunModes {
+                    up_to,
                     medians: (scaled(low), scaled(high)),
                     above: (above as f64, counts.total() as f64),
                     is_least: false,

@@ -27,7 +27,7 @@ impl Chooser<'_> {
         if !allowed.contains(cpu) {
             return Err(self.refusal(cpu, allowed));
         }
-        let reason = format!("CPU {cpu} as requested ({})", self.describe(cpu));
+        let reason = format!("CPU {cpu} ({})", self.describe(cpu));
         Ok(self.finish(cpu, Rule::Requested, reason, Vec::new()))
     }
 

@@ -56,7 +56,7 @@ pub(super) fn calibration(run: &Run) -> Markup {
     }
     html! {
         p.read {
-            "Measured on the same CPU just before every cell. The "
+            "Measured before every cell, for start once before the first one of a target. The "
             "step is the least by which the timer advances: nothing shorter can be seen, and every "
             "duration is uncertain by as much. The empty region is what two stamps with nothing between them "
             "read as at least; net figures are less by it. A repetition of it is what stamps and loop take in all."
@@ -108,7 +108,8 @@ fn told(cells: &[(&Cell, &Program)]) -> String {
     let low = known.iter().map(|tsc| tsc.hz).fold(f64::INFINITY, f64::min);
     let high = known.iter().map(|tsc| tsc.hz).fold(0.0, f64::max);
     let mut text = N.with_unit(&N.fixed(first.hz / 1e6, 4), "MHz");
-    if let Some(ppm) = first.uncertainty_ppm {
+    let ppm = known.iter().filter_map(|tsc| tsc.uncertainty_ppm);
+    if let Some(ppm) = ppm.reduce(f64::max) {
         text.push_str(&format!(" ± {}", N.with_unit(&N.short(ppm), "ppm")));
     }
     let spread = (high / low - 1.0) * 1e6;

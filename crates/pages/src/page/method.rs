@@ -23,9 +23,11 @@ pub(super) fn method(report: &Report) -> Markup {
     html! {
         @for story in report.stories() { (story.method()) }
         p {
-            "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: means, shares and \
-             rates are those of all runs together, other figures the median over the runs; intervals are at 95 % \
-             confidence over runs. A dash means that there is no figure, not that it is 0."
+            "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: shares and rates \
+             are those of all runs together; means, too, where their sums are known, and else the mean of the runs' means; \
+             quantiles and deviations are the median over the runs. What a table calls max, longest, min or shortest is \
+             the extreme of all runs, while figures.csv and the JSON have the median of the runs' extremes. Intervals are at \
+             95 % confidence over runs. A dash means that there is no figure, not that it is 0."
         }
     }
 }

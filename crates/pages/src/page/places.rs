@@ -62,6 +62,17 @@ fn notices(summary: &Summary) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The facts of a place that are not measured, so that each change is one of the place.
+const LASTING: [&str; 7] = [
+    "kernel release",
+    "preemption model",
+    "isolated CPUs",
+    "nohz_full CPUs",
+    "kernel command line",
+    "CPUs online",
+    "clock source",
+];
+
 /// Renders the places from inside; `None` if no target tells anything of itself.
 pub fn places(places: &[Place]) -> Option<Markup> {
     if places.is_empty() {
@@ -78,13 +89,15 @@ pub fn places(places: &[Place]) -> Option<Markup> {
         false => place.target.clone(),
     });
     table.head.extend(head);
-    let mut changed = false;
+    let mut changed: Vec<&str> = Vec::new();
     for name in &names {
         let mut row = vec![(*name).to_owned()];
         for place in places {
             let fact = place.facts.iter().find(|fact| fact.name == *name);
             let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
-            changed |= values.len() > 1;
+            if values.len() > 1 && LASTING.contains(name) && !changed.contains(name) {
+                changed.push(name);
+            }
             row.push(match values {
                 [] => NONE.to_owned(),
                 [only] => only.value.clone(),
@@ -100,11 +113,11 @@ pub fn places(places: &[Place]) -> Option<Markup> {
     }
     Some(html! {
         p.read { "What the measured code, or the agent around it, found where it ran." }
-        @if changed {
+        @if !changed.is_empty() {
             p.caution role="note" {
                 b { "Caution. " }
-                "A target was not the same in all cells: figures over its runs mix two environments. The table says which \
-                 cells found what."
+                "A target was not the same in all cells: " (changed.join(", ")) ". Figures over cells that differ in that \
+                 mix environments; the table says which cells found what."
             }
         }
         div.findings { (table.render()) }

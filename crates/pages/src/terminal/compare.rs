@@ -74,7 +74,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     }
     let left_out = comparison.listed().count() - shown.len();
     if left_out > 0 {
-        let text = format!("{left_out} figures that do not differ are in --json only.");
+        let text = format!("{left_out} figures that were not shown to differ are in --json only.");
         page.paragraph(&text, Style::new().dimmed(), "");
     }
     notes(&mut page, comparison);
@@ -137,7 +137,7 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         text.push('\n');
     }
     let judged = comparison.judged().count() as u64;
-    let judged = words::counted(N, judged, "figure was judged", "figures were judged");
+    let judged = words::counted(N, judged, "figure was compared", "figures were compared");
     let [base_repetitions, new_repetitions] = comparison.repetitions;
     text.push_str(&format!(
         "{judged} (tare compare); repetitions: {} {base_repetitions}, {} {new_repetitions}. {READ}\n",

@@ -165,10 +165,14 @@ fn coarse(
     let mut found: Vec<_> = found.collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let labels: Vec<String> = found.iter().map(|(_, case, _)| case.plan.label()).collect();
-    let (_, worst, least) = found.first()?;
+    let ((_, worst, least), (_, _, most)) = (found.first()?, found.last()?);
+    let values = match least == most {
+        true => least.clone(),
+        false => format!("{least} to {most}"),
+    };
     let step = words::step(N, Time::new(step(worst) as f64, worst.hz()));
     about((Severity::Warning, "coarse-timer"), &labels, |labels| {
-        text(step, labels, least.clone())
+        text(step, labels, values)
     })
 }
 

@@ -82,8 +82,16 @@ pub(super) const MEASURES: &[Measure] = &[
         clock(data, |period, ns| mean(period.period_cycles, ns))
     })
     .better(Better::Neither),
+    // A run whose gaps have no period has none of them on a grid.
     Measure::count("periodic", PERIODIC, &[Figure::Share], |data| {
-        clock(data, |period, _| of_grid(period, period.share))
+        let found = clock(data, |period, _| of_grid(period, period.share))?;
+        match found.is_empty() {
+            true => spun(data, |spin, _| {
+                let gaps = spin.head.seen as f64;
+                Ok((gaps > 0.0).then_some(Sample::Ratio(0.0, gaps)))
+            }),
+            false => Ok(found),
+        }
     })
     .better(Better::Neither),
     Measure::time(

@@ -14,7 +14,7 @@ use super::{N, Variant, checks, is, known, machine};
 
 /// The primitives that a headline names, each with its name in a sentence.
 const KEY: [(Variant, &str); 6] = [
-    (("getppid", &[]), "a system call"),
+    (("getppid", &[]), "a system call (getppid)"),
     (
         (
             "switch-process",
@@ -119,7 +119,7 @@ fn absent(run: &Run) -> Option<String> {
         Some(of.count() as u64).filter(|number| *number > 0)
     };
     let told = [
-        (true, "no figures here"),
+        (true, "no figures on a target"),
         (false, "no figures in some runs"),
     ];
     let told = told.into_iter().filter_map(|(is_everywhere, what)| {

@@ -139,7 +139,7 @@ impl Story for Started {
             }
             p {
                 "Intervals are halved from the longest on. A target is " b { "saturated" } " at an interval if more than 1 % of the \
-                 counted arrivals failed, were rejected or did not end, if starts lagged by more than the interval, or if the number of \
+                 counted arrivals failed, were rejected or did not end, if more than 1 % of the starts lagged by more than the interval, or if the number of \
                  instances alive grew over the window by more than 10 % of the arrivals, and by at least 3, to more than 3 beyond one and a half times \
                  as many as are alive if each takes as long as the first. Shorter intervals are then \
                  left out in that block. The rate kept up is the highest at which no run was saturated, nor at any lower rate. \

@@ -46,8 +46,8 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
     let upward = Dimension::logarithmic("ready after", |ns| N.ns_tick(ns), time);
     let latency = Curve {
         title: "Latency against offered rate",
-        read: "Mean time from the planned start until an instance was ready. A target whose line stays level sustains the rate; one \
-               whose line rises does not. A ring marks a point at which the target was saturated, or where starts did not come as \
+        read: "Mean time from the planned start until an instance was ready. A target whose line stays level starts instances \
+               as fast at a high rate as at a low one. A ring marks a point at which the target was saturated, or where starts did not come as \
                planned.",
         named: Some("rate"),
         ..curve(&all, "ready", Figure::Mean, upward)

@@ -65,7 +65,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         tabled(
             "Time until an instance is ready",
             "From the planned start, so that lateness in starting it counts. A quantile is given only if ten instances lie beyond \
-             it.",
+             it, and is the median over the runs; the mean is of all instances, max the longest of all.",
             READY,
         ),
         tabled(
@@ -76,8 +76,8 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         ),
         tabled(
             "What an instance costs",
-            "Means for each instance; of engine and machine, what they spent within the window divided by the instances done in \
-             it.",
+            "CPU time: means for each instance; of engine and machine, what they spent within the window divided by the instances \
+             done in it, whatever else ran. Memory: the peak of an instance.",
             COST,
         ),
         tabled(

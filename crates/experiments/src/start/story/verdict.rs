@@ -9,7 +9,7 @@ use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, joined};
 use tare_pages::kit::series::{Series, native_first};
 
 use super::super::BESIDE;
-use super::ladder::{self, N, sustained, time};
+use super::ladder::{self, N, rate, sustained, time};
 use super::parts;
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
@@ -132,8 +132,10 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     // Parts of means add up, those of medians do not.
     (parts.len() > 1 && whole > 0.0).then(|| {
         let whole = time(whole);
+        let at = rate(slowest.first()).map_or_else(String::new, |rate| format!(" at {}", N.rate(rate)));
         format!(
-            "From the start call it takes a mean of {whole} on {target}, the largest part of which is {name}: {ns} ({share})."
+            "From the start call until it is ready, an instance takes a mean of {whole} on {target}{at}, the largest part of which is \
+             {name}: {ns} ({share})."
         )
     })
 }

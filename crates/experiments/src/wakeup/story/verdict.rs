@@ -18,16 +18,23 @@ use super::words::{N, Phase, cases, is_of_wakeups, is_telling, name, time, undis
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
 
-/// The longest wait of a target: in which case and phase, and how long.
+/// The longest wait of a target under a load: in which case and phase, and how long.
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
+
+/// The targets under each load, with their longest waits.
+type Loads<'a> = Vec<(String, Vec<Worst<'a>>)>;
+
+/// The number of loads up to which a verdict has a figure of each; of more, of the one under which the
+/// latest wake-up came.
+const LOADS: usize = 3;
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
     let measured = once(native_first(undisturbed(all.clone()), Case::is_emulated).0);
-    let worst = worst_of_targets(&measured);
-    worst.first()?;
     let under = under(&all);
+    let loads = worst_under_loads(&measured, &under);
+    loads.first()?;
     let is_woken = measured.iter().any(is_of_wakeups);
     let details = [
         blame(
@@ -36,12 +43,12 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
             &under,
         ),
         cyclictest(&measured, &under).filter(|_| is_woken),
-        is_woken.then(|| missed(&measured, &worst, &under)),
+        is_woken.then(|| missed(&loads)).flatten(),
     ];
     Some(Verdict {
-        headline: headline(&worst, &under),
+        headline: headline(few(&loads)),
         details: details.into_iter().flatten().collect(),
-        certainty: certainty(longest(&worst, &under)),
+        certainty: certainty(longest(few(&loads))),
         ..Verdict::default()
     })
 }
@@ -99,25 +106,53 @@ fn blame(
     })
 }
 
-/// Returns the longest wait of each target, in the order of the report.
-fn worst_of_targets<'a>(cases: &'a [Case<'a>]) -> Vec<Worst<'a>> {
-    let mut targets: Vec<Worst<'a>> = Vec::new();
+/// Returns the longest wait of each target under each load, first of the load with the latest wake-up.
+fn worst_under_loads<'a>(cases: &'a [Case<'a>], under: &impl Fn(Phase<'_>) -> String) -> Loads<'a> {
+    let mut loads: Loads<'a> = Vec::new();
     for case in cases {
-        let phases = Phase::all(case.plan).filter_map(|phase| {
-            let row = phase.row(case, "latency", Figure::Max)?;
-            Some((case, phase, row.over.as_ref().ok()?.highest))
-        });
-        let Some(worst) = phases.max_by(|a, b| a.2.total_cmp(&b.2)) else {
-            continue;
-        };
-        let mut known = targets.iter_mut();
-        match known.find(|known| is_same(known.0, case)) {
-            Some(known) if known.2 < worst.2 => *known = worst,
-            Some(_) => {}
-            None => targets.push(worst),
+        for phase in Phase::all(case.plan) {
+            let row = phase.row(case, "latency", Figure::Max);
+            let Some(over) = row.and_then(|row| row.over.as_ref().ok()) else {
+                continue;
+            };
+            let (worst, load) = ((case, phase, over.highest), under(phase));
+            let at = loads.iter().position(|(known, _)| *known == load);
+            let at = at.unwrap_or_else(|| {
+                loads.push((load, Vec::new()));
+                loads.len() - 1
+            });
+            let targets = &mut loads[at].1;
+            match targets.iter_mut().find(|known| is_same(known.0, case)) {
+                Some(known) if known.2 < worst.2 => *known = worst,
+                Some(_) => {}
+                None => targets.push(worst),
+            }
         }
     }
-    targets
+    let latest = |(_, targets): &(String, Vec<Worst<'_>>)| {
+        targets.iter().map(|(.., ns)| *ns).fold(0.0, f64::max)
+    };
+    // The latest first; of equal ones as they are.
+    loads.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
+    loads
+}
+
+/// Returns the loads that a verdict has figures of.
+fn few<'a, 'b>(loads: &'b [(String, Vec<Worst<'a>>)]) -> &'b [(String, Vec<Worst<'a>>)] {
+    if loads.len() > LOADS {
+        &loads[..1]
+    } else {
+        loads
+    }
+}
+
+/// Writes what there is of each load, like with like: `Latest wake-ups when idle: …; under dd: ….`
+fn under_each(what: &str, loads: &[(&str, String)]) -> String {
+    let each = loads.iter().enumerate().map(|(place, (load, text))| {
+        let load = if place == 0 { load } else { load.trim_start() };
+        format!("{load}: {text}")
+    });
+    format!("{what}{}.", each.collect::<Vec<_>>().join("; "))
 }
 
 /// Returns whether two cases are of one target by one schedule.
@@ -125,58 +160,91 @@ fn is_same(a: &Case<'_>, b: &Case<'_>) -> bool {
     a.plan.target == b.plan.target && a.plan.labels == b.plan.labels
 }
 
-fn headline(worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String {
-    // Latencies of an emulator rank nothing.
-    let is_ranked = |(case, ..): &&Worst<'_>| worst.len() <= MANY || is_telling(case);
-    let each = worst.iter().filter(is_ranked).map(|(case, phase, ns)| {
-        let (on, under) = (name(case), under(*phase));
-        let beside = alongside(case);
-        (*ns, format!("{} on {on}{under}{beside}", time(*ns)))
+fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
+    let all = loads
+        .iter()
+        .map(|(_, targets)| targets.len())
+        .max()
+        .unwrap_or(0);
+    let mut ranked = 0;
+    let each = loads.iter().filter_map(|(load, targets)| {
+        // Latencies of an emulator rank nothing.
+        let is_ranked = |(case, ..): &&Worst<'_>| all <= MANY || is_telling(case);
+        let each = targets.iter().filter(is_ranked).map(|(case, _, ns)| {
+            (
+                *ns,
+                format!("{} on {}{}", time(*ns), name(case), alongside(case)),
+            )
+        });
+        let each: Vec<(f64, String)> = each.collect();
+        ranked += each.len();
+        (!each.is_empty()).then(|| (load.as_str(), few_or_ends(&each)))
     });
-    let each: Vec<(f64, String)> = each.collect();
-    match (each.len(), worst.len()) {
-        (0, all) => format!(
+    let each: Vec<(&str, String)> = each.collect();
+    let mut targets = loads.iter().flat_map(|(_, targets)| targets);
+    match ranked {
+        0 => format!(
             "An emulator executed all {all} targets, so none is ranked; the table has their figures."
         ),
-        _ if !worst.iter().any(|(case, ..)| is_of_wakeups(case)) => {
-            format!("Longest: {}.", few_or_ends(&each))
-        }
-        (1, _) => format!("Latest wake-up: {}.", few_or_ends(&each)),
-        _ => format!("Latest wake-ups: {}.", few_or_ends(&each)),
+        _ if !targets.any(|(case, ..)| is_of_wakeups(case)) => under_each("Longest", &each),
+        1 => under_each("Latest wake-up", &each),
+        _ => under_each("Latest wake-ups", &each),
     }
 }
 
-/// Returns how many activations were missed under the load where each target missed the greatest
-/// share, as the table counts them; none on targets that missed none.
-fn missed(all: &[Case<'_>], worst: &[Worst<'_>], under: &impl Fn(Phase<'_>) -> String) -> String {
-    let each = worst.iter().filter_map(|(target, ..)| {
-        let own = all.iter().filter(|case| is_same(case, target));
-        let phases = own.flat_map(|case| Phase::all(case.plan).map(move |phase| (case, phase)));
-        let shares = phases.filter_map(|(case, phase)| {
-            let row = phase.row(case, "missed", Figure::Share)?;
-            Some((row.estimate().or(row.at_least())?, phase, row))
-        });
-        let shares: Vec<_> = shares.collect();
-        let (most, phase, row) = shares.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let sums = |rows: &[(f64, Phase<'_>, &Row)]| {
-            let sums = rows.iter().map(|(.., row)| row.sums());
-            sums.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
-        };
-        let told = |(missed, of): (f64, f64)| {
+/// Returns how many activations were missed on each target under each load under which any was, as the
+/// table counts them; of all loads together where none was.
+fn missed(loads: &Loads<'_>) -> Option<String> {
+    let share = |(case, phase, _): &Worst<'_>| {
+        let row = phase.row(case, "missed", Figure::Share)?;
+        Some((
+            row.estimate().or(row.at_least())?,
+            row.at_least(),
+            row.sums(),
+        ))
+    };
+    let told = |(share, least, (missed, of)): (f64, Option<f64>, (f64, f64))| match least {
+        Some(least) => format!("at least {}", N.percent(least)),
+        None => {
             let (missed, of) = (N.count(missed as u64), N.count(of as u64));
-            format!("{missed} of {of} ({})", N.percent(*most))
-        };
-        let (told, under) = match row.at_least() {
-            _ if *most == 0.0 => (told(sums(&shares)), String::new()),
-            Some(least) => (format!("at least {}", N.percent(least)), under(*phase)),
-            None => (told(row.sums()), under(*phase)),
-        };
-        Some((*most, format!("{told} on {}{under}", name(target))))
+            format!("{missed} of {of} ({})", N.percent(share))
+        }
+    };
+    let mut none: Vec<(&Case<'_>, f64)> = Vec::new();
+    let each = loads.iter().filter_map(|(load, targets)| {
+        let each = targets.iter().filter_map(|worst| {
+            let found = share(worst)?;
+            match none.iter_mut().find(|(known, _)| is_same(known, worst.0)) {
+                Some((_, of)) => *of += found.2.1,
+                None => none.push((worst.0, found.2.1)),
+            }
+            Some((found.0, format!("{} on {}", told(found), name(worst.0))))
+        });
+        let each: Vec<(f64, String)> = each.collect();
+        let most = each.iter().map(|(share, _)| *share).reduce(f64::max)?;
+        Some((most, load.as_str(), few_or_ends(&each)))
     });
-    format!(
-        "Missed activations: {}.",
-        few_or_ends(&each.collect::<Vec<_>>())
-    )
+    let mut each: Vec<(f64, &str, String)> = each.collect();
+    let all = each.len();
+    each.retain(|(most, ..)| *most > 0.0);
+    each.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if each.is_empty() {
+        let none = none.iter().map(|(case, of)| {
+            let told = told((0.0, None, (0.0, *of)));
+            (0.0, format!("{told} on {}", name(case)))
+        });
+        let none: Vec<(f64, String)> = none.collect();
+        return (!none.is_empty()).then(|| format!("Missed activations: {}.", few_or_ends(&none)));
+    }
+    let others = match all - each.len() {
+        _ if each.len() > LOADS => "; the table has those under other loads",
+        0 => "",
+        _ => "; none otherwise",
+    };
+    let few = each.into_iter().take(LOADS);
+    let few: Vec<(&str, String)> = few.map(|(_, load, text)| (load, text)).collect();
+    let text = under_each("Missed activations", &few);
+    Some(format!("{}{others}.", text.trim_end_matches('.')))
 }
 
 /// Compares with a tool that counts one latency for each wake-up, where that makes the greatest
@@ -206,16 +274,15 @@ fn cyclictest(cases: &[Case<'_>], under: &impl Fn(Phase<'_>) -> String) -> Optio
 }
 
 /// Returns the rows of the longest waits, each with its name.
-fn longest<'a>(
-    worst: &'a [Worst<'a>],
-    under: &impl Fn(Phase<'_>) -> String,
-) -> impl Iterator<Item = (String, &'a Row)> {
-    worst.iter().filter_map(|(case, phase, _)| {
+fn longest<'a>(loads: &'a [(String, Vec<Worst<'a>>)]) -> impl Iterator<Item = (String, &'a Row)> {
+    let each = loads.iter();
+    let each = each.flat_map(|(load, targets)| targets.iter().map(move |worst| (load, worst)));
+    each.filter_map(|(load, (case, phase, _))| {
         let row = phase.row(case, "response", Figure::Max)?;
         let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
         // An emulator that counts instructions gives the same again.
         let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
-        let what = format!("Longest of a run on {}{}", name(case), under(*phase));
+        let what = format!("Longest of a run on {}{load}", name(case));
         is_worth_it.then_some((what, row))
     })
 }

@@ -56,8 +56,8 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
     let certainty = told(main).into_iter().filter_map(|member| {
         let (row, _) = member.share()?;
         let mut what = match member.only_reads_clock() {
-            true => "Mean time lost".to_owned(),
-            false => format!("Mean time in {ABOVE_WORDS}"),
+            true => "Share of time lost".to_owned(),
+            false => format!("Share of time in {ABOVE_WORDS}"),
         };
         if several {
             what.push_str(&format!(" on {}", member.case.target()));
