@@ -1,7 +1,7 @@
 //! A filter between the card and the stack, for packets that smoltcp 0.13 cannot handle safely.
 //!
 //! Some packets make the stack panic or wait forever, and it waits for packets that never come. The
-//! filter works around five of its defects:
+//! filter works around six of its defects:
 //!
 //! * An invalid address makes it panic. DHCP messages whose router or sender is not a host are
 //!   dropped, and so are IPv6 router advertisements that lead to an invalid address, those of more
@@ -10,6 +10,8 @@
 //!   sender would block all others. The filter injects the answer to that question, from the
 //!   datagram, unless the address is known to be another's ([`neighbors`]).
 //! * It ignores a DHCP renewal that says only what has changed. The filter completes it ([`lease`]).
+//! * It believes each RST inside of a connection's window, and any maximum size of segments
+//!   ([`segments`]).
 //! * It ignores IPv6 routers while there is a route of IPv4: [`use_routers`] sets them.
 //! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any
 //!   prefix it forgets all its timers. The filter injects an advertisement of no router, at the
@@ -24,6 +26,8 @@
 mod lease;
 mod neighbors;
 mod rules;
+#[cfg(feature = "tcp")]
+mod segments;
 
 #[cfg(feature = "slaac")]
 use core::cell::Cell;
@@ -45,6 +49,8 @@ use embassy_time::Instant;
 use embassy_time::Timer;
 
 pub use rules::State;
+#[cfg(feature = "tcp")]
+pub(crate) use segments::Established;
 
 use crate::backlog;
 use crate::watch::{Dropped, Watch};
@@ -325,6 +331,8 @@ impl<T: RxToken> RxToken for Received<'_, T> {
                     {
                         return read(&mut whole);
                     }
+                    #[cfg(feature = "tcp")]
+                    segments::changes(packet, state.watch);
                     return read(packet);
                 }
                 state.watch.lose(Dropped::Filter, 1);
@@ -346,6 +354,17 @@ struct Sent {
     lacks_router: Cell<bool>,
 }
 
+impl Sent {
+    /// Keeps what a packet says about the stack.
+    fn sees(&self, packet: &[u8]) {
+        #[cfg(feature = "dhcp")]
+        lease::asks(packet, self.watch);
+        #[cfg(feature = "tcp")]
+        segments::sends(packet, self.watch);
+        let _ = packet;
+    }
+}
+
 /// A packet to send, which is dropped if it refuses a client of the service.
 pub struct ToSend<'a, T> {
     token: T,
@@ -359,12 +378,12 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
         let Some(packet) = longest.get_mut(..bytes) else {
             return self.token.consume(bytes, |to| {
                 let filled = fill(to);
-                #[cfg(feature = "dhcp")]
-                lease::asks(to, self.sent.watch);
+                self.sent.sees(to);
                 filled
             });
         };
         let filled = fill(packet);
+        self.sent.sees(packet);
         let watch = self.sent.watch;
         if backlog::refuses(packet, watch.port) {
             watch.turned_away.signal(());

@@ -1,7 +1,8 @@
 //! Sockets of the unikernel's stack, with time limits.
 //!
 //! * A client that begins a connection and falls silent loses its socket, sooner if another client
-//!   needs one. A connection that ends before a service has seen it is ignored.
+//!   needs one; then the slowest of the others loses it, too. A connection that ends before a service
+//!   has seen it is ignored.
 //! * The stack keeps datagrams to a neighbour that does not exist until it answers, in front of all
 //!   others, so they are dropped here after a time. Datagrams without a possible answer, from
 //!   outside all routes or to a multicast group, are ignored.
@@ -25,9 +26,15 @@ use edge_nal::{Close, TcpShutdown};
 use edge_nal::{UdpReceive, UdpSend};
 use embassy_futures::poll_once;
 #[cfg(feature = "tcp")]
+use embassy_futures::select::{Either, select};
+#[cfg(feature = "tcp")]
 use embassy_net::tcp::{self, State, TcpSocket};
 use embassy_net::udp::{PacketMetadata, UdpMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
+#[cfg(feature = "tcp")]
+use embassy_sync::blocking_mutex::raw::NoopRawMutex;
+#[cfg(feature = "tcp")]
+use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, with_timeout};
 use embedded_io_async::{ErrorKind, ErrorType};
 #[cfg(feature = "tcp")]
@@ -43,6 +50,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for a handshake even if another client needs the socket.
 #[cfg(feature = "tcp")]
 const ROUND_TRIP: Duration = Duration::from_millis(100);
+/// Time for a connection even if it is the slowest one and another client needs its socket.
+#[cfg(feature = "tcp")]
+const BEGINNING: Duration = Duration::from_secs(1);
 /// Time limit for a waiting datagram. The stack asks for one neighbour's address per second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -60,6 +70,23 @@ struct Place {
     is_taken: Cell<bool>,
     /// The start of a handshake that is not complete.
     begun: Cell<Option<Instant>>,
+    /// The start of the connection, the bytes that it has moved since then, and its peer.
+    connected: Cell<Instant>,
+    moved: Cell<u64>,
+    peer: Cell<Option<IpEndpoint>>,
+    /// Another client needs the socket.
+    taken_back: Signal<NoopRawMutex, ()>,
+}
+
+#[cfg(feature = "tcp")]
+impl Place {
+    /// Returns whether a connection is slower than another, in bytes per time since its start.
+    fn is_slower(&self, other: &Self) -> bool {
+        let rate = |of: &Self, by: &Self| {
+            u128::from(of.moved.get()) * u128::from(by.connected.get().elapsed().as_ticks())
+        };
+        rate(self, other) < rate(other, self)
+    }
 }
 
 #[cfg(feature = "tcp")]
@@ -72,6 +99,10 @@ impl Connections {
             socket: RefCell::new(TcpSocket::new(stack, buffer(), buffer())),
             is_taken: Cell::new(false),
             begun: Cell::new(None),
+            connected: Cell::new(Instant::MIN),
+            moved: Cell::new(0),
+            peer: Cell::new(None),
+            taken_back: Signal::new(),
         };
         Self {
             places: (0..count).map(place).collect(),
@@ -85,8 +116,8 @@ impl Connections {
         self.places.len()
     }
 
-    /// Ends the oldest incomplete connection whenever a client finds all sockets in use. Never
-    /// returns.
+    /// Ends the oldest incomplete connection, or else the slowest one, whenever a client finds all
+    /// sockets in use. Never returns.
     pub async fn make_room(&self) -> ! {
         loop {
             self.watch.turned_away.wait().await;
@@ -94,7 +125,13 @@ impl Connections {
                 let socket = place.socket.try_borrow();
                 socket.is_ok_and(|socket| socket.state() == State::Listen)
             };
-            if self.places.iter().any(is_free) {
+            // One that is being given back is free at once.
+            let is_going = |place: &Place| place.taken_back.signaled();
+            if self
+                .places
+                .iter()
+                .any(|place| is_free(place) || is_going(place))
+            {
                 continue;
             }
             let begun = self.places.iter().filter(|place| {
@@ -104,6 +141,20 @@ impl Connections {
             if let Some(place) = begun.min_by_key(|place| place.begun.get()) {
                 // It cannot fail for a socket that has listened before.
                 let _ = self.listen(place);
+                continue;
+            }
+            let connected = self.places.iter().filter(|place| {
+                place.peer.get().is_some() && place.connected.get().elapsed() >= BEGINNING
+            });
+            let slowest = connected.reduce(|slowest, place| {
+                if place.is_slower(slowest) {
+                    place
+                } else {
+                    slowest
+                }
+            });
+            if let Some(place) = slowest {
+                place.taken_back.signal(());
             }
         }
     }
@@ -112,6 +163,10 @@ impl Connections {
     fn listen(&self, place: &Place) -> Result<(), tcp::AcceptError> {
         let mut socket = place.socket.borrow_mut();
         socket.abort();
+        if let Some(peer) = place.peer.take() {
+            self.watch.forget(peer);
+        }
+        place.taken_back.reset();
         socket.set_timeout(Some(HANDSHAKE));
         place.begun.set(None);
         match poll_once(socket.accept(self.watch.port)) {
@@ -153,8 +208,15 @@ impl Accept for Connections {
             let mut socket = place.socket.borrow_mut();
             socket.set_timeout(None);
             if socket.state() != State::Closed {
-                let _place = in_use;
-                return Some(Connection { socket, _place });
+                place.connected.set(Instant::now());
+                place.moved.set(0);
+                place.peer.set(socket.remote_endpoint());
+                let peers = self.places.iter().filter_map(|place| place.peer.get());
+                self.watch.forget_others(peers);
+                return Some(Connection {
+                    socket,
+                    place: in_use,
+                });
             }
         }
     }
@@ -176,7 +238,32 @@ impl Drop for InUse<'_> {
 struct Connection<'a> {
     // Dropped before the place.
     socket: RefMut<'a, TcpSocket<'static>>,
-    _place: InUse<'a>,
+    place: InUse<'a>,
+}
+
+#[cfg(feature = "tcp")]
+impl<'a> Connection<'a> {
+    /// Waits for the socket, until another client needs it.
+    async fn wait<T>(
+        &mut self,
+        does: impl AsyncFnOnce(&mut TcpSocket<'static>) -> Result<T, tcp::Error>,
+    ) -> Result<T, tcp::Error> {
+        match select(does(&mut self.socket), self.place.0.taken_back.wait()).await {
+            Either::First(done) => done,
+            Either::Second(()) => {
+                // For all that follows.
+                self.place.0.taken_back.signal(());
+                self.socket.abort();
+                Err(tcp::Error::ConnectionReset)
+            }
+        }
+    }
+
+    /// Records bytes that were moved.
+    fn moves(&self, bytes: usize) {
+        let moved = &self.place.0.moved;
+        moved.set(moved.get() + bytes as u64);
+    }
 }
 
 #[cfg(feature = "tcp")]
@@ -187,18 +274,22 @@ impl ErrorType for Connection<'_> {
 #[cfg(feature = "tcp")]
 impl Read for Connection<'_> {
     async fn read(&mut self, to: &mut [u8]) -> Result<usize, tcp::Error> {
-        self.socket.read(to).await
+        let bytes = self.wait(async |socket| socket.read(to).await).await?;
+        self.moves(bytes);
+        Ok(bytes)
     }
 }
 
 #[cfg(feature = "tcp")]
 impl Write for Connection<'_> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, tcp::Error> {
-        self.socket.write(bytes).await
+        let bytes = self.wait(async |socket| socket.write(bytes).await).await?;
+        self.moves(bytes);
+        Ok(bytes)
     }
 
     async fn flush(&mut self) -> Result<(), tcp::Error> {
-        self.socket.flush().await
+        self.wait(async |socket| socket.flush().await).await
     }
 }
 
@@ -207,17 +298,17 @@ impl TcpShutdown for Connection<'_> {
     async fn close(&mut self, what: Close) -> Result<(), tcp::Error> {
         if matches!(what, Close::Write | Close::Both) {
             self.socket.close();
-            self.socket.flush().await?;
+            self.flush().await?;
         }
         if matches!(what, Close::Read | Close::Both) {
-            while self.socket.read(&mut [0; 64]).await? > 0 {}
+            while self.read(&mut [0; 64]).await? > 0 {}
         }
         Ok(())
     }
 
     async fn abort(&mut self) -> Result<(), tcp::Error> {
         self.socket.abort();
-        self.socket.flush().await
+        self.flush().await
     }
 }
 

@@ -1,13 +1,24 @@
 //! Counts of dropped packets and signals between the filter and the sockets of a stack.
 
 use core::cell::Cell;
+#[cfg(feature = "tcp")]
+use core::cell::RefCell;
 #[cfg(feature = "slaac")]
 use core::net::Ipv6Addr;
 
+#[cfg(feature = "tcp")]
+use embassy_net::{IpAddress, IpEndpoint};
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::signal::Signal;
 #[cfg(feature = "slaac")]
 use embassy_time::Instant;
+
+#[cfg(feature = "tcp")]
+use crate::filter::Established;
+
+/// Maximum number of connections whose numbers are kept: no image has more places.
+#[cfg(feature = "tcp")]
+const CONNECTIONS: usize = 64;
 
 /// A place where packets are dropped, besides the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +102,9 @@ pub struct Watch {
     pub(crate) transaction: Cell<[u8; 4]>,
     #[cfg(feature = "dhcp")]
     pub(crate) has_lease: Cell<bool>,
+    /// The connections to the service.
+    #[cfg(feature = "tcp")]
+    pub(crate) established: RefCell<heapless::Vec<Established, CONNECTIONS>>,
     /// The stack's address of IPv6 to which the last datagram came.
     #[cfg(feature = "ipv6")]
     pub(crate) own: Cell<Option<[u8; 16]>>,
@@ -112,6 +126,8 @@ impl Watch {
             transaction: Cell::new([0; 4]),
             #[cfg(feature = "dhcp")]
             has_lease: Cell::new(false),
+            #[cfg(feature = "tcp")]
+            established: RefCell::new(heapless::Vec::new()),
             #[cfg(feature = "ipv6")]
             own: Cell::new(None),
         }
@@ -136,6 +152,24 @@ impl Watch {
         count.set(count.get() + 1);
     }
 
+    /// Forgets a connection that is over.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn forget(&self, peer: IpEndpoint) {
+        let peer = numbers(peer);
+        self.established
+            .borrow_mut()
+            .retain(|known| known.peer != peer);
+    }
+
+    /// Makes room for new connections: forgets what never became one.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn forget_others(&self, peers: impl Iterator<Item = IpEndpoint> + Clone) {
+        let mut established = self.established.borrow_mut();
+        if established.is_full() {
+            established.retain(|known| peers.clone().any(|peer| numbers(peer) == known.peer));
+        }
+    }
+
     /// Counts dropped packets.
     pub(crate) fn lose(&self, at: Dropped, packets: u64) {
         let count = &self.dropped[at as usize];
@@ -151,4 +185,16 @@ impl Watch {
     pub(crate) fn got(&self, datagrams: u64) {
         self.dropped[Dropped::Room as usize].set(self.offered.get().saturating_sub(datagrams));
     }
+}
+
+/// Returns the address of a peer, of IPv4 in the first bytes, and its port.
+#[cfg(feature = "tcp")]
+fn numbers(peer: IpEndpoint) -> ([u8; 16], [u8; 2]) {
+    let mut address = [0; 16];
+    match peer.addr {
+        IpAddress::Ipv4(peer) => address[..4].copy_from_slice(&peer.octets()),
+        #[cfg(feature = "ipv6")]
+        IpAddress::Ipv6(peer) => address = peer.octets(),
+    }
+    (address, peer.port.to_be_bytes())
 }

@@ -1,16 +1,17 @@
 //! Real clients, over a TAP device and over QEMU's own network.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{self, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use tare_networks::{NetworkError, NetworkNamespace, TapNetwork, UserNetwork};
 use tare_testkit::skip;
 
 use crate::common::{Guest, Running};
-use crate::packets::Random;
+use crate::packets::{Random, query};
 use crate::wire::{CARDS, FIGURES, LIMIT, Lines};
 use crate::{DNS, ECHO, HTTP};
 
@@ -208,6 +209,64 @@ fn ten_thousand_requests_over_64_connections_are_answered_without_an_error() {
     // All were open at once, and stayed open.
     let connects = with("200:1");
     assert!((64..1_000).contains(&connects), "{connects}");
+}
+
+#[test]
+fn slow_clients_give_their_places_to_others() {
+    let get = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let question = query(7, "host17");
+    let question = [&(question.len() as u16).to_be_bytes()[..], &question].concat();
+    let services = [
+        (HTTP, 64, 80, &get[..]),
+        (DNS, 16, 53, &question),
+        (ECHO, 16, 7, b"echo"),
+    ];
+    for (image, places, port, request) in services {
+        let Some((network, _guest)) = on_tap(image) else {
+            return;
+        };
+        let at = SocketAddr::from((TapNetwork::GUEST.0, port));
+        network
+            .clients
+            .within(|| {
+                let slow = |_| {
+                    let mut slow = TcpStream::connect_timeout(&at, LIMIT).unwrap();
+                    slow.write_all(&request[..1]).unwrap();
+                    slow
+                };
+                let mut slow: Vec<TcpStream> = (0..places).map(slow).collect();
+                for client in &mut slow {
+                    client.write_all(&request[1..2]).unwrap();
+                }
+                for _ in 0..3 {
+                    thread::sleep(Duration::from_secs(1));
+                    let mut other = TcpStream::connect_timeout(&at, LIMIT).unwrap();
+                    other.set_read_timeout(Some(LIMIT)).unwrap();
+                    other.write_all(request).unwrap();
+                    assert!(other.read(&mut [0; 64]).unwrap() > 0);
+                }
+                // Only so many have lost theirs as were needed.
+                let is_open = |mut client: &TcpStream| {
+                    client.set_nonblocking(true).unwrap();
+                    let mut room = [0; 64];
+                    loop {
+                        match client.read(&mut room) {
+                            Ok(0) => return false,
+                            Ok(_) => {}
+                            Err(why) => return why.kind() == io::ErrorKind::WouldBlock,
+                        }
+                    }
+                };
+                for client in &mut slow {
+                    // Whose place was taken back hears so now.
+                    let _ = client.write_all(&request[2..3]);
+                }
+                thread::sleep(Duration::from_millis(500));
+                let open = slow.iter().filter(|client| is_open(client)).count();
+                assert!((places - 6..places).contains(&open), "{open} of {places}");
+            })
+            .unwrap();
+    }
 }
 
 #[test]

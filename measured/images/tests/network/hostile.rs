@@ -3,19 +3,20 @@
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io::{self, Seek};
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{array, env, fs, iter, mem, panic, thread};
 
 use tare_networks::TapNetwork;
 
 use crate::clients::{has, on_tap, run};
 use crate::packets::{
-    ACK, GUEST, HOST_IP, RESET, Random, SYN, TCP, UDP, arp, ipv4, query, tcp, udp,
+    ACK, GUEST, GUEST_IP6, HOST, HOST_IP, HOST_IP6, RESET, Random, SYN, TCP, UDP, arp, ipv4,
+    ipv4_to, ipv6_from, query, repair, tcp, udp,
 };
-use crate::wire::{AGAIN, CARDS, End, FIGURES, LIMIT, Wire, figures, from_guest, wait_for};
+use crate::wire::{AGAIN, CARDS, End, FIGURES, LIMIT, Peer, Wire, figures, from_guest, wait_for};
 use crate::{DNS, ECHO};
 
 /// The default number of random packets. A debug build is slower.
@@ -76,6 +77,28 @@ fn assert_dig_is_answered(network: &TapNetwork) {
     }
 }
 
+/// Opens a socket for the frames of a device: those of one protocol that come, and any to send.
+fn raw(device: &str, protocol: i32) -> OwnedFd {
+    let protocol = (protocol as u16).to_be();
+    // SAFETY: takes no pointers.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, protocol.into()) };
+    assert!(socket >= 0, "{}", io::Error::last_os_error());
+    // SAFETY: a new descriptor.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let name = CString::new(device).unwrap();
+    // SAFETY: all of its fields are numbers.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    // SAFETY: the name is NUL-terminated.
+    address.sll_ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) } as i32;
+    let (start, bytes) = ((&raw const address).cast(), size_of_val(&address) as u32);
+    // SAFETY: the address has that length.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), start, bytes) };
+    assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+    socket
+}
+
 /// A socket that sends frames to a guest through its TAP device, past the bridge, which drops
 /// invalid packets.
 struct Tap {
@@ -94,21 +117,7 @@ impl Tap {
         let room = format!("ip link set dev {device} txqueuelen 10000");
         run(Some(&network.hypervisor), &room);
         let open = || {
-            // SAFETY: takes no pointers.
-            let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
-            assert!(socket >= 0, "{}", io::Error::last_os_error());
-            // SAFETY: a new descriptor.
-            let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-            let name = CString::new(device).unwrap();
-            // SAFETY: all of its fields are numbers.
-            let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-            address.sll_family = libc::AF_PACKET as u16;
-            // SAFETY: the name is NUL-terminated.
-            address.sll_ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) } as i32;
-            let (start, bytes) = ((&raw const address).cast(), size_of_val(&address) as u32);
-            // SAFETY: the address has that length.
-            let bound = unsafe { libc::bind(socket.as_raw_fd(), start, bytes) };
-            assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+            let socket = raw(device, 0);
             (socket, fs::File::open("/proc/thread-self/net/dev").unwrap())
         };
         let (socket, counts) = network.hypervisor.within(open).unwrap();
@@ -202,6 +211,110 @@ fn random_packets_from_tap_harm_nothing() {
     // Each wake-up makes the stack run, and perhaps a service and the stack again; so may a packet
     // that comes in between.
     assert!(passes <= received + 4 * wake_ups, "{told}");
+}
+
+/// Returns the query of a neighbour or of anybody, as somebody forges it who has another hardware
+/// address: with any field of the headers as it should be or not.
+fn forged(random: &mut Random, (victim, victim_6): ([u8; 4], [u8; 16])) -> Vec<u8> {
+    let any = random.next().to_be_bytes();
+    let payload = query(any[0].into(), "host1");
+    let udp = udp(
+        (1_024 + u16::from(any[1]), [53, 53, 53, 54][random.below(4)]),
+        &payload,
+    );
+    let hardware = [
+        GUEST,
+        GUEST,
+        GUEST,
+        GUEST,
+        [0xff; 6],
+        [2, 0, 0, 0, 0, any[2]],
+    ][random.below(6)];
+    let mut frame = if random.below(3) > 0 {
+        let near = [192, 0, 2, any[3]];
+        let from = [victim, victim, near, near, any[4..].try_into().unwrap()][random.below(5)];
+        let to = [[192, 0, 2, 2], [192, 0, 2, 2], [192, 0, 2, 255], near][random.below(4)];
+        ipv4_to(hardware, (from, to), UDP, &udp)
+    } else {
+        let mut near = victim_6;
+        near[15] = any[3];
+        let from = [victim_6, victim_6, near][random.below(3)];
+        let to = [GUEST_IP6, GUEST_IP6, near][random.below(3)];
+        let mut frame = ipv6_from((from, to), UDP, &udp);
+        frame[..6].copy_from_slice(&hardware);
+        frame
+    };
+    // A fragment, another length, version or protocol, or a wrong checksum.
+    if random.below(2) == 0 {
+        let place = 14 + random.below(30);
+        frame[place] = [any[5], 0x20, 0, frame[place] ^ 1][random.below(4)];
+        if random.below(2) == 0 {
+            repair(&mut frame);
+        }
+    }
+    frame
+}
+
+#[test]
+fn what_forged_queries_say_redirects_nobody_s_traffic() {
+    let count = packets(PACKETS);
+    let Some((network, _guest)) = on_tap(DNS) else {
+        return;
+    };
+    let own = run(
+        Some(&network.clients),
+        "cat /sys/class/net/eth0/address; ip -o -6 address show dev eth0 scope link",
+    );
+    assert!(!own.starts_with("02:00:00:00:00:01"), "{own}");
+    let question = query(7, "host17");
+    let asks = |guest: IpAddr| {
+        let attempt = || {
+            let any: IpAddr = match guest {
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let socket = UdpSocket::bind((any, 0)).unwrap();
+            socket.set_read_timeout(Some(AGAIN)).unwrap();
+            socket.send_to(&question, (guest, 53)).ok()?;
+            socket.recv(&mut [0; 512]).ok().map(drop)
+        };
+        network.clients.within(|| wait_for(attempt)).unwrap();
+    };
+    let (guest, guest_6) = TapNetwork::GUEST;
+    let both = [IpAddr::V4(guest), IpAddr::V6(guest_6)];
+    both.into_iter().for_each(asks);
+    let seen = || raw(TapNetwork::DEVICE, libc::ETH_P_ALL);
+    let seen = network.hypervisor.within(seen).unwrap();
+    let mut tap = Tap::new(&network);
+    let mut random = Random(SEED);
+    let (mut answers, mut room) = (0_u64, [0; 2_048]);
+    for number in 0..count {
+        tap.send(&forged(&mut random, (HOST_IP, HOST_IP6)));
+        if number % (count / 8) == 0 {
+            both.into_iter().for_each(asks);
+        }
+        loop {
+            let (start, bytes) = (room.as_mut_ptr().cast(), room.len());
+            // SAFETY: there is room for that many bytes.
+            let bytes = unsafe { libc::recv(seen.as_raw_fd(), start, bytes, libc::MSG_DONTWAIT) };
+            let Ok(bytes) = usize::try_from(bytes) else {
+                break;
+            };
+            let frame = &room[..bytes];
+            if frame.len() < 54 || frame[6..12] != GUEST {
+                continue;
+            }
+            let to_victim = match frame[12..14] {
+                [0x08, 0x00] => frame[30..34] == HOST_IP,
+                [0x86, 0xdd] => frame[38..54] == HOST_IP6,
+                _ => false,
+            };
+            answers += u64::from(to_victim);
+            assert!(!to_victim || frame[..6] != HOST, "{number}: {frame:x?}");
+        }
+    }
+    both.into_iter().for_each(asks);
+    assert!(answers > 100, "{answers} of {count}");
 }
 
 #[test]
@@ -374,4 +487,85 @@ fn a_connection_that_ends_as_it_begins_leaves_its_place() {
     assert!(answers > 100, "{answers}");
     let answer = end.ask_by_tcp(7, b"still there");
     assert_eq!(answer.as_deref(), Some(&b"still there"[..]));
+}
+
+#[test]
+fn who_guesses_a_number_neither_ends_nor_begins_a_connection() {
+    let Some(wire) = Wire::up(ECHO, CARDS[2], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    end.announce();
+    let mut peer = end.connect(HOST_IP, (5_000, 7), LIMIT).unwrap();
+    let echoes = |peer: &mut Peer, text: &[u8; 2]| {
+        end.send(&peer.packet(ACK, text));
+        let answer = |frame: &[u8]| peer.is_own(frame) && frame.ends_with(text);
+        let frame = end.receive(LIMIT, answer).expect("an echo");
+        assert!(frame[47] & RESET == 0);
+        peer.numbers.1 = u32::from_be_bytes(frame[38..42].try_into().unwrap()).wrapping_add(2);
+        end.send(&peer.packet(ACK, b""));
+    };
+    echoes(&mut peer, b"a1");
+    for (number, flags) in [
+        (1, RESET),
+        (100, RESET | ACK),
+        (8_000, RESET),
+        (0, SYN),
+        (50, SYN),
+    ] {
+        // Each gets an acknowledgement, one a second.
+        let begun = Instant::now();
+        let challenge = loop {
+            assert!(begun.elapsed() < LIMIT, "{number} {flags}");
+            let mut forged = peer.clone();
+            forged.numbers.0 += number;
+            end.send(&forged.packet(flags, b""));
+            let is_own = |frame: &[u8]| peer.is_own(frame);
+            if let Some(frame) = end.receive(Duration::from_millis(300), is_own) {
+                break frame;
+            }
+        };
+        assert_eq!(challenge[47], ACK, "{number} {flags}");
+        let expected = u32::from_be_bytes(challenge[42..46].try_into().unwrap());
+        assert_eq!(expected, peer.numbers.0);
+        echoes(&mut peer, b"b2");
+    }
+    // The right number ends it, and the same peer may begin again.
+    end.send(&peer.packet(RESET, b""));
+    end.send(&peer.packet(ACK, b"c3"));
+    let reset = |frame: &[u8]| peer.is_own(frame) && frame[47] & RESET != 0;
+    assert!(end.receive(LIMIT, reset).is_some());
+    let mut peer = end.connect(HOST_IP, (5_000, 7), LIMIT).unwrap();
+    echoes(&mut peer, b"d4");
+}
+
+#[test]
+fn a_segment_size_of_one_byte_is_not_believed() {
+    let Some(wire) = Wire::up(ECHO, CARDS[2], "", "") else {
+        return;
+    };
+    let end = &wire.end;
+    end.announce();
+    let mut begins = tcp((6_000, 7), (1_000, 0), SYN, &[2, 4, 0, 1]);
+    begins[12] = 6 << 4;
+    let peer = Peer::new(HOST_IP, (6_000, 7));
+    let mut answered = None;
+    for _ in 0..20 {
+        end.send(&ipv4(HOST_IP, TCP, &begins));
+        let begun = |frame: &[u8]| peer.is_own(frame) && frame[47] == SYN | ACK;
+        answered = end.receive(AGAIN, begun);
+        if answered.is_some() {
+            break;
+        }
+    }
+    let number = u32::from_be_bytes(answered.unwrap()[38..42].try_into().unwrap());
+    let numbers = (1_001, number.wrapping_add(1));
+    end.send(&ipv4(
+        HOST_IP,
+        TCP,
+        &tcp((6_000, 7), numbers, ACK, &[7; 200]),
+    ));
+    let echo = |frame: &[u8]| peer.is_own(frame) && frame.len() > 54;
+    let echo = end.receive(LIMIT, echo).expect("an echo");
+    assert_eq!(echo.len(), 54 + 200);
 }

@@ -266,6 +266,35 @@ fn routers_and_servers_of_dhcp_that_are_no_hosts_are_passed_over() {
 }
 
 #[test]
+fn a_renewal_that_says_only_what_changed_keeps_the_address_and_is_counted() {
+    const LEASE: u32 = 6;
+    let Some(wire) = Wire::new(PING, CARDS[0], "", "figures=9100") else {
+        return;
+    };
+    let end = &wire.end;
+    let counts = || {
+        let figure = end.figures();
+        ["renewed", "refused", "lost"]
+            .map(|what| figure(&format!("network_leases_total{{what=\"{what}\"}}")))
+    };
+    give_address(end, LEASE, &[3, 4, 192, 0, 2, 1]);
+    let renewal = asked(end, &[REQUEST]);
+    assert_eq!(renewal[12..16], GUEST_IP);
+    let mut thin = answer(&renewal, AGREED, LEASE, b"");
+    // Without the mask of the network.
+    assert_eq!(thin.drain(249..255).next(), Some(1));
+    send(end, &thin);
+    // Past the first lease, nothing was lost. The next renewal is refused.
+    let renewal = asked(end, &[DISCOVER, REQUEST]);
+    assert_eq!(renewal[242], REQUEST);
+    assert_eq!(counts(), [1, 0, 0]);
+    assert!(end.ping(1, 56, LIMIT).is_some());
+    send(end, &answer(&renewal, REFUSED, 0, b""));
+    give_address(end, 3_600, b"");
+    assert_eq!(counts(), [1, 1, 1]);
+}
+
+#[test]
 fn an_address_is_asked_for_again_when_the_link_comes_back() {
     for card in [CARDS[0], CARDS[2]] {
         let Some(wire) = Wire::new(PING, card, "", "") else {

@@ -192,12 +192,7 @@ impl End {
 
     /// Opens a connection, as soon as there is room for it.
     pub fn connect(&self, address: [u8; 4], ports: (u16, u16), limit: Duration) -> Option<Peer> {
-        let numbers = (1_000, 0);
-        let mut peer = Peer {
-            address,
-            ports,
-            numbers,
-        };
+        let mut peer = Peer::new(address, ports);
         let end = Instant::now() + limit;
         let answer = loop {
             self.send(&peer.packet(SYN, b""));
@@ -248,14 +243,23 @@ pub fn figures(told: Vec<u8>) -> impl Fn(&str) -> u64 {
 }
 
 /// The other side of a connection.
+#[derive(Clone)]
 pub struct Peer {
     address: [u8; 4],
     ports: (u16, u16),
     /// The numbers of bytes sent and received.
-    numbers: (u32, u32),
+    pub numbers: (u32, u32),
 }
 
 impl Peer {
+    pub fn new(address: [u8; 4], ports: (u16, u16)) -> Self {
+        Self {
+            address,
+            ports,
+            numbers: (1_000, 0),
+        }
+    }
+
     /// Returns its next packet.
     pub fn packet(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
         let segment = tcp(self.ports, self.numbers, flags, payload);
@@ -263,7 +267,7 @@ impl Peer {
         ipv4(self.address, TCP, &segment)
     }
 
-    fn is_own(&self, frame: &[u8]) -> bool {
+    pub fn is_own(&self, frame: &[u8]) -> bool {
         let (own, to) = self.ports;
         frame.get(30..34) == Some(&self.address)
             && from_guest(frame, TCP).is_some_and(|tcp| is_between(tcp, (to, own)))

@@ -25,9 +25,11 @@ pub(super) const IPV4: usize = 20;
 pub(super) const UDP: usize = 8;
 /// EtherTypes.
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-/// The protocol numbers of ICMP and UDP.
+/// The protocol numbers of ICMP, UDP and TCP.
 const ICMP_NUMBER: u8 = 1;
 const UDP_NUMBER: u8 = 17;
+#[cfg(feature = "tcp")]
+pub(super) const TCP_NUMBER: u8 = 6;
 const ARP_REQUEST: u8 = 1;
 const ARP_REPLY: u8 = 2;
 /// Types of ICMPv6 messages (RFC 4861, section 4; RFC 4443, section 4.1).
@@ -175,7 +177,7 @@ impl State {
             if is_whole && self.own_beside(from) == Some(to) {
                 let mut address = [0; 16];
                 address[..4].copy_from_slice(&from);
-                let (hardware, finding) = self.finds(ethernet, address, now)?;
+                let (hardware, finding) = self.finds(ethernet, address, true, now)?;
                 let own = &self.hardware;
                 if finding.tells {
                     self.pending = Some(Packet::arp([own, &hardware], ARP_REPLY, [&from, &to]));
@@ -206,6 +208,7 @@ impl State {
         &mut self,
         ethernet: &[u8; ETHERNET],
         address: [u8; 16],
+        can_ask: bool,
         now: impl Fn() -> Instant,
     ) -> Option<([u8; 6], Finding)> {
         // What was sent to others, and what is sent to a group, says nothing.
@@ -213,7 +216,8 @@ impl State {
             return Some(([0; 6], Finding::default()));
         }
         let hardware = bytes(ethernet, 6)?;
-        Some((hardware, self.neighbors.sends(address, hardware, now())))
+        let finding = self.neighbors.sends(address, hardware, can_ask, now());
+        Some((hardware, finding))
     }
 
     #[cfg(feature = "ipv6")]
@@ -247,7 +251,8 @@ impl State {
             ICMPV6_NUMBER if payload.first() == Some(&NEIGHBOR_ADVERTISEMENT) => {
                 let its = payload.get(24..)?;
                 let overrides = payload[4] & 0x20 != 0;
-                if its.starts_with(&[2, 1]) && overrides && ethernet[..6] == self.hardware {
+                let is_of_link = head[7] == 255 && ethernet[..6] == self.hardware;
+                if its.starts_with(&[2, 1]) && overrides && is_of_link {
                     self.neighbors.is_at(from, bytes(its, 2)?, now());
                 }
             }
@@ -256,7 +261,8 @@ impl State {
                 // Other senders are behind a router: nearly every prefix has 64 bits.
                 let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
                 if is_near && from != to {
-                    let (hardware, finding) = self.finds(ethernet, from, now)?;
+                    let source = self.watch.own.get();
+                    let (hardware, finding) = self.finds(ethernet, from, source.is_some(), now)?;
                     let own = self.hardware;
                     if finding.tells {
                         // Without any flag: it never replaces what the stack knows.
@@ -264,7 +270,7 @@ impl State {
                         self.pending = Some(Packet::icmpv6([own, hardware], &from, &to, &answer));
                     }
                     if finding.asks
-                        && let Some(source) = self.watch.own.get()
+                        && let Some(source) = source
                     {
                         // The group of hosts whose addresses end so (RFC 4291, section 2.7.1).
                         let mut group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 0];

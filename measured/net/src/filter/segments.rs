@@ -1,0 +1,288 @@
+//! Segments of TCP that are changed before the stack gets them.
+//!
+//! * The stack resets a connection for any RST inside of its window, and ignores a SYN in it. By RFC
+//!   5961 (sections 3.2 and 4.2) only an RST with exactly the next number resets; other RSTs and each
+//!   SYN get a challenge acknowledgement, which a peer that has lost the connection answers with the
+//!   right RST. Such segments become ones that the stack answers so: they acknowledge what was never
+//!   sent.
+//! * A maximum segment size below 64 bytes is left out, so that the default of 536 applies: a client
+//!   that asks for a byte in each packet has it answered in thousands (RFC 9293, section 3.7.1).
+
+use super::ETHERNET;
+use super::rules::{IPV4, TCP_NUMBER, bytes, folded};
+#[cfg(feature = "ipv6")]
+use super::{ETHERTYPE_IPV6, IPV6};
+use crate::watch::Watch;
+
+/// The header of TCP without options, in bytes, and its fields.
+const TCP: usize = 20;
+const ACKNOWLEDGES: usize = 8;
+const FLAGS: usize = 13;
+const SUM: usize = 16;
+/// Flags.
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+/// Options (RFC 9293, section 3.1).
+const NOTHING: u8 = 1;
+const SEGMENT_SIZE: u8 = 2;
+/// The least maximum segment size that is believed, in bytes.
+const LEAST_SIZE: u16 = 64;
+/// Beyond anything that can have been sent, and not yet before it: a quarter of all numbers.
+const NEVER_SENT: u32 = 1 << 30;
+
+/// The numbers of an established connection to the service.
+#[derive(Clone, Copy, Debug)]
+pub struct Established {
+    /// The peer's address, of IPv4 in the first bytes, and its port.
+    pub(crate) peer: ([u8; 16], [u8; 2]),
+    /// The number after all that was sent, and the number that is expected.
+    next: u32,
+    expected: u32,
+}
+
+/// The parts of a segment to or from the service.
+struct Segment {
+    /// The place of the header, and its end.
+    start: usize,
+    end: usize,
+    /// The bytes behind it.
+    bytes: usize,
+    /// The other address and port.
+    peer: ([u8; 16], [u8; 2]),
+    flags: u8,
+}
+
+impl Segment {
+    /// Finds a segment in a packet, which the service sends or gets.
+    fn find(packet: &[u8], is_sent: bool, service: u16) -> Option<Self> {
+        let ip = packet.get(ETHERNET..)?;
+        let (protocol, at, length, address) = match [packet[12], packet[13]] {
+            [0x08, 0x00] => {
+                let address = if is_sent { 16 } else { 12 };
+                let mut peer = [0; 16];
+                peer[..4].copy_from_slice(&bytes::<4>(ip, address)?);
+                let head = usize::from(ip[0] & 15) * 4;
+                (*ip.get(9)?, head, bytes(ip, 2)?, peer)
+            }
+            #[cfg(feature = "ipv6")]
+            ETHERTYPE_IPV6 => {
+                let peer = bytes(ip, if is_sent { 24 } else { 8 })?;
+                let length = u16::from_be_bytes(bytes(ip, 4)?).checked_add(IPV6 as u16)?;
+                (ip[6], IPV6, length.to_be_bytes(), peer)
+            }
+            _ => return None,
+        };
+        let length = usize::from(u16::from_be_bytes(length));
+        let tcp = ip.get(..length)?.get(at..)?;
+        let (own, its) = if is_sent { (0, 2) } else { (2, 0) };
+        if protocol != TCP_NUMBER || at < IPV4 || bytes(tcp, own)? != service.to_be_bytes() {
+            return None;
+        }
+        let head = usize::from(tcp.get(FLAGS - 1)? >> 4) * 4;
+        Some(Self {
+            start: ETHERNET + at,
+            end: ETHERNET + at + head,
+            bytes: tcp.len().checked_sub(head)?,
+            peer: (address, bytes(tcp, its)?),
+            flags: tcp[FLAGS],
+        })
+        .filter(|_| head >= TCP)
+    }
+}
+
+/// Keeps the numbers of a connection from what the service sends.
+pub fn sends(packet: &[u8], watch: &Watch) -> Option<()> {
+    let segment = Segment::find(packet, true, watch.port)?;
+    let tcp = &packet[segment.start..];
+    let mut established = watch.established.borrow_mut();
+    let known = established
+        .iter()
+        .position(|known| known.peer == segment.peer);
+    if segment.flags & (RST | SYN) != 0 || segment.flags & ACK == 0 {
+        known.map(|known| established.swap_remove(known));
+        return Some(());
+    }
+    let length = segment.bytes as u32 + u32::from(segment.flags & FIN);
+    let number = u32::from_be_bytes(bytes(tcp, 4)?);
+    let now = Established {
+        peer: segment.peer,
+        next: number.wrapping_add(length),
+        expected: u32::from_be_bytes(bytes(tcp, ACKNOWLEDGES)?),
+    };
+    match known {
+        Some(known) => established[known] = now,
+        // One that is not kept is as safe as the stack makes it.
+        None => drop(established.push(now)),
+    }
+    Some(())
+}
+
+/// Changes a segment to the service where that is called for.
+pub fn changes(packet: &mut [u8], watch: &Watch) -> Option<()> {
+    let segment = Segment::find(packet, false, watch.port)?;
+    if segment.flags & (RST | SYN) == 0 {
+        return None;
+    }
+    let tcp = packet.get_mut(segment.start..segment.end)?;
+    let before = folded(tcp);
+    let established = watch.established.borrow();
+    let known = established.iter().find(|known| known.peer == segment.peer);
+    let number = u32::from_be_bytes(bytes(tcp, 4)?);
+    match known {
+        Some(known) if segment.flags & SYN != 0 || number != known.expected => {
+            let never = known.next.wrapping_add(NEVER_SENT);
+            tcp[ACKNOWLEDGES..][..4].copy_from_slice(&never.to_be_bytes());
+            tcp[FLAGS] = ACK;
+        }
+        _ => leave_out_small_size(&mut tcp[TCP..]),
+    }
+    // The difference in ones' complement (RFC 1624).
+    tcp[SUM..][..2].fill(0);
+    let sums = [before, !folded(tcp)].map(u16::to_be_bytes);
+    let sum = folded(sums.as_flattened());
+    tcp[SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+/// Replaces a maximum segment size that is too small to be believed.
+fn leave_out_small_size(mut options: &mut [u8]) {
+    loop {
+        match options {
+            [NOTHING, ..] => options = &mut options[1..],
+            [SEGMENT_SIZE, 4, high, low, ..] => {
+                if u16::from_be_bytes([*high, *low]) < LEAST_SIZE {
+                    options[..4].fill(NOTHING);
+                }
+                return;
+            }
+            [kind, length, ..] if *kind != 0 && (2..).contains(length) => {
+                let length = usize::from(*length).min(options.len());
+                options = &mut options[length..];
+            }
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const SERVICE: u16 = 80;
+    const PEER: u16 = 5_000;
+
+    fn watch() -> &'static Watch {
+        Box::leak(Box::new(Watch::new(SERVICE)))
+    }
+
+    /// A segment from a host to another, with its checksum over the segment alone.
+    fn segment(
+        ports: [u16; 2],
+        numbers: [u32; 2],
+        flags: u8,
+        options: &[u8],
+        is_6: bool,
+    ) -> Vec<u8> {
+        let mut tcp: Vec<u8> = ports.iter().flat_map(|port| port.to_be_bytes()).collect();
+        tcp.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+        tcp.extend([(5 + options.len() as u8 / 4) << 4, flags, 1, 0, 0, 0, 0, 0]);
+        tcp.extend(options);
+        tcp.extend(b"data");
+        let sum = !folded(&tcp);
+        tcp[SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+        let length = tcp.len() as u16;
+        let mut packet = alloc::vec![0; 12];
+        if is_6 {
+            packet.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            packet.extend(length.to_be_bytes());
+            packet.extend([TCP_NUMBER, 64]);
+            packet.extend([7; 32]);
+        } else {
+            packet.extend([0x08, 0x00, 0x45, 0]);
+            packet.extend((length + IPV4 as u16).to_be_bytes());
+            packet.extend([0, 0, 0, 0, 64, TCP_NUMBER, 0, 0]);
+            packet.extend([7; 8]);
+        }
+        packet.extend(tcp);
+        packet
+    }
+
+    /// Returns the flags, the number that is acknowledged and whether the checksum is right.
+    fn read(packet: &[u8], is_6: bool) -> (u8, u32, bool) {
+        let tcp = &packet[ETHERNET + if is_6 { 40 } else { IPV4 }..];
+        let acknowledges = u32::from_be_bytes(bytes(tcp, ACKNOWLEDGES).unwrap());
+        (tcp[FLAGS], acknowledges, folded(tcp) == u16::MAX)
+    }
+
+    #[test]
+    fn only_a_reset_with_the_number_that_is_expected_is_one() {
+        for is_6 in [false, true] {
+            let watch = watch();
+            let out = |numbers, flags| {
+                sends(&segment([SERVICE, PEER], numbers, flags, b"", is_6), watch);
+            };
+            let comes = |port, number, flags| {
+                let mut packet = segment([port, SERVICE], [number, 9], flags, b"", is_6);
+                changes(&mut packet, watch);
+                read(&packet, is_6)
+            };
+            // While it begins, nothing is changed.
+            out([999, 500], SYN | ACK);
+            assert_eq!(comes(PEER, 500, RST), (RST, 9, true));
+            assert_eq!(comes(PEER, 499, SYN), (SYN, 9, true));
+            // Four bytes of data follow 1,000.
+            out([1_000, 500], ACK);
+            let challenged = (ACK, 1_004 + NEVER_SENT, true);
+            assert_eq!(comes(PEER, 500, RST), (RST, 9, true));
+            assert_eq!(comes(PEER, 501, RST), challenged);
+            assert_eq!(comes(PEER, 499, RST | ACK), challenged);
+            assert_eq!(comes(PEER, 500, SYN), challenged);
+            assert_eq!(comes(PEER, 777, SYN | ACK), challenged);
+            // Others, and what is no such segment.
+            assert_eq!(comes(PEER + 1, 501, RST), (RST, 9, true));
+            assert_eq!(comes(PEER, 501, ACK | FIN), (ACK | FIN, 9, true));
+            out([u32::MAX - 2, u32::MAX], ACK | FIN);
+            assert_eq!(comes(PEER, 0, RST), (ACK, 2 + NEVER_SENT, true));
+            assert_eq!(comes(PEER, u32::MAX, RST), (RST, 9, true));
+            // The service gives it up.
+            out([5, 5], RST);
+            assert_eq!(comes(PEER, 777, SYN), (SYN, 9, true));
+        }
+    }
+
+    #[test]
+    fn a_tiny_segment_size_is_not_believed_wherever_it_is() {
+        let size = |options: &[u8]| {
+            let mut packet = segment([PEER, SERVICE], [1, 0], SYN, options, false);
+            changes(&mut packet, watch());
+            assert!(read(&packet, false).2);
+            packet[ETHERNET + IPV4 + TCP..][..options.len()].to_vec()
+        };
+        for low in 0..64 {
+            assert_eq!(size(&[2, 4, 0, low]), [1; 4]);
+        }
+        assert_eq!(size(&[2, 4, 0, 64]), [2, 4, 0, 64]);
+        assert_eq!(size(&[1, 2, 4, 0, 9, 1, 1, 0]), [1, 1, 1, 1, 1, 1, 1, 0]);
+        assert_eq!(size(&[4, 2, 8, 3, 9, 2, 4, 0]), [4, 2, 8, 3, 9, 2, 4, 0]);
+        for odd in [[3, 0, 2, 4], [3, 1, 0, 9], [3, 255, 2, 4], [0, 2, 4, 0]] {
+            assert_eq!(size(&odd), odd);
+        }
+    }
+
+    #[test]
+    fn a_cut_segment_is_left_as_it_is() {
+        let watch = watch();
+        let whole = segment([PEER, SERVICE], [1, 0], SYN, &[2, 4, 0, 1], false);
+        for length in 0..whole.len() {
+            let mut cut = whole[..length].to_vec();
+            changes(&mut cut, watch);
+            sends(&cut, watch);
+            assert_eq!(cut, whole[..length], "{length}");
+        }
+    }
+}
