@@ -179,4 +179,11 @@ mod tests {
         assert_eq!(percent_range(N, 0.004_012, 0.004_389), "0.401–0.439 %");
         assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
     }
+
+    #[test]
+    fn an_end_of_a_range_that_is_not_0_is_not_written_as_0() {
+        let range = |low, high| percent_range(Numbers::PLAIN, low, high);
+        assert_eq!(range(0.0025, 0.64), "0.250–64 %");
+        assert_eq!(range(0.0, 0.64), "0–64 %");
+    }
 }

@@ -322,6 +322,14 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_that_was_read_too_coarsely_is_none() {
+        let coarse = claim(HardwareTimer, -450_000.0, Some(722_000.0));
+        assert_eq!(choose(std::slice::from_ref(&coarse)), None);
+        let fine = claim(DisciplinedClock, 0.0, Some(50.0));
+        assert_eq!(choose(&[coarse, fine]).unwrap().source, DisciplinedClock);
+    }
+
+    #[test]
     fn a_clock_that_is_the_tsc_does_not_confirm_itself() {
         for clock_source in [
             "tsc",

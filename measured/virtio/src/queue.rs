@@ -207,7 +207,7 @@ pub struct Queue {
     notifications: u64,
     /// The entries that were passed over, and whether the device is not heard any more.
     faults: u64,
-    is_deaf: bool,
+    is_broken: bool,
 }
 
 impl Queue {
@@ -226,7 +226,7 @@ impl Queue {
             in_flight: 0,
             notifications: 0,
             faults: 0,
-            is_deaf: false,
+            is_broken: false,
         };
         queue.disable_interrupt();
         queue
@@ -386,7 +386,7 @@ impl Queue {
 
     /// Returns the number of entries that the device has written and the driver has not read.
     fn come(&self) -> u16 {
-        if self.is_deaf {
+        if self.is_broken {
             return 0;
         }
         // SAFETY: a word of the device's part.
@@ -407,9 +407,9 @@ impl Queue {
             // More than it can have: the ring was overwritten, or was never one.
             if come > self.in_flight {
                 self.faults += 1;
-                self.is_deaf = true;
+                self.is_broken = true;
             }
-            if come == 0 || self.is_deaf {
+            if come == 0 || self.is_broken {
                 return None;
             }
             // The entry must be read after the index.

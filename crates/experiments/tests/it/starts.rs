@@ -2,6 +2,7 @@
 
 use tare_experiments::catalogue;
 use tare_figures::gates::Gate;
+use tare_figures::rows::Figure;
 use tare_pages::{Report, page, terminal};
 use tare_results::model::{Instance, InstanceOutcome};
 use tare_testkit::assert_contains;
@@ -393,6 +394,54 @@ fn what_a_terminal_shows() {
         ..done(planned, 0, 16_000 * MS)
     });
     insta::assert_snapshot!(terminal::render(&run.analyse(), 80, false));
+}
+
+#[test]
+fn of_a_run_without_a_second_mode_those_beyond_the_border_count() {
+    // Of 50 starts so many take 30 ms: in the last run, too few to be a mode.
+    let mut run = Run::new(1);
+    for (block, slow) in [(1, 20), (2, 20), (3, 3)] {
+        run.started(block, ALONE, |number, planned| {
+            let takes_ms = if number % 50 < slow { 30 } else { 5 };
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+    }
+    let analysis = run.analyse();
+    let rows = analysis.run().rows.0.iter();
+    let mut slow = rows.filter(|row| row.measure.id == "ready" && row.figure == Figure::Slow);
+    let slow = slow.next().unwrap();
+    let (beyond, all) = slow.sums();
+    assert!(
+        (beyond / all - 43.0 / 150.0).abs() < 1e-9,
+        "{beyond} of {all}"
+    );
+    // In no run the median is in the slow one.
+    let told = verdict(&analysis).join(" ");
+    assert_contains(&told, &["the median of each run is in the fast one"]);
+}
+
+#[test]
+fn a_median_is_between_modes_only_where_both_sides_have_the_same_two() {
+    let [base, same, other] =
+        [(5, 30, 24), (5, 30, 26), (100, 900, 24)].map(|(fast, slow, of_50)| {
+            let mut run = Run::new(1);
+            for block in 1..=6 {
+                run.started(block, ALONE, |number, planned| {
+                    let takes_ms = if number % 50 < of_50 { slow } else { fast };
+                    done(planned, 0, takes_ms * MS + number * 1_000)
+                });
+            }
+            run.analyse()
+        });
+    let base = [base];
+    let refused = |new| {
+        let comparison = between(&base, &[new]).unwrap();
+        let mut rows = comparison.rows.iter();
+        let median = rows.find(|row| row.measure == "ready" && row.figure == "p50");
+        median.unwrap().refused.clone()
+    };
+    assert_contains(&refused(same).unwrap(), &["it lies between two modes"]);
+    assert_eq!(refused(other), None);
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl fmt::Display for Warning<'_> {
         write!(
             f,
             "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and waking up and recording alone take \
-             about {:.0} % of it here. When it is used up, all of them wait for up to {rest_ms} ms. ",
+             about {:.0} % of a CPU here. When it is used up, all of them wait for up to {rest_ms} ms. ",
             self.used * 100.0
         )?;
         match group {
