@@ -83,10 +83,11 @@ impl Figures {
             9 => count("network_receive_packets_total", "Packets that came.", card.packets_in),
             10 => count("network_transmit_packets_total", "Packets that were sent.", card.packets_out),
             11 => count("network_transmit_full_total", "Times that there was no room to send.", card.full),
-            12 => drops("card", card.drops),
-            _ => match Dropped::ALL.get(number - 13) {
+            12 => count("network_device_faults_total", "Buffers that the device returned without having them.", card.faults),
+            13 => drops("card", card.drops),
+            _ => match Dropped::ALL.get(number - 14) {
                 Some(by) => drops(by.name(), self.watch.dropped(*by)),
-                None => match number - 13 - Dropped::ALL.len() {
+                None => match number - 14 - Dropped::ALL.len() {
                     0 => boot("main", self.until_main),
                     1 => boot("card", self.until_card),
                     at @ 2..5 => leases(Lease::ALL[at - 2]),
