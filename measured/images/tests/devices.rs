@@ -299,6 +299,20 @@ fn an_address_that_no_host_has_is_misuse() {
 }
 
 #[test]
+fn a_card_with_the_hardware_address_of_a_group_is_rejected() {
+    for (machine, bus) in MACHINES {
+        let card = format!(
+            "-netdev user,id=net -device virtio-net-{bus},netdev=net,mac=01:00:5e:00:00:fb"
+        );
+        let guest = guest(env!("CARGO_BIN_EXE_dns"), machine, "ip=10.0.2.15/24", &card);
+        let Some(ended) = guest.boot() else { return };
+        let told = "dns: the network card can't be used: its hardware address, 01:00:5e:00:00:fb, is that of a group or of no host\n";
+        assert_eq!(ended.text, told);
+        assert_eq!(ended.status, FAILED);
+    }
+}
+
+#[test]
 fn a_console_that_is_not_there_is_told_on_the_serial_line() {
     let guest = guest(env!("CARGO_BIN_EXE_ping"), "q35", "console=virtio", "");
     if let Some(ended) = guest.boot() {

@@ -27,7 +27,7 @@ impl core::fmt::Display for ConsoleError {
             Self::NoDevice => f.write_str(
                 "there is no virtio console (QEMU: -device virtio-serial-pci -device virtconsole,chardev=…)",
             ),
-            Self::Device(error) => write!(f, "the virtio console can't be used: {error:?}"),
+            Self::Device(error) => write!(f, "the virtio console can't be used: {error}"),
         }
     }
 }

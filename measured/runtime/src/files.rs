@@ -48,7 +48,7 @@ impl fmt::Display for FilesError {
         match self {
             Self::Archive(error) => write!(f, "the initrd is not a tar archive: {error}"),
             Self::Name => f.write_str("a name in the initrd is not UTF-8"),
-            Self::Disk(error) => write!(f, "the disk can't be used: {error:?}"),
+            Self::Disk(error) => write!(f, "the disk can't be used: {error}"),
             Self::Fat(error) => write!(
                 f,
                 "the disk has no FAT file system in its first partition (MBR), or not all of it can be read: {error:?}"

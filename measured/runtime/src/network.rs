@@ -34,7 +34,7 @@ impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoCard => f.write_str("there is no virtio network card (QEMU: -device virtio-net-pci or virtio-net-device)"),
-            Self::Card(error) => write!(f, "the network card can't be used: {error:?}"),
+            Self::Card(error) => write!(f, "the network card can't be used: {error}"),
             Self::NoEntropy => f.write_str("there is no source of random numbers (QEMU: -cpu max, or -device virtio-rng-pci)"),
             Self::Word(bad) => bad.fmt(f),
         }

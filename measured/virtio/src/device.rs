@@ -1,5 +1,6 @@
 //! Devices: finding and initialising them.
 
+use core::fmt;
 use core::num::NonZeroU16;
 use core::ptr::{read_volatile, write_volatile};
 
@@ -51,6 +52,32 @@ pub enum DeviceError {
     /// Its hardware address is that of a group, or none.
     Address([u8; 6]),
 }
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Legacy => {
+                "it does not support virtio 1 (QEMU: -global virtio-mmio.force-legacy=false)"
+            }
+            Self::Features => "it rejects the features that it has offered",
+            Self::NoQueue(number) => return write!(f, "it has no queue {number}"),
+            Self::NoInterrupts => "it has no MSI-X, or all interrupt vectors are in use",
+            Self::Memory => "there is not enough memory for its queues",
+            Self::Reset => "it does not complete its reset",
+            Self::Address(address) => {
+                f.write_str("its hardware address, ")?;
+                for (place, byte) in address.iter().enumerate() {
+                    let colon = if place > 0 { ":" } else { "" };
+                    write!(f, "{colon}{byte:02x}")?;
+                }
+                ", is that of a group or of no host"
+            }
+        };
+        f.write_str(text)
+    }
+}
+
+impl core::error::Error for DeviceError {}
 
 /// The transport of a device.
 #[derive(Clone, Copy, Debug)]
