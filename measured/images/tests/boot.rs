@@ -119,6 +119,38 @@ fn a_command_line_that_can_not_be_read_is_told() {
 }
 
 #[test]
+fn a_command_line_that_is_too_long_is_rejected() {
+    let too_long = "unikernel: the command line exceeds 2,048 bytes\n";
+    let overwritten = "unikernel: no PVH start information: QEMU overwrites it if the command line exceeds 4,096 bytes\n";
+    for machine in MACHINES {
+        let is_small = machine == "microvm";
+        for (bytes, message, status) in [
+            (2_048, "hello from tare: word=1 ", DONE),
+            (2_049, too_long, MISUSED),
+            (
+                8_000,
+                if is_small { too_long } else { overwritten },
+                MISUSED,
+            ),
+            (30_000, too_long, MISUSED),
+        ] {
+            // QEMU's loader for the others overwrites itself, and never reaches the image.
+            if bytes == 30_000 && !is_small {
+                continue;
+            }
+            let words = "word=1 ".chars().cycle().take(bytes).collect::<String>();
+            let guest = Guest {
+                machine,
+                ..Guest::new(HELLO, &words)
+            };
+            let Some(ended) = guest.boot() else { return };
+            assert!(ended.text.contains(message), "{machine}: {}", ended.text);
+            assert_eq!(ended.status, status, "{machine} {bytes}");
+        }
+    }
+}
+
+#[test]
 #[cfg(not(debug_assertions))]
 fn the_hello_image_without_symbols_is_below_11_kb() {
     use object::ObjectSection;

@@ -7,6 +7,8 @@ use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
 use crate::boot_info::BootInfo;
+use crate::console::Console;
+use crate::exit::{Status, exit};
 use crate::local::{Area, FIRST, GUARDS, PAGE, STACK_TOP};
 use crate::{console, cpu, interrupts, local, memory, smp};
 
@@ -63,15 +65,26 @@ extern "C" fn start(info: u32) -> ! {
         interrupts::start();
     }
     let Some(info) = BootInfo::read(&bytes, info.into()) else {
-        panic!("the loader left no PVH start information with a memory map");
+        refuse(
+            "no PVH start information: QEMU overwrites it if the command line exceeds 4,096 bytes",
+        );
     };
     // SAFETY: runs once, and nobody else has access yet.
     let (room, boot) = unsafe { (&mut *ROOM.0.get(), &mut *BOOT.0.get()) };
-    boot.command_line = info.command_line(&bytes, room);
+    let Some(line) = info.command_line(&bytes, room) else {
+        refuse("the command line exceeds 2,048 bytes");
+    };
+    boot.command_line = line;
     boot.entry_tsc = entry_tsc;
     // SAFETY: the same.
     unsafe { *INFO.0.get() = Some(info) };
     tare_image_main(boot)
+}
+
+/// Ends the machine, since what the loader left can't be used.
+fn refuse(why: &str) -> ! {
+    Console.texts(&["unikernel: ", why, "\n"]);
+    exit(Status::Misused)
 }
 
 /// Returns the loader's information.

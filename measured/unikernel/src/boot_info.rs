@@ -53,22 +53,26 @@ impl<'a> BootInfo<'a> {
         })
     }
 
-    /// Copies the command line to `room`, truncated if it does not fit or at the first byte that is
-    /// not UTF-8.
-    pub fn command_line<'r>(&self, physical: &impl Physical<'a>, room: &'r mut [u8]) -> &'r str {
+    /// Copies the command line to `room`, truncated at the first byte that is not UTF-8. None if it
+    /// does not fit.
+    pub fn command_line<'r>(
+        &self,
+        physical: &impl Physical<'a>,
+        room: &'r mut [u8],
+    ) -> Option<&'r str> {
         let mut length = 0;
         let line = number64(self.info, 24);
         if line != 0 {
-            for (place, slot) in (line..).zip(room.iter_mut()) {
+            for place in line.. {
                 match physical.bytes(place, 1) {
-                    Some([byte]) if *byte != 0 => *slot = *byte,
+                    Some([byte]) if *byte != 0 => *room.get_mut(length)? = *byte,
                     _ => break,
                 }
                 length += 1;
             }
         }
         let text = room.get(..length).unwrap_or_default();
-        text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+        Some(text.utf8_chunks().next().map_or("", |chunk| chunk.valid()))
     }
 
     /// Returns the address of the first module, QEMU's `-initrd`, and its length in bytes. None if
@@ -177,7 +181,7 @@ mod tests {
         let mut room = [0; 64];
         assert_eq!(
             info.command_line(&physical, &mut room),
-            "workload=gap repetitions=5"
+            Some("workload=gap repetitions=5")
         );
         let regions: Vec<_> = info.regions().collect();
         assert_eq!(
@@ -198,12 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_fit_or_is_not_text_is_cut() {
+    fn a_line_that_is_not_text_is_truncated_and_one_that_does_not_fit_is_rejected() {
         let memory = memory(1, b"workload\xff=gap\0");
         let physical = physical(&memory);
         let info = BootInfo::read(&physical, INFO).unwrap();
-        assert_eq!(info.command_line(&physical, &mut [0; 4]), "work");
-        assert_eq!(info.command_line(&physical, &mut [0; 64]), "workload");
+        for (room, line) in [(4, None), (12, None), (13, Some("workload"))] {
+            assert_eq!(info.command_line(&physical, &mut vec![0; room]), line);
+        }
     }
 
     #[test]
