@@ -283,7 +283,9 @@ fn for_each_division(all: usize, chosen: usize, seed: u64, mut of: impl FnMut(&[
 fn shifted(base: &[f64], new: &[f64], level: Level) -> Result<Shift, StatsError> {
     let interval = match shift(base, new, level) {
         Ok(interval) => Ok(interval),
-        Err(StatsError::TooFew { needed, got, .. }) => Err(NoInterval::TooFew { needed, got }),
+        Err(StatsError::TooFew { needed, got, .. }) => {
+            Err(NoInterval::TooFewOfEach { needed, got })
+        }
         Err(other) => return Err(other),
     };
     Ok(Shift {
@@ -398,7 +400,7 @@ mod tests {
         let two = compared(&rows)[0];
         assert!(!two.differs(0.05));
         close(two.relative.unwrap().estimate, 0.2);
-        let needed = NoInterval::TooFew { needed: 4, got: 1 };
+        let needed = NoInterval::TooFewOfEach { needed: 4, got: 1 };
         assert_eq!(two.shift.interval, Err(needed));
     }
 

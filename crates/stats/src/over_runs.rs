@@ -96,6 +96,16 @@ pub enum NoInterval {
         /// What there is.
         got: u64,
     },
+    /// A side of a comparison has fewer than the interval of a shift needs.
+    #[error(
+        "the interval of a shift needs {needed} runs of each side, there are {got}: measure more"
+    )]
+    TooFewOfEach {
+        /// The least that each needs.
+        needed: u64,
+        /// What the side with the fewest has.
+        got: u64,
+    },
     /// All runs agree, so nothing says how much another one may differ.
     #[error("all {runs} runs have the same value, so nothing says how much others may differ")]
     Alike {

@@ -1,7 +1,7 @@
 //! Finds what bears on the figures of every experiment.
 
 use tare_results::TscFrequency;
-use tare_results::model::{Cell, Program, Record, Unit};
+use tare_results::model::{Cell, LoadCpus, Plan, Program, Record, Unit};
 use tare_results::target::{Clock, Group, Kernel};
 
 use crate::format::Numbers;
@@ -106,6 +106,12 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             format!("TSC frequency in {cells}: {note}."),
         ));
     }
+    if let Some(text) = shared_cpu(&run.plan) {
+        notices.push(Notice::warning(
+            "shared-cpu",
+            format!("{}.", words::capital(&text)),
+        ));
+    }
     // A limit of this kind is none of a guest.
     let not_locked = which(&|m| {
         let kernel = m.group.capabilities().kernel;
@@ -122,6 +128,28 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         ));
     }
     notices
+}
+
+/// Returns a warning if a workload shares its CPU with a load, except for threads of real-time
+/// priority, which precede the load's tasks.
+#[must_use]
+pub fn shared_cpu(plan: &Plan) -> Option<String> {
+    let mut cells = plan.cells.iter().filter(|cell| cell.has_its_cpus());
+    cells.find(|cell| {
+        let mut loads = cell.load.loads().iter().filter(|load| !load.is_idle());
+        cell.work.rights.real_time.is_none()
+            && loads.any(|load| match load.cpus() {
+                LoadCpus::All => true,
+                LoadCpus::Others => false,
+                LoadCpus::These(cpus) => cpus.contains(plan.cpu),
+            })
+    })?;
+    Some(format!(
+        "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
+         task: its delays are mostly the turns that the load takes; --load-cpus others keeps the \
+         load off that CPU",
+        plan.cpu
+    ))
 }
 
 impl<'a> Measured<'a> {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tare_results::model::{CellPlan, Plan, Samples};
 use tare_results::{CellState, MachineRecord};
 
+pub use checks::shared_cpu;
 pub use loads::{Daemon, LoadFigure, LoadRate};
 pub use other_work::{had_other_work, much as much_other_work, other_work};
 pub use summary::{SCHEMA, Summary};

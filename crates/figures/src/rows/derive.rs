@@ -460,15 +460,23 @@ impl Row {
     }
 
     /// Returns whether the figure is none that describes either of two modes: a median that may be
-    /// in both, a mean, a standard deviation.
+    /// in both, a quantile that is in one in some runs and in the other in others, a mean, a standard
+    /// deviation.
     #[must_use]
     pub fn is_between_modes(&self) -> bool {
         let Some(modes) = self.modes else {
             return false;
         };
+        let values = || self.each.iter().filter_map(|each| each.figure.value());
+        let border = modes.border();
         match self.figure {
             Figure::Mean | Figure::Sd => true,
-            figure => figure == Figure::MEDIAN && modes.split_median,
+            figure if figure == Figure::MEDIAN && modes.split_median => true,
+            // Over the runs it is between what it is in some of them and in others.
+            Figure::Quantile(_) => {
+                values().any(|value| value < border) && values().any(|value| value > border)
+            }
+            _ => false,
         }
     }
 

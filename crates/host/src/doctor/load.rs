@@ -52,7 +52,10 @@ fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
     }
     parts.extend(busy.into_iter().map(|(_, text)| text));
     if let Some(average) = e.machine.load.average.known() {
-        parts.push(format!("load average {:.2}", average.one_minute));
+        parts.push(format!(
+            "load average of the last minute {:.2}",
+            average.one_minute
+        ));
     }
     let describe = |process: &BusyProcess| {
         let (name, pid, cpu) = (&process.name, process.pid, process.cpu);

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tare_experiments::{find, without_interval};
 use tare_lab::estimate::in_all;
 use tare_lab::units::counted;
-use tare_loads::{Cpus, Load};
 use tare_results::RunFolder;
 use tare_results::model::{CellPlan, Plan};
 use tare_results::target::TargetSpec;
@@ -124,35 +123,12 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
     for text in too_few_runs(folder.plan().cells.iter()) {
         terminal.note(&text);
     }
-    if let Some(text) = shared_cpu(folder.plan()) {
+    if let Some(text) = tare_figures::analysis::shared_cpu(folder.plan()) {
         terminal.warn(&text);
     }
     for warning in host.cpu_warnings.iter().filter(|_| has_its_cpus) {
         terminal.warn(warning);
     }
-}
-
-/// Returns a warning if a workload shares its CPU with a load, except for threads of real-time
-/// priority, which precede the load's tasks.
-fn shared_cpu(plan: &Plan) -> Option<String> {
-    let shares = |load: &Load| {
-        !load.is_idle()
-            && match load.cpus() {
-                Cpus::All => true,
-                Cpus::Others => false,
-                Cpus::These(cpus) => cpus.contains(plan.cpu),
-            }
-    };
-    let mut cells = plan.cells.iter().filter(|cell| cell.has_its_cpus());
-    cells.find(|cell| {
-        cell.work.rights.real_time.is_none() && cell.load.loads().iter().any(shares)
-    })?;
-    Some(format!(
-        "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
-         task: its delays are mostly the turns that the load takes; --load-cpus others keeps the \
-         load off that CPU",
-        plan.cpu
-    ))
 }
 
 /// Says what instances of each target get, where that is less than a process gets.

@@ -10,6 +10,7 @@ mod cyclictest;
 mod dry_run;
 mod exchange;
 mod figures;
+mod flood;
 mod gates;
 mod help;
 mod image;
