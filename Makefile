@@ -47,7 +47,7 @@ help:
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises; as root, for its networks'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every target, cyclictest, landolfi-2018'
 	@echo 'make attack      damage run folders, kill, stop, move and fill at random for ten minutes'
-	@echo 'make fuzz        feed the name server with queries, guided by coverage, for ten minutes; it takes g++'
+	@echo 'make fuzz        feed the name server, a virtio queue and the reader of records, guided by coverage, for ten minutes each; it takes g++'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'
 
@@ -161,11 +161,16 @@ attack: build
 # Coverage as libFuzzer counts it, without a sanitizer, which stable Rust has not.
 FUZZING := -Cpasses=sancov-module -Ccodegen-units=1 $(patsubst %,-Cllvm-args=-sanitizer-coverage-%,level=4 inline-8bit-counters pc-table)
 
+# Each with the maximum length of its inputs, and folders of further ones.
+FUZZ_SECONDS ?= 600
+FUZZ = mkdir -p measured/fuzz/target/found/$(1) && measured/fuzz/target/x86_64-unknown-linux-gnu/release/$(1) \
+	-max_total_time=$(FUZZ_SECONDS) -max_len=$(2) -artifact_prefix=measured/fuzz/target/$(1)- measured/fuzz/target/found/$(1) $(3)
+
 fuzz:
 	cd measured/fuzz && RUSTFLAGS="$(FUZZING)" $(CARGO) build --release
-	mkdir -p measured/fuzz/target/found
-	measured/fuzz/target/x86_64-unknown-linux-gnu/release/dns -max_total_time=600 -max_len=600 \
-		-artifact_prefix=measured/fuzz/target/ measured/fuzz/target/found measured/net/corpus
+	$(call FUZZ,dns,600,measured/net/corpus)
+	$(call FUZZ,queue,500)
+	$(call FUZZ,records,4100)
 
 screenshot: setup-test build
 	scripts/screenshot

@@ -31,15 +31,15 @@
 
 pub mod checksum;
 // Tests on the host have no machine to link with.
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "model")))]
 pub mod block;
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "model")))]
 pub mod console;
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "model")))]
 pub mod device;
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "model")))]
 pub mod net;
 pub mod queue;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "model"))]
 extern crate std;

@@ -483,5 +483,7 @@ impl Queue {
     }
 }
 
+#[cfg(any(test, feature = "model"))]
+pub mod model;
 #[cfg(test)]
 mod tests;
