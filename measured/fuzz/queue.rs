@@ -11,7 +11,7 @@ impl Numbers for Bytes<'_> {
     fn below(&mut self, end: u64) -> u64 {
         let bytes = match end {
             ..=0x100 => 1,
-            ..=0x1_0000 => 2,
+            0x101..=0x1_0000 => 2,
             _ => 4,
         };
         let (taken, rest) = self.0.split_at(self.0.len().min(bytes));
