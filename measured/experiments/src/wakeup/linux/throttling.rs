@@ -132,7 +132,7 @@ mod tests {
         let text = of_all.warning(0.62).unwrap().to_string();
         assert!(
             text.contains("get 95 % of a CPU (950000 of 1000000 µs)")
-                && text.contains("62 % of it"),
+                && text.contains("62 % of a CPU here"),
             "{text}"
         );
         assert!(
