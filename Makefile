@@ -46,7 +46,7 @@ help:
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises; as root, for its networks'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every target, cyclictest, landolfi-2018'
-	@echo 'make attack      damage run folders, kill, stop, move and fill at random for ten minutes'
+	@echo 'make attack      damage run folders, kill, stop, move, flood and fill at random for ten minutes'
 	@echo 'make fuzz        feed the name server, a virtio queue and the reader of records, guided by coverage, for ten minutes each; it takes g++'
 	@echo 'make screenshot  render the report of a fresh run to docs/report.png'
 	@echo 'make clean       remove what was built'

@@ -3,6 +3,7 @@
 use tare_figures::Run;
 use tare_figures::analysis::Daemon;
 use tare_figures::group::{distinct, grouped};
+use tare_figures::notices::{AgentNotice, name_cells};
 use tare_figures::places::Placement;
 use tare_figures::words::{list, numbered};
 use tare_results::model::Record;
@@ -82,6 +83,35 @@ fn with_thin_spaces(word: &str) -> String {
         c => c,
     });
     replaced.collect()
+}
+
+/// How many notices and facts of agents a report has; the others are in summary.json.
+pub(crate) const MOST_TOLD: usize = 50;
+
+/// Writes each notice with its cells; those that differ in their figures only, once.
+pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
+    let words = |text: &str| text.replace(|digit: char| digit.is_ascii_digit(), "");
+    // Of more than that nobody compares the words.
+    let few = notices.iter().take(20 * MOST_TOLD);
+    let told = grouped(few.map(|notice| (words(&notice.text), notice)));
+    let unread = notices.len().saturating_sub(20 * MOST_TOLD);
+    let left_out = told.len().saturating_sub(MOST_TOLD) + unread;
+    let told = told.into_iter().take(MOST_TOLD).map(|(_, same)| {
+        let (first, others) = (same[0], &same[1..]);
+        let mut text = format!("{} ({}", first.text, name_cells(&first.cells));
+        if !others.is_empty() {
+            let mut cells: Vec<u32> = others
+                .iter()
+                .flat_map(|other| other.cells.clone())
+                .collect();
+            cells.sort_unstable();
+            cells.dedup();
+            text.push_str(&format!("; with other figures in {}", name_cells(&cells)));
+        }
+        text + ")"
+    });
+    let more = (left_out > 0).then(|| format!("{left_out} more are in summary.json"));
+    told.chain(more).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use core::ptr::{read_volatile, write_volatile};
 
 use tare_unikernel::local::local;
-use tare_unikernel::pci::Function;
+use tare_unikernel::pci::{Function, Messages};
 use tare_unikernel::{apic, interrupts, io_apic, memory, pci};
 
 use crate::queue::{Bell, PATIENCE_TICKS, Queue, Rings, tsc};
@@ -92,6 +92,7 @@ enum Registers {
         multiplier: u32,
         /// The device-specific configuration, with its length.
         own: (u64, u32),
+        messages: Option<Messages>,
     },
     /// The registers of the MMIO transport.
     Mmio { base: u64, line: u32 },
@@ -192,6 +193,7 @@ fn on_pci(function: Function, kind: Kind) -> Option<Device> {
         let is_inside = offset.checked_add(length)? <= bytes;
         is_inside.then_some((start + u64::from(offset), length, field(16)))
     };
+    function.disable();
     let (common, length, _) = structure(COMMON)?;
     let (notify, notify_length, multiplier) = structure(NOTIFY)?;
     if length < common::BYTES {
@@ -204,6 +206,7 @@ fn on_pci(function: Function, kind: Kind) -> Option<Device> {
         notify_length,
         multiplier,
         own: structure(OWN).map_or((0, 0), |(address, length, _)| (address, length)),
+        messages: function.messages(),
     };
     function.enable();
     Some(Device {
@@ -333,15 +336,20 @@ impl Device {
         let mut all = [const { None }; N];
         match self.registers {
             Registers::Pci {
-                function, common, ..
+                function,
+                common,
+                messages,
+                ..
             } => {
+                let messages = messages.ok_or(DeviceError::NoInterrupts)?;
                 let mut vectors = [0; N];
                 for (slot, vector) in all.iter_mut().zip(&mut vectors) {
                     let interrupts = Interrupts::new()?;
                     *vector = interrupts.vector;
                     *slot = Some(interrupts);
                 }
-                function.route(&vectors).ok_or(DeviceError::NoInterrupts)?;
+                let routed = function.route(&messages, &vectors);
+                routed.ok_or(DeviceError::NoInterrupts)?;
                 write(common + common::CHANGE_MESSAGE, 0_u16);
             }
             Registers::Mmio { line, .. } => {

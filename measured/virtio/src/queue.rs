@@ -60,7 +60,7 @@ enum State {
     /// Of a chain, behind its first.
     Behind,
     InFlight(u16),
-    Taken(u16),
+    Returned(u16),
 }
 
 /// The memory of a queue: the three parts that driver and device share in sequence, and what the
@@ -425,7 +425,7 @@ impl Queue {
                 && name < self.rings.size
                 && let State::InFlight(count) = self.link(name).state
             {
-                self.link(name).state = State::Taken(count);
+                self.link(name).state = State::Returned(count);
                 self.in_flight -= 1;
                 return Some((name, bytes));
             }
@@ -435,7 +435,7 @@ impl Queue {
 
     /// Frees the descriptors of a chain that came back; others are left alone.
     pub fn release(&mut self, name: u16) {
-        let State::Taken(count) = self.link(name).state else {
+        let State::Returned(count) = self.link(name).state else {
             return;
         };
         let mut last = name;

@@ -82,8 +82,8 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
     let tasks = other_tasks(watched, "other-work", |each| {
         format!(
-            "Other work ran on the measured CPU: {each}. The figures include this time. End it, keep it off that CPU \
-             (taskset, cpuset), or choose another one (--cpu)."
+            "Other work ran on the measured CPU: {each}. The figures include this time. End what can be ended, keep it \
+             off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
     let notices = [other_runs(watched), tasks];

@@ -81,9 +81,7 @@ pub(super) fn not_measured(report: &Report) -> Markup {
             h3 { "Notices while measuring" }
             ul {
                 @for note in notes() { li { (with_code(&note.text)) } }
-                @for notice in &summary.notices {
-                    li { (with_code(&notice.text)) span.note { " (" (name_cells(&notice.cells)) ")" } }
-                }
+                @for notice in crate::words::in_short(&summary.notices) { li { (with_code(&notice)) } }
             }
         }
         (other_work(report))

@@ -10,7 +10,7 @@ use tare_figures::words::NONE;
 
 use crate::shared;
 use crate::table::Medium;
-use crate::words;
+use crate::words::{self, MOST_TOLD};
 
 use crate::html::parts::{Table, with_code};
 
@@ -33,7 +33,7 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
         @if !notices.is_empty() {
             h3 { "In what they differ from the published loads" }
             ul {
-                @for (text, who) in &notices { li { (with_code(text)) span.note { " (" (who) ")" } } }
+                @for (text, who) in notices.iter().take(MOST_TOLD) { li { (with_code(text)) span.note { " (" (who) ")" } } }
             }
         }
         @if !summary.daemons.is_empty() {
@@ -79,7 +79,9 @@ pub fn places(places: &[Place]) -> Option<Markup> {
         return None;
     }
     let facts = places.iter().flat_map(|place| &place.facts);
-    let names = distinct(facts.map(|fact| fact.name.as_str()));
+    let mut names = distinct(facts.map(|fact| fact.name.as_str()));
+    let left_out = names.len().saturating_sub(MOST_TOLD);
+    names.truncate(MOST_TOLD);
     // A fact may be as long as a kernel's command line, so there is a column for each target and
     // not for each fact.
     let mut table = Table::new([""]);
@@ -121,5 +123,6 @@ pub fn places(places: &[Place]) -> Option<Markup> {
             }
         }
         div.findings { (table.render()) }
+        @if left_out > 0 { p.note { (left_out) " more are in summary.json." } }
     })
 }

@@ -9,7 +9,7 @@ mod compare;
 use anstyle::{AnsiColor, Style};
 use tare_figures::analysis::{LoadFigure, Summary};
 use tare_figures::format::Numbers;
-use tare_figures::notices::{AgentNotice, NotMeasured, State, name_cells};
+use tare_figures::notices::{NotMeasured, State};
 use tare_figures::verdict::Verdict;
 use tare_figures::words::counted;
 
@@ -97,7 +97,7 @@ impl Page {
                 words::daemons(&summary.daemons)
             )
         });
-        let notices = in_short(&summary.notices);
+        let notices = words::in_short(&summary.notices);
         let remarks: Vec<String> = guests.into_iter().chain(daemons).chain(notices).collect();
         if !remarks.is_empty() {
             self.heading("Notices");
@@ -167,25 +167,4 @@ impl Page {
             self.paragraph(&text, Style::new(), "- ");
         }
     }
-}
-
-/// Writes each notice with its cells; those that differ in their figures only, once.
-fn in_short(notices: &[AgentNotice]) -> Vec<String> {
-    let words = |text: &str| text.replace(|digit: char| digit.is_ascii_digit(), "");
-    let told =
-        tare_figures::group::grouped(notices.iter().map(|notice| (words(&notice.text), notice)));
-    let told = told.into_iter().map(|(_, same)| {
-        let (first, others) = (same[0], &same[1..]);
-        let mut text = format!("{} ({}", first.text, name_cells(&first.cells));
-        if !others.is_empty() {
-            let mut cells: Vec<u32> = others
-                .iter()
-                .flat_map(|other| other.cells.clone())
-                .collect();
-            cells.sort_unstable();
-            text.push_str(&format!("; with other figures in {}", name_cells(&cells)));
-        }
-        text + ")"
-    });
-    told.collect()
 }

@@ -42,8 +42,9 @@ const ROOM_OF_STARTED: u64 = 64 << 10;
 /// The room that a text takes, besides its own bytes.
 pub const TEXT: usize = 48;
 
-/// The most remarks of one instance.
+/// The most remarks and facts of one instance.
 const MOST_NOTICES: usize = 1_000;
+const MOST_FACTS: usize = 10_000;
 
 /// Collects the records of one instance. What it keeps is bounded, whatever comes.
 #[derive(Debug)]
@@ -237,6 +238,9 @@ impl Receiver {
         );
         if self.notices.len() > MOST_NOTICES {
             self.sequence.fill(format!("{MOST_NOTICES} remarks"));
+        }
+        if self.program.facts.len() > MOST_FACTS {
+            self.sequence.fill(format!("{MOST_FACTS} facts"));
         }
         if self.sequence.is_full() {
             // Nothing of it is of use.

@@ -1,10 +1,12 @@
 //! Runs that are killed, interrupted, stopped, moved to another CPU, or run out of space.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rustix::process::Signal;
@@ -26,6 +28,12 @@ const RUNS: [&str; 3] = [
 
 /// The total time limit for a run, on a busy machine and with all disturbances.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// The agent, in the repository.
+const AGENT: &str = "measured/target/x86_64-unknown-linux-gnu/release/tare-agent";
+
+/// The time that two interrupts may take to end a run, where bursts of stolen time let it.
+const ENDS: Duration = Duration::from_secs(8);
 
 /// The number of moves of a thread after which its cell must have noticed.
 const MOVES: usize = 50;
@@ -130,6 +138,49 @@ pub fn stop(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
             send(pid, Signal::CONT);
         }
         Ok(())
+    })
+}
+
+/// Lets the agent write something else than records, behind its first ones or before all, without end,
+/// and interrupts `tare` twice.
+pub fn flood(ground: &Ground, place: &Path, rng: &mut Rng) -> Result<Wrong> {
+    const FLOODS: [&str; 5] = [
+        "exec cat /dev/zero",
+        "exec cat /dev/urandom",
+        "exec yes 'no record'",
+        "exec yes ''",
+        "while sleep 0.1; do printf x; done",
+    ];
+    let real = std::env::current_dir()?.join(AGENT);
+    let bytes = rng.u32(..20_000);
+    let part = ["head", "tail"][rng.usize(..2)];
+    let flood = FLOODS[rng.usize(..FLOODS.len())];
+    let agent = place.join("agent");
+    let script = format!(
+        "#!/bin/sh\n'{}' \"$@\" | {part} -c {bytes}\n{flood}\n",
+        real.display()
+    );
+    fs::write(&agent, script)?;
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))?;
+    let mut command = some_run(ground, rng)?;
+    command.env("TARE_AGENT", &agent);
+    disturbed(ground, place, &mut command, &[0, 1, 4], |run| {
+        while run.runs()? && !place.join("run/plan.json").exists() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(some_ms(rng, 4_000));
+        let begun = Instant::now();
+        for _ in 0..2 {
+            run.signal(Signal::INT);
+            thread::sleep(Duration::from_millis(100));
+        }
+        while run.runs()? && begun.elapsed() < LIMIT {
+            thread::sleep(Duration::from_millis(10));
+        }
+        match begun.elapsed() {
+            took if took > ENDS => Err(format!("two interrupts took {took:?} to end it").into()),
+            _ => Ok(()),
+        }
     })
 }
 

@@ -1,5 +1,5 @@
 //! Attacks `tare` at random, for a given time: damages run folders and repairs their checksums,
-//! kills, stops, interrupts, moves and fills the disk.
+//! kills, stops, interrupts, moves, floods with what is no record, and fills the disk.
 //!
 //! In any case, each command must end by itself within its limit, with a documented exit code,
 //! without a panic, in bounded memory, and send nothing to the terminal that controls it; nothing
@@ -30,11 +30,12 @@ type Attack = fn(&Ground, &Path, &mut Rng) -> Result<Wrong>;
 
 /// The kinds by name. Damage, which takes a fraction of the time of a run, is every other round;
 /// the others take turns, so that none is omitted.
-const ATTACKS: [(&str, Attack); 7] = [
+const ATTACKS: [(&str, Attack); 8] = [
     ("damage", damage::attack),
     ("kill", disturb::kill),
     ("interrupt", disturb::interrupt),
     ("stop", disturb::stop),
+    ("flood", disturb::flood),
     ("move", disturb::migrate),
     ("fill", disturb::fill),
     ("limit file size", disturb::limit_file_size),
