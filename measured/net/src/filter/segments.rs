@@ -5,7 +5,7 @@
 //!   SYN get a challenge acknowledgement, which a peer that has lost the connection answers with the
 //!   right RST. Such segments become ones that the stack answers so: they acknowledge what was never
 //!   sent.
-//! * A maximum segment size below 64 bytes is left out, so that the default of 536 applies: a client
+//! * A maximum segment size below 64 bytes is dropped, so that the default of 536 applies: a client
 //!   that asks for a byte in each packet has it answered in thousands (RFC 9293, section 3.7.1).
 
 use super::ETHERNET;

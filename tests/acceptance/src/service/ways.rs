@@ -29,8 +29,8 @@ const FEATURES: [(&str, Option<f64>); 7] = [
     ("", None),
     ("dhcp", Some(100_000.0)),
     ("ipv6,tcp", None),
-    ("dhcp,ipv6,tcp", None),
-    ("dhcp,slaac,tcp", Some(160_000.0)),
+    ("dhcp,ipv6,tcp", Some(150_000.0)),
+    ("dhcp,slaac,tcp", Some(170_000.0)),
     ("dhcp,files,slaac,tcp", None),
     ("console,dhcp,figures,files,resolver,slaac,tcp", None),
 ];
