@@ -35,6 +35,16 @@ pub struct Function {
     by_memory: bool,
 }
 
+/// The messages of a function, as which it sends interrupts.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages {
+    /// The offset of their capability.
+    offset: u8,
+    /// The address of their table, and the number of its entries.
+    entries: u64,
+    count: u32,
+}
+
 /// Returns the functions that are present.
 pub fn functions() -> impl Iterator<Item = Function> {
     // SAFETY: selects a register of the configuration.
@@ -105,6 +115,12 @@ impl Function {
             .map(|offset| (self.read(offset) as u8, offset))
     }
 
+    /// Disables the function's registers. Their addresses are read faster then: each time that
+    /// registers are enabled or disabled takes QEMU 0.3 ms.
+    pub fn disable(&self) {
+        self.write(COMMAND, self.read(COMMAND) & 0xffff & !COMMAND_USE);
+    }
+
     /// Enables the function's registers and its access to memory.
     pub fn enable(&self) {
         // The upper half holds flags that a one would clear.
@@ -144,25 +160,34 @@ impl Function {
         Some((place?.into(), bytes))
     }
 
+    /// Finds the messages (MSI-X) of the function. None if it has none.
+    #[must_use]
+    pub fn messages(&self) -> Option<Messages> {
+        let (_, offset) = self.capabilities().find(|(kind, _)| *kind == MSI_X)?;
+        let control = self.read(offset);
+        let table = self.read(offset.wrapping_add(4));
+        let count = (control >> 16 & 0x7ff) + 1;
+        let (start, bytes) = self.registers((table & 7) as u8)?;
+        let begin = table & !7;
+        let is_inside = u64::from(begin) + 16 * u64::from(count) <= bytes.into();
+        is_inside.then_some(Messages {
+            offset,
+            entries: start + u64::from(begin),
+            count,
+        })
+    }
+
     /// Assigns these vectors on this CPU to the first messages of the function. None if it has too
     /// few.
     #[must_use]
-    pub fn route(&self, vectors: &[u8]) -> Option<()> {
+    pub fn route(&self, messages: &Messages, vectors: &[u8]) -> Option<()> {
         const ON: u32 = 1 << 31;
-        let (_, offset) = self.capabilities().find(|(kind, _)| *kind == MSI_X)?;
-        let control = self.read(offset);
-        let table = self.read(offset + 4);
-        if (control >> 16 & 0x7ff) as usize + 1 < vectors.len() {
-            return None;
-        }
-        let (start, bytes) = self.registers((table & 7) as u8)?;
-        let entries = start + u64::from(table & !7);
-        if u64::from(table & !7) + 16 * vectors.len() as u64 > bytes.into() {
+        if (messages.count as usize) < vectors.len() {
             return None;
         }
         for (index, vector) in vectors.iter().enumerate() {
             let (address, data) = apic::device_message(*vector);
-            let entry = (entries as *mut u32).wrapping_add(4 * index);
+            let entry = (messages.entries as *mut u32).wrapping_add(4 * index);
             let words = [address as u32, (address >> 32) as u32, data, 0];
             for (place, word) in words.into_iter().enumerate() {
                 // SAFETY: the table of messages, of which the function has that many; the vectors
@@ -170,7 +195,7 @@ impl Function {
                 unsafe { write_volatile(entry.wrapping_add(place), word) };
             }
         }
-        self.write(offset, control | ON);
+        self.write(messages.offset, self.read(messages.offset) | ON);
         Some(())
     }
 }
