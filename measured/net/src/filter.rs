@@ -50,7 +50,7 @@ use embassy_time::Timer;
 
 pub use rules::State;
 #[cfg(feature = "tcp")]
-pub(crate) use segments::Established;
+pub(crate) use segments::{Established, Peer};
 
 use crate::backlog;
 use crate::watch::{Dropped, Watch};
@@ -257,6 +257,13 @@ impl<D: Driver> Driver for Filter<D> {
             let question = &packet.bytes[..packet.length];
             token.consume(question.len(), |to| to.copy_from_slice(question));
         }
+        #[cfg(feature = "tcp")]
+        {
+            sent.watch.stack.borrow_mut().register(context.waker());
+            if self.state.pending.is_none() {
+                self.state.pending = segments::ending(sent.watch, &self.state.hardware);
+            }
+        }
         // A pending packet comes first.
         #[cfg(feature = "slaac")]
         if self.state.pending.is_none() {
@@ -322,22 +329,30 @@ pub enum Received<'a, T> {
 impl<T: RxToken> RxToken for Received<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, read: F) -> R {
         match self {
+            // It reads in one place: the stack's whole way of a packet is compiled into each.
             Self::Device(token, state) => token.consume(|packet| {
-                if state.passes(packet, Instant::now) {
+                #[cfg(feature = "dhcp")]
+                let mut whole;
+                let packet = match state.passes(packet, Instant::now) {
                     #[cfg(feature = "dhcp")]
-                    if core::mem::take(&mut state.is_thin)
-                        && let Some(agreed) = &state.agreed
-                        && let Some(mut whole) = lease::completed(packet, agreed)
-                    {
-                        return read(&mut whole);
+                    true if state.is_thin => {
+                        state.is_thin = false;
+                        let agreed = state.agreed.as_ref();
+                        whole = agreed.and_then(|agreed| lease::completed(packet, agreed));
+                        whole.as_deref_mut().unwrap_or(packet)
                     }
-                    #[cfg(feature = "tcp")]
-                    segments::changes(packet, state.watch);
-                    return read(packet);
-                }
-                state.watch.lose(Dropped::Filter, 1);
-                // The stack ignores an empty packet.
-                read(&mut [])
+                    true => {
+                        #[cfg(feature = "tcp")]
+                        segments::changes(packet, state.watch);
+                        packet
+                    }
+                    false => {
+                        state.watch.lose(Dropped::Filter, 1);
+                        // The stack ignores an empty packet.
+                        &mut []
+                    }
+                };
+                read(packet)
             }),
             Self::Injected(mut packet) => read(&mut packet.bytes[..packet.length]),
         }
@@ -355,7 +370,8 @@ struct Sent {
 }
 
 impl Sent {
-    /// Keeps what a packet says about the stack.
+    /// Keeps what a packet says about the stack. Once: what sends is compiled for each kind of packet.
+    #[inline(never)]
     fn sees(&self, packet: &[u8]) {
         #[cfg(feature = "dhcp")]
         lease::asks(packet, self.watch);

@@ -26,15 +26,9 @@ use edge_nal::{Close, TcpShutdown};
 use edge_nal::{UdpReceive, UdpSend};
 use embassy_futures::poll_once;
 #[cfg(feature = "tcp")]
-use embassy_futures::select::{Either, select};
-#[cfg(feature = "tcp")]
 use embassy_net::tcp::{self, State, TcpSocket};
 use embassy_net::udp::{PacketMetadata, UdpMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
-#[cfg(feature = "tcp")]
-use embassy_sync::blocking_mutex::raw::NoopRawMutex;
-#[cfg(feature = "tcp")]
-use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, with_timeout};
 use embedded_io_async::{ErrorKind, ErrorType};
 #[cfg(feature = "tcp")]
@@ -74,8 +68,6 @@ struct Place {
     connected: Cell<Instant>,
     moved: Cell<u64>,
     peer: Cell<Option<IpEndpoint>>,
-    /// Another client needs the socket.
-    taken_back: Signal<NoopRawMutex, ()>,
 }
 
 #[cfg(feature = "tcp")]
@@ -102,7 +94,6 @@ impl Connections {
             connected: Cell::new(Instant::MIN),
             moved: Cell::new(0),
             peer: Cell::new(None),
-            taken_back: Signal::new(),
         };
         Self {
             places: (0..count).map(place).collect(),
@@ -125,13 +116,8 @@ impl Connections {
                 let socket = place.socket.try_borrow();
                 socket.is_ok_and(|socket| socket.state() == State::Listen)
             };
-            // One that is being given back is free at once.
-            let is_going = |place: &Place| place.taken_back.signaled();
-            if self
-                .places
-                .iter()
-                .any(|place| is_free(place) || is_going(place))
-            {
+            // One that is ending is free at once.
+            if self.places.iter().any(is_free) || self.watch.is_ending() {
                 continue;
             }
             let begun = self.places.iter().filter(|place| {
@@ -153,8 +139,8 @@ impl Connections {
                     slowest
                 }
             });
-            if let Some(place) = slowest {
-                place.taken_back.signal(());
+            if let Some(peer) = slowest.and_then(|place| place.peer.get()) {
+                self.watch.end(peer);
             }
         }
     }
@@ -166,7 +152,6 @@ impl Connections {
         if let Some(peer) = place.peer.take() {
             self.watch.forget(peer);
         }
-        place.taken_back.reset();
         socket.set_timeout(Some(HANDSHAKE));
         place.begun.set(None);
         match poll_once(socket.accept(self.watch.port)) {
@@ -242,27 +227,12 @@ struct Connection<'a> {
 }
 
 #[cfg(feature = "tcp")]
-impl<'a> Connection<'a> {
-    /// Waits for the socket, until another client needs it.
-    async fn wait<T>(
-        &mut self,
-        does: impl AsyncFnOnce(&mut TcpSocket<'static>) -> Result<T, tcp::Error>,
-    ) -> Result<T, tcp::Error> {
-        match select(does(&mut self.socket), self.place.0.taken_back.wait()).await {
-            Either::First(done) => done,
-            Either::Second(()) => {
-                // For all that follows.
-                self.place.0.taken_back.signal(());
-                self.socket.abort();
-                Err(tcp::Error::ConnectionReset)
-            }
-        }
-    }
-
+impl Connection<'_> {
     /// Records bytes that were moved.
-    fn moves(&self, bytes: usize) {
-        let moved = &self.place.0.moved;
-        moved.set(moved.get() + bytes as u64);
+    fn moves(&self, moved: Result<usize, tcp::Error>) -> Result<usize, tcp::Error> {
+        let count = &self.place.0.moved;
+        count.set(count.get() + *moved.as_ref().unwrap_or(&0) as u64);
+        moved
     }
 }
 
@@ -274,22 +244,20 @@ impl ErrorType for Connection<'_> {
 #[cfg(feature = "tcp")]
 impl Read for Connection<'_> {
     async fn read(&mut self, to: &mut [u8]) -> Result<usize, tcp::Error> {
-        let bytes = self.wait(async |socket| socket.read(to).await).await?;
-        self.moves(bytes);
-        Ok(bytes)
+        let read = self.socket.read(to).await;
+        self.moves(read)
     }
 }
 
 #[cfg(feature = "tcp")]
 impl Write for Connection<'_> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, tcp::Error> {
-        let bytes = self.wait(async |socket| socket.write(bytes).await).await?;
-        self.moves(bytes);
-        Ok(bytes)
+        let written = self.socket.write(bytes).await;
+        self.moves(written)
     }
 
     async fn flush(&mut self) -> Result<(), tcp::Error> {
-        self.wait(async |socket| socket.flush().await).await
+        self.socket.flush().await
     }
 }
 
@@ -298,17 +266,17 @@ impl TcpShutdown for Connection<'_> {
     async fn close(&mut self, what: Close) -> Result<(), tcp::Error> {
         if matches!(what, Close::Write | Close::Both) {
             self.socket.close();
-            self.flush().await?;
+            self.socket.flush().await?;
         }
         if matches!(what, Close::Read | Close::Both) {
-            while self.read(&mut [0; 64]).await? > 0 {}
+            while self.socket.read(&mut [0; 64]).await? > 0 {}
         }
         Ok(())
     }
 
     async fn abort(&mut self) -> Result<(), tcp::Error> {
         self.socket.abort();
-        self.flush().await
+        self.socket.flush().await
     }
 }
 

@@ -10,11 +10,13 @@ use core::net::Ipv6Addr;
 use embassy_net::{IpAddress, IpEndpoint};
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::signal::Signal;
+#[cfg(feature = "tcp")]
+use embassy_sync::waitqueue::WakerRegistration;
 #[cfg(feature = "slaac")]
 use embassy_time::Instant;
 
 #[cfg(feature = "tcp")]
-use crate::filter::Established;
+use crate::filter::{Established, Peer};
 
 /// Maximum number of connections whose numbers are kept: no image has more places.
 #[cfg(feature = "tcp")]
@@ -105,6 +107,11 @@ pub struct Watch {
     /// The connections to the service.
     #[cfg(feature = "tcp")]
     pub(crate) established: RefCell<heapless::Vec<Established, CONNECTIONS>>,
+    /// The peer whose connection is to end, and what wakes the stack for that.
+    #[cfg(feature = "tcp")]
+    pub(crate) ending: Cell<Option<Peer>>,
+    #[cfg(feature = "tcp")]
+    pub(crate) stack: RefCell<WakerRegistration>,
     /// The stack's address of IPv6 to which the last datagram came.
     #[cfg(feature = "ipv6")]
     pub(crate) own: Cell<Option<[u8; 16]>>,
@@ -128,6 +135,10 @@ impl Watch {
             has_lease: Cell::new(false),
             #[cfg(feature = "tcp")]
             established: RefCell::new(heapless::Vec::new()),
+            #[cfg(feature = "tcp")]
+            ending: Cell::new(None),
+            #[cfg(feature = "tcp")]
+            stack: RefCell::new(WakerRegistration::new()),
             #[cfg(feature = "ipv6")]
             own: Cell::new(None),
         }
@@ -170,6 +181,19 @@ impl Watch {
         }
     }
 
+    /// Lets the filter end a connection.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn end(&self, peer: IpEndpoint) {
+        self.ending.set(Some(numbers(peer)));
+        self.stack.borrow_mut().wake();
+    }
+
+    /// Returns whether the filter has not ended the connection yet.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get().is_some()
+    }
+
     /// Counts dropped packets.
     pub(crate) fn lose(&self, at: Dropped, packets: u64) {
         let count = &self.dropped[at as usize];
@@ -189,7 +213,7 @@ impl Watch {
 
 /// Returns the address of a peer, of IPv4 in the first bytes, and its port.
 #[cfg(feature = "tcp")]
-fn numbers(peer: IpEndpoint) -> ([u8; 16], [u8; 2]) {
+fn numbers(peer: IpEndpoint) -> Peer {
     let mut address = [0; 16];
     match peer.addr {
         IpAddress::Ipv4(peer) => address[..4].copy_from_slice(&peer.octets()),

@@ -5,11 +5,13 @@
 //!   SYN get a challenge acknowledgement, which a peer that has lost the connection answers with the
 //!   right RST. Such segments become ones that the stack answers so: they acknowledge what was never
 //!   sent.
+//! * The connection whose place another client needs is ended by an RST in its peer's name: no task
+//!   that waits for it has to wait for that, too.
 //! * A maximum segment size below 64 bytes is dropped, so that the default of 536 applies: a client
 //!   that asks for a byte in each packet has it answered in thousands (RFC 9293, section 3.7.1).
 
-use super::ETHERNET;
 use super::rules::{IPV4, TCP_NUMBER, bytes, folded};
+use super::{ETHERNET, Packet};
 #[cfg(feature = "ipv6")]
 use super::{ETHERTYPE_IPV6, IPV6};
 use crate::watch::Watch;
@@ -32,11 +34,16 @@ const LEAST_SIZE: u16 = 64;
 /// Beyond anything that can have been sent, and not yet before it: a quarter of all numbers.
 const NEVER_SENT: u32 = 1 << 30;
 
+/// The address of a peer, of IPv4 in the first bytes, and its port.
+pub type Peer = ([u8; 16], [u8; 2]);
+
 /// The numbers of an established connection to the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Established {
-    /// The peer's address, of IPv4 in the first bytes, and its port.
-    pub(crate) peer: ([u8; 16], [u8; 2]),
+    pub(crate) peer: Peer,
+    /// The stack's address, as the peer's, and whether both are of IPv6.
+    own: [u8; 16],
+    is_6: bool,
     /// The number after all that was sent, and the number that is expected.
     next: u32,
     expected: u32,
@@ -49,8 +56,10 @@ struct Segment {
     end: usize,
     /// The bytes behind it.
     bytes: usize,
-    /// The other address and port.
-    peer: ([u8; 16], [u8; 2]),
+    /// The other address and port, and the stack's address.
+    peer: Peer,
+    own: [u8; 16],
+    is_6: bool,
     flags: u8,
 }
 
@@ -58,25 +67,29 @@ impl Segment {
     /// Finds a segment in a packet, which the service sends or gets.
     fn find(packet: &[u8], is_sent: bool, service: u16) -> Option<Self> {
         let ip = packet.get(ETHERNET..)?;
-        let (protocol, at, length, address) = match [packet[12], packet[13]] {
+        let (from, to) = if is_sent { (1, 0) } else { (0, 1) };
+        let is_6 = cfg!(feature = "ipv6") && packet[12..ETHERNET] == [0x86, 0xdd];
+        let mut addresses = [[0; 16]; 2];
+        let (protocol, at, length) = match [packet[12], packet[13]] {
             [0x08, 0x00] => {
-                let address = if is_sent { 16 } else { 12 };
-                let mut peer = [0; 16];
-                peer[..4].copy_from_slice(&bytes::<4>(ip, address)?);
+                for (place, address) in [(12, from), (16, to)] {
+                    addresses[address][..4].copy_from_slice(&bytes::<4>(ip, place)?);
+                }
                 let head = usize::from(ip[0] & 15) * 4;
-                (*ip.get(9)?, head, bytes(ip, 2)?, peer)
+                (*ip.get(9)?, head, bytes(ip, 2)?)
             }
             #[cfg(feature = "ipv6")]
             ETHERTYPE_IPV6 => {
-                let peer = bytes(ip, if is_sent { 24 } else { 8 })?;
+                (addresses[from], addresses[to]) = (bytes(ip, 8)?, bytes(ip, 24)?);
                 let length = u16::from_be_bytes(bytes(ip, 4)?).checked_add(IPV6 as u16)?;
-                (ip[6], IPV6, length.to_be_bytes(), peer)
+                (ip[6], IPV6, length.to_be_bytes())
             }
             _ => return None,
         };
+        let [address, stack] = addresses;
         let length = usize::from(u16::from_be_bytes(length));
         let tcp = ip.get(..length)?.get(at..)?;
-        let (own, its) = if is_sent { (0, 2) } else { (2, 0) };
+        let (own, its) = (2 * to, 2 * from);
         if protocol != TCP_NUMBER || at < IPV4 || bytes(tcp, own)? != service.to_be_bytes() {
             return None;
         }
@@ -86,6 +99,8 @@ impl Segment {
             end: ETHERNET + at + head,
             bytes: tcp.len().checked_sub(head)?,
             peer: (address, bytes(tcp, its)?),
+            own: stack,
+            is_6,
             flags: tcp[FLAGS],
         })
         .filter(|_| head >= TCP)
@@ -108,6 +123,8 @@ pub fn sends(packet: &[u8], watch: &Watch) -> Option<()> {
     let number = u32::from_be_bytes(bytes(tcp, 4)?);
     let now = Established {
         peer: segment.peer,
+        own: segment.own,
+        is_6: segment.is_6,
         next: number.wrapping_add(length),
         expected: u32::from_be_bytes(bytes(tcp, ACKNOWLEDGES)?),
     };
@@ -119,7 +136,69 @@ pub fn sends(packet: &[u8], watch: &Watch) -> Option<()> {
     Some(())
 }
 
+/// Returns the RST of a peer whose connection is to end.
+#[inline(never)]
+pub fn ending(watch: &Watch, hardware: &[u8; 6]) -> Option<Packet> {
+    const LENGTH: u8 = TCP as u8;
+    let peer = watch.ending.take()?;
+    let established = watch.established.borrow();
+    let known = established.iter().find(|known| known.peer == peer)?;
+    let mut tcp = [0; TCP];
+    tcp[..2].copy_from_slice(&peer.1);
+    tcp[2..4].copy_from_slice(&watch.port.to_be_bytes());
+    tcp[4..8].copy_from_slice(&known.expected.to_be_bytes());
+    tcp[FLAGS - 1] = (LENGTH / 4) << 4;
+    tcp[FLAGS] = RST;
+    // Over the addresses, the length, the protocol and the segment; unused bytes of addresses are 0.
+    let pseudo = [0, LENGTH, 0, TCP_NUMBER];
+    let sums = [&peer.0[..], &known.own, &pseudo, &tcp].map(|part| folded(part).to_be_bytes());
+    let sum = !folded(sums.as_flattened());
+    tcp[SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+    #[cfg(feature = "ipv6")]
+    if known.is_6 {
+        let head = [0x60, 0, 0, 0, 0, LENGTH, TCP_NUMBER, 64];
+        let parts = [
+            hardware,
+            &[2; 6][..],
+            &ETHERTYPE_IPV6,
+            &head,
+            &peer.0,
+            &known.own,
+            &tcp,
+        ];
+        return Some(Packet::new(parts));
+    }
+    let mut head = [
+        0x45,
+        0,
+        0,
+        IPV4 as u8 + LENGTH,
+        0,
+        0,
+        0x40,
+        0,
+        64,
+        TCP_NUMBER,
+        0,
+        0,
+    ];
+    let addresses = [&peer.0[..4], &known.own[..4]];
+    let sums = [&head[..], addresses[0], addresses[1]].map(|part| folded(part).to_be_bytes());
+    head[10..].copy_from_slice(&(!folded(sums.as_flattened())).to_be_bytes());
+    let [from, to] = addresses;
+    Some(Packet::new([
+        hardware,
+        &[2; 6][..],
+        &[0x08, 0x00],
+        &head,
+        from,
+        to,
+        &tcp,
+    ]))
+}
+
 /// Changes a segment to the service where that is called for.
+#[inline(never)]
 pub fn changes(packet: &mut [u8], watch: &Watch) -> Option<()> {
     let segment = Segment::find(packet, false, watch.port)?;
     if segment.flags & (RST | SYN) == 0 {
@@ -252,6 +331,32 @@ mod tests {
             // The service gives it up.
             out([5, 5], RST);
             assert_eq!(comes(PEER, 777, SYN), (SYN, 9, true));
+        }
+    }
+
+    #[test]
+    fn the_connection_that_is_to_end_gets_the_right_rst() {
+        for is_6 in [false, true] {
+            let watch = watch();
+            let out = segment([SERVICE, PEER], [1_000, 500], ACK, b"", is_6);
+            sends(&out, watch);
+            let peer = watch.established.borrow()[0].peer;
+            watch.ending.set(Some(peer));
+            let reset = ending(watch, &[4; 6]).unwrap();
+            assert!(watch.ending.get().is_none() && ending(watch, &[4; 6]).is_none());
+            let mut packet = reset.bytes[..reset.length].to_vec();
+            assert_eq!(packet[..6], [4; 6]);
+            let found = Segment::find(&packet, false, SERVICE).unwrap();
+            assert_eq!((found.peer, found.bytes, found.flags), (peer, 0, RST));
+            assert_eq!(packet[found.start + 4..][..4], 500_u32.to_be_bytes());
+            // All checksums are right, and the filter lets it pass as it is.
+            let ip = if is_6 { 8 } else { 12 };
+            let pseudo = [&packet[ETHERNET + ip..], &[0, 20, 0, TCP_NUMBER]].concat();
+            assert_eq!(folded(&pseudo), u16::MAX);
+            assert!(is_6 || folded(&packet[ETHERNET..][..IPV4]) == u16::MAX);
+            let before = packet.clone();
+            changes(&mut packet, watch);
+            assert_eq!(packet, before);
         }
     }
 
