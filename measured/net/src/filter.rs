@@ -246,6 +246,7 @@ impl<D: Driver> Driver for Filter<D> {
     where
         Self: 'a;
 
+    #[inline(never)]
     fn receive(
         &mut self,
         context: &mut Context<'_>,
@@ -370,8 +371,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Keeps what a packet says about the stack. Once: what sends is compiled for each kind of packet.
-    #[inline(never)]
+    /// Keeps what a packet says about the stack.
     fn sees(&self, packet: &[u8]) {
         #[cfg(feature = "dhcp")]
         lease::asks(packet, self.watch);
@@ -389,22 +389,31 @@ pub struct ToSend<'a, T> {
 
 impl<T: TxToken> TxToken for ToSend<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, fill: F) -> R {
+        let (mut fill, mut filled) = (Some(fill), None);
+        self.send(bytes, &mut |to| filled = fill.take().map(|fill| fill(to)));
+        filled.expect("it was filled")
+    }
+}
+
+impl<T: TxToken> ToSend<'_, T> {
+    /// Has a packet filled, once, and sends it. Compiled once, not for each kind of packet.
+    #[inline(never)]
+    fn send(self, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) {
         let mut longest = [0; backlog::LONGEST];
         // A longer packet is not of interest, and is written to the device directly.
         let Some(packet) = longest.get_mut(..bytes) else {
             return self.token.consume(bytes, |to| {
-                let filled = fill(to);
+                fill(to);
                 self.sent.sees(to);
-                filled
             });
         };
-        let filled = fill(packet);
+        fill(packet);
         self.sent.sees(packet);
         let watch = self.sent.watch;
         if backlog::refuses(packet, watch.port) {
             watch.turned_away.signal(());
             watch.lose(Dropped::Connections, 1);
-            return filled;
+            return;
         }
         #[cfg(feature = "slaac")]
         if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
@@ -416,7 +425,6 @@ impl<T: TxToken> TxToken for ToSend<'_, T> {
             self.sent.lacks_router.set(count >= SOLICITATIONS);
         }
         self.token.consume(bytes, |to| to.copy_from_slice(packet));
-        filled
     }
 }
 
