@@ -146,7 +146,7 @@ impl Packet {
         packet
     }
 
-    /// Returns an ARP message on addresses, the sender's first. What a question asks for is all ones.
+    /// Returns an ARP message on addresses, the sender's first. The hardware address in question is all ones.
     fn arp(hardware: [&[u8; 6]; 2], operation: u8, addresses: [&[u8; 4]; 2]) -> Self {
         let ([to, from], [sender, target]) = (hardware, addresses);
         let operation = [operation];

@@ -110,7 +110,7 @@ impl<'a> Analyser<'a> {
         let is_empty = |cell: &Cell| {
             let record = cell.outcome.record();
             record.is_some_and(|it| {
-                // What the hypervisor took meanwhile is nothing that was measured.
+                // Stolen time is no measurement.
                 let mut values = it.values.iter();
                 let is_told = values.any(|value| value.measure != "stolen");
                 it.sets.is_empty() && !is_told && it.arrived.is_none()

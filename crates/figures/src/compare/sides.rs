@@ -279,7 +279,7 @@ fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32
 fn each_repetition(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
     let all = repetitions(row, unit);
     let figures: Vec<_> = all.values().map(|each| over(row.figure, each)).collect();
-    // What is said of a run is said of the one with the fewest samples.
+    // The refusal names the run with the fewest samples.
     let fewest = figures.iter().filter_map(|over| match over {
         Err(Refused::Samples { has, .. }) => Some(*has),
         _ => None,

@@ -330,8 +330,8 @@ impl RunModes {
     /// The least quotient of two values of the distribution that is kept.
     const STEP: f64 = 1.02;
 
-    /// Returns the samples beyond a border that all runs share, and all. What is in the upper mode of this
-    /// run is beyond it, and nothing of the lower one, if the border lies between them.
+    /// Returns the samples beyond a border that all runs share, and all. The upper mode of this run is
+    /// beyond it, and the lower one is not, if the border lies between them.
     pub(crate) fn beyond(&self, border: f64) -> (f64, f64) {
         let (low, high) = self.medians;
         if low < border && border < high {

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(110);
 /// Longer than the two seconds that an end may take, where bursts of stolen time let it.
 const MOMENT: Duration = Duration::from_secs(8);
 
-/// What an agent writes behind its first record.
+/// Floods, each with the script that writes it after the agent's first record.
 const FLOODS: [(&str, &str); 3] = [
     ("zeros", "exec cat /dev/zero"),
     ("lines", "exec yes 'no record'"),

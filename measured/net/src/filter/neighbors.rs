@@ -10,14 +10,14 @@ use heapless::Vec;
 
 /// The number of addresses that are remembered, as many as the stack's table holds.
 const NEIGHBORS: usize = 64;
-/// A neighbour is told again after this time, or after this number of others: the stack forgets it
+/// A neighbour is reported again after this time, or after this number of others: the stack forgets it
 /// after a minute, or when its table is full.
 const AGAIN: Duration = Duration::from_secs(1);
 const OTHERS: u32 = 32;
 /// Time between two questions.
 const QUESTIONS: Duration = Duration::from_millis(10);
 
-/// An address and who has it.
+/// An address and its host.
 #[derive(Clone, Copy, Debug)]
 struct Neighbor {
     /// The address; of IPv4 in the first bytes.
