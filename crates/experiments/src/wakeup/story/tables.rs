@@ -73,7 +73,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
     let mut read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
                     waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs; other figures are the \
-                    median over the runs, the mean theirs.";
+                    median over the runs, means the mean of the runs' means.";
     let mut tables = Vec::new();
     for (title, traced) in [(PLAIN, false), (TRACED, true)] {
         let own: Vec<&Row> = rows().filter(|row| is_traced(row) == traced).collect();
