@@ -301,3 +301,23 @@ fn claims_of_the_study_are_answered_from_rows() {
     assert_contains(here("process-create"), &["100 µs"]);
     assert_eq!(here("latency-dram"), "not measured in this run");
 }
+
+#[test]
+fn a_cell_with_stolen_time_alone_was_not_measured() {
+    for values in [&[][..], &[("stolen", "", 1e6)]] {
+        let report = analysed(Primitives {
+            target: "process",
+            area: "syscall",
+            values,
+            expected: &[("cost", "primitive=close", 160.0)],
+            facts: &[("none", "primitive=close", "there is no folder")],
+            ..Primitives::default()
+        });
+        let summary = report.summary();
+        assert_eq!(summary.done, 0);
+        assert_contains(
+            &summary.not_measured[0].reason,
+            &["it ended without a figure"],
+        );
+    }
+}
