@@ -402,7 +402,8 @@ impl Queue {
     /// Takes back the next chain: its first descriptor, and the number of bytes written. Its
     /// descriptors are in use until [`Queue::release`].
     pub fn take(&mut self) -> Option<(u16, u32)> {
-        loop {
+        // A device that goes on writing what it does not have keeps nobody here for longer.
+        for _ in 0..self.rings.size {
             let come = self.come();
             // More than it can have: the ring was overwritten, or was never one.
             if come > self.in_flight {
@@ -431,6 +432,7 @@ impl Queue {
             }
             self.faults += 1;
         }
+        None
     }
 
     /// Frees the descriptors of a chain that came back; others are left alone.

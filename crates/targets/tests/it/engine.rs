@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -79,6 +80,45 @@ fn nothing_of_an_engine_is_left_after_kill_9_at_random_moments() {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(stage.path().to_str().unwrap()));
     assert_eq!(shared_places(), shared);
+}
+
+/// Whoever may write to the socket of an engine is root on its host.
+#[test]
+fn only_root_reaches_a_private_engine() {
+    if let Availability::Unusable { why, .. } = startable(Engine::Docker) {
+        return skip("docker", &why);
+    }
+    let stage = tempfile::tempdir().unwrap();
+    fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let scratch = stage.path().join("s");
+    fs::create_dir(&scratch).unwrap();
+    let guard = guard(stage.path());
+    let engine = Running::start(Engine::Docker, &guard).unwrap();
+    let socket = engine.socket();
+    let mode = |path: &Path| {
+        let of = fs::metadata(path).unwrap();
+        assert_eq!(of.uid(), 0, "{path:?}");
+        of.mode() & 0o777
+    };
+    assert_eq!(mode(socket) & 0o007, 0, "the socket itself");
+    let folders = socket
+        .ancestors()
+        .skip(1)
+        .take_while(|path| *path != scratch);
+    let folders: Vec<_> = folders.collect();
+    assert!(
+        folders.iter().any(|path| mode(path) == 0o700),
+        "{folders:?}"
+    );
+    let as_others = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "stat"])
+        .arg(socket)
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&as_others.stderr);
+    assert!(why.contains("Permission denied"), "{as_others:?}");
+    engine.stop().unwrap();
+    assert!(guard.close().is_complete());
 }
 
 #[test]
