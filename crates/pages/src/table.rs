@@ -91,6 +91,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Returns the number of its rows, without headings.
+    #[must_use]
+    pub(crate) fn lines(&self) -> usize {
+        self.rows.iter().filter(|row| row.len() > 1).count()
+    }
+
     /// Adds a row of cells, the first of which names it.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());

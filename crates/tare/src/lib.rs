@@ -39,7 +39,11 @@ fn other_than_a_command(mut error: clap::Error) -> ExitCode {
         Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::FAILED)),
         // Nobody reads on.
         Err(broken) if broken.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(exit::DONE),
-        Err(_) => ExitCode::from(exit::FAILED),
+        Err(unwritten) => {
+            let why = format!("can't write to standard output: {unwritten}");
+            Terminal::new(ColorChoice::Auto).error(&why);
+            ExitCode::from(exit::FAILED)
+        }
     }
 }
 

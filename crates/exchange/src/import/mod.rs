@@ -24,6 +24,40 @@ use crate::error::ExchangeError;
 /// oslat of rt-tests, `rtla timerlat hist` and `rtla osnoise hist`.
 pub const TOOLS: [&str; 3] = ["cyclictest", "oslat", "rtla"];
 
+/// Returns the text of a file, as far as it is UTF-8.
+///
+/// # Errors
+///
+/// [`ExchangeError::NotOutput`] if it is compressed or UTF-16, with what makes a text of it.
+pub fn text(bytes: &[u8]) -> Result<String, ExchangeError> {
+    const OTHERS: [(&[u8], &str); 5] = [
+        (
+            &[0x1f, 0x8b],
+            "it is compressed: decompress it first (gunzip)",
+        ),
+        (
+            &[0xfd, b'7', b'z', b'X', b'Z'],
+            "it is compressed: decompress it first (unxz)",
+        ),
+        (
+            &[0x28, 0xb5, 0x2f, 0xfd],
+            "it is compressed: decompress it first (unzstd)",
+        ),
+        (
+            &[0xff, 0xfe],
+            "it is UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)",
+        ),
+        (
+            &[0xfe, 0xff],
+            "it is UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)",
+        ),
+    ];
+    match OTHERS.iter().find(|(begin, _)| bytes.starts_with(begin)) {
+        Some((_, why)) => Err(ExchangeError::NotOutput((*why).to_owned())),
+        None => Ok(String::from_utf8_lossy(bytes).into_owned()),
+    }
+}
+
 /// Reads what one of [`TOOLS`] printed.
 ///
 /// # Errors

@@ -63,7 +63,10 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
         )
     })?;
     let table = table.ok_or_else(|| {
-        ExchangeError::NotOutput("there is no line 'Index …': it has no histogram".to_owned())
+        ExchangeError::NotOutput(
+            "there is no line 'Index …': it has no histogram (measure without --no-index)"
+                .to_owned(),
+        )
     })?;
     foreign.tool = format!("rtla {tool}");
     foreign.series = table.series(tool)?;

@@ -193,7 +193,7 @@ impl ShiftGate {
             return Ok(judged(
                 true,
                 format!(
-                    "Gate failed: whether {} of {} is beyond '{}' is inconclusive: {why}.",
+                    "Gate not passed: whether {} of {} is beyond '{}' is inconclusive: {why}.",
                     name(row),
                     row.of.place(),
                     self.text
@@ -205,7 +205,7 @@ impl ShiftGate {
             return Ok(judged(
                 true,
                 format!(
-                    "Gate failed: '{}' is inconclusive with {base} against {new} {}; it needs {} of each.",
+                    "Gate not passed: '{}' is inconclusive with {base} against {new} {}; it needs {} of each.",
                     self.text,
                     comparison.unit.plural(),
                     comparison.needed

@@ -484,12 +484,12 @@ impl Gate {
         }
         if let Some(cell) = left_out {
             failed.push(format!(
-                "Gate failed: '{self}' is inconclusive: cell {}, {}, was left out: {}.",
+                "Gate not passed: '{self}' is inconclusive: cell {}, {}, was left out: {}.",
                 cell.id, cell.label, cell.reason
             ));
         }
         if !unknown.is_empty() {
-            failed.push(format!("Gate failed: {}.", unknown.join("; ")));
+            failed.push(format!("Gate not passed: {}.", unknown.join("; ")));
         }
         Ok(Judgement {
             failed: !failed.is_empty(),

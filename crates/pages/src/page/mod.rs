@@ -271,8 +271,9 @@ impl Page<'_> {
     /// Renders a table; one with many rows is folded away, and cut if there is no room for all of
     /// them.
     fn table(&self, mut table: Table) -> Markup {
-        let left_out = table.rows.len().saturating_sub(self.detail.rows);
+        let all = table.lines();
         table.rows.truncate(self.detail.rows);
+        let left_out = all - table.lines();
         let shown = html! {
             (table.render())
             @if left_out > 0 { p.note { (N.count(left_out as u64)) " more are in figures.csv." } }
@@ -280,7 +281,7 @@ impl Page<'_> {
         if table.rows.len() <= FOLDED {
             return shown;
         }
-        html! { details { summary { (N.count(table.rows.len() as u64)) " rows" } (shown) } }
+        html! { details { summary { (N.count(table.lines() as u64)) " rows" } (shown) } }
     }
 }
 

@@ -21,12 +21,13 @@ const LONGEST: u64 = 1 << 30;
 /// Reads the file and writes the run folder.
 pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
     clean_up(terminal);
-    let text = read(&arguments.file).map_err(|source| ExchangeError::Read {
+    let bytes = read(&arguments.file).map_err(|source| ExchangeError::Read {
         path: arguments.file.clone(),
         source,
     })?;
     let now = tare_results::now()?;
-    let imported = import::read(&arguments.tool, &text)
+    let imported = import::text(&bytes)
+        .and_then(|text| import::read(&arguments.tool, &text))
         .and_then(|foreign| import::run(&foreign, arguments.interval, command_line(), now));
     let imported = imported.map_err(|source| CommandError::Import {
         file: arguments.file.clone(),
@@ -51,7 +52,7 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
     Ok(exit::DONE)
 }
 
-fn read(path: &Path) -> io::Result<String> {
+fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
@@ -60,5 +61,5 @@ fn read(path: &Path) -> io::Result<String> {
             .take(LONGEST)
             .read_to_end(&mut bytes)?;
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

@@ -122,6 +122,14 @@ fn what_is_no_output_is_refused_with_the_line() {
     bench
         .run("import rtla bad")
         .expect(1, &["it is not what `rtla timerlat"]);
+    fs::write(bench.work().join("packed"), b"\x1f\x8b\x08\0").unwrap();
+    fs::write(bench.work().join("wide"), b"\xff\xfe#\0\n\0").unwrap();
+    bench
+        .run("import cyclictest packed")
+        .expect(1, &["decompress it first (gunzip)"]);
+    bench
+        .run("import cyclictest wide")
+        .expect(1, &["convert it first (iconv"]);
     bench
         .run("import nonsense bad")
         .expect(2, &["invalid value"]);
@@ -132,7 +140,10 @@ fn what_is_no_output_is_refused_with_the_line() {
     bench
         .run("export nowhere --format csv")
         .expect(1, &["nowhere"]);
-    assert_eq!(common::files(&bench.work()), ["bad", "cut"]);
+    assert_eq!(
+        common::files(&bench.work()),
+        ["bad", "cut", "packed", "wide"]
+    );
 }
 
 /// A histogram of cyclictest with one thread that overflows and one that does not.

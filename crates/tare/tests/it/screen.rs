@@ -31,7 +31,8 @@ fn a_dumb_terminal_gets_no_escapes_and_no_output_is_an_error() {
     assert!(!ran.out.contains('\x1b'), "{ran:?}");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut version = bench.command("--version");
-    assert_eq!(version.stdout(full).status().unwrap().code(), Some(1));
+    let ran = Ran::of(version.stdout(full).output().unwrap());
+    ran.expect(1, &["can't write to standard output: No space left"]);
     let closed = format!("exec {tare} --version >&-");
     let closed = bench.command_of("sh".as_ref(), &["-c", &closed]).output();
     Ran::of(closed.unwrap()).expect(1, &["standard output is closed"]);
