@@ -290,7 +290,10 @@ fn the_report_of_a_damaged_run_is_shown_and_fails() {
         let file = bench.work().join(format!("run/cells/000{cell}/cell.json"));
         fs::write(file, "{}").unwrap();
     };
+    bench.run(&format!("{words} --output other")).expect(0, &[]);
     damage(1);
+    let compared = bench.run("compare run --to other");
+    compared.expect(1, &["run: cell 1", "its content has changed"]);
     let one = bench.run("report run");
     one.expect(
         1,
@@ -303,6 +306,20 @@ fn the_report_of_a_damaged_run_is_shown_and_fails() {
     bench
         .run("report run -q")
         .expect(1, &["Nothing was measured"]);
+}
+
+#[test]
+fn a_damaged_cell_is_not_exported() {
+    let bench = Bench::new();
+    let words = "wakeup --interval 1ms --duration 100ms --cpu 0 --runs 2 --output run";
+    bench.run(words).expect(0, &[]);
+    fs::write(bench.work().join("run/cells/0001/cell.json"), "{}").unwrap();
+    let exported = bench.run("export run --format hgrm");
+    exported.expect(1, &["cell 1 (process", "is damaged and not exported"]);
+    assert!(
+        exported.out.contains("#[Max"),
+        "the other one: {exported:?}"
+    );
 }
 
 #[test]

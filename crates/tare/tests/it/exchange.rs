@@ -468,6 +468,13 @@ fn files_of_one_tool_are_compared_by_what_they_state() {
         .expect(0, &["'latency.p50>+5%' passed"]);
     let days_apart = bench.run("compare a1 a2 b1 b2 --to a3 a4 b3 b4");
     days_apart.expect(0, &["All of BASE was measured before all of NEW"]);
+    let oslat = sample("oslat.txt");
+    let oslat = format!("import oslat {} --output other", oslat.display());
+    bench.run(&oslat).expect(0, &[]);
+    bench.run("compare a1 a2 --to other").expect(
+        2,
+        &["cyclictest and oslat can't be compared: they measure different things"],
+    );
     // A copy is no second measurement.
     let copied = Command::new("cp")
         .args(["-r", "a1", "copy"])
