@@ -50,21 +50,29 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
 }
 
 fn sentence(row: &Row, modes: TwoModes) -> String {
-    let interval = row.over.as_ref().ok().and_then(|over| over.interval.ok());
-    let sure = interval.map(|interval| {
-        let range = words::percent_range(Numbers::PLAIN, interval.low, interval.high);
-        format!(" ({range}, 95 % CI)")
+    let percent = |low, high| words::percent_range(Numbers::PLAIN, low, high);
+    let sure = row.over.as_ref().ok().and_then(|over| match over.interval {
+        Ok(interval) => Some(format!(
+            " ({}, 95 % CI)",
+            percent(interval.low, interval.high)
+        )),
+        Err(_) if over.lowest < over.highest => Some(format!(
+            " ({} in {} runs)",
+            percent(over.lowest, over.highest),
+            over.runs
+        )),
+        Err(_) => None,
     });
     let is_slow = row.estimate().is_some_and(|share| share > 0.5);
     let which = match (modes.split_median, is_slow) {
-        (true, _) => "the median may be in either, and the mean is in neither",
+        (true, _) => "the median may be in either",
         (false, true) => "the median of each run is in the slow one",
         (false, false) => "the median of each run is in the fast one",
     };
     format!(
         "{} on {}: {}; the slow one has {} of the samples{}: {which}.",
         has_two(row),
-        row.place(),
+        row.marked_place(),
         both(row, modes),
         row.estimate()
             .map_or_else(String::new, |share| written(share, row.unit)),

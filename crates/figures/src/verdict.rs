@@ -96,14 +96,17 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
             run.plan.cells.len()
         ));
     }
-    if let Some(machine) = &run.machine {
-        cautions.extend(disturbances(&machine.findings));
+    let machine = run.machine.as_ref();
+    if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
+        // Instances run on any CPU: what the others do bears on them as well.
+        let is_pinned = run.plan.cells.iter().any(|cell| cell.arrivals.is_none());
+        cautions.extend(disturbances(&machine.findings, is_pinned));
     }
     cautions
 }
 
 /// Names the most important findings that can bear on the figures.
-fn disturbances(findings: &[Finding]) -> Option<String> {
+fn disturbances(findings: &[Finding], is_pinned: bool) -> Option<String> {
     let rank = |finding: &Finding| DISTURBING.iter().position(|id| *id == finding.id);
     let mut found: Vec<(&Finding, usize)> = findings
         .iter()
@@ -117,19 +120,20 @@ fn disturbances(findings: &[Finding]) -> Option<String> {
     let mut named: Vec<String> = found
         .iter()
         .take(3)
-        .map(|(finding, _)| in_short(finding))
+        .map(|(finding, _)| in_short(finding, is_pinned || finding.id != "other-load"))
         .collect();
-    named.extend(under.map(in_short));
+    named.extend(under.map(|finding| in_short(finding, true)));
     (!named.is_empty()).then(|| format!("What here may have added to it: {}.", named.join("; ")))
 }
 
-/// Writes the first clause of a finding.
-fn in_short(finding: &Finding) -> String {
+/// Writes the first clause of a finding, or those that come before what is listed.
+fn in_short(finding: &Finding, is_first: bool) -> String {
     let state = &finding.state;
-    let end = [", ", "; ", ": ", " ("]
-        .iter()
-        .filter_map(|mark| state.find(mark))
-        .min();
+    let marks: &[&str] = match is_first {
+        true => &[", ", "; ", ": ", " ("],
+        false => &[", load average", "; ", " ("],
+    };
+    let end = marks.iter().filter_map(|mark| state.find(mark)).min();
     format!(
         "{}: {}",
         finding.title,

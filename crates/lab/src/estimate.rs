@@ -24,13 +24,11 @@ pub fn under_load(estimate_seconds: f64) -> f64 {
     LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
 }
 
-/// Writes how long something takes by its estimate, from below if the measured CPU has other work:
-/// `about 8 s`, `at least 8 s`.
+/// Writes how long something takes by its estimate: `about 8 s`.
 #[must_use]
-pub fn estimated(seconds: f64, is_busy: bool) -> String {
-    let how = if is_busy { "at least" } else { "about" };
+pub fn estimated(seconds: f64) -> String {
     let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    format!("{how} {}", human(duration))
+    format!("about {}", human(duration))
 }
 
 /// Returns the estimate for all cells of a run in words: `5 cells, about 8 s in all`.
@@ -38,11 +36,11 @@ pub fn estimated(seconds: f64, is_busy: bool) -> String {
 pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
     let cells = counted(cells, "cell", "cells");
     let why = if is_busy {
-        " (the measured CPU is busy)"
+        "; longer if the measured CPU stays busy"
     } else {
         ""
     };
-    format!("{cells}, {} in all{why}", estimated(seconds, is_busy))
+    format!("{cells}, {} in all{why}", estimated(seconds))
 }
 
 /// Returns the time in seconds after which a cell counts as hung: ten times what it should take,
@@ -64,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_cpu_makes_an_estimate_a_lower_bound() {
+    fn a_busy_cpu_may_make_it_longer() {
         assert_eq!(in_all(1, 8.0, false), "1 cell, about 8 s in all");
         assert_eq!(
             in_all(4, 70.0, true),
-            "4 cells, at least 1 min 10 s in all (the measured CPU is busy)"
+            "4 cells, about 1 min 10 s in all; longer if the measured CPU stays busy"
         );
     }
 }

@@ -80,8 +80,8 @@ impl Work {
     /// Returns the CPUs that threads are pinned to; none if they are not.
     #[must_use]
     pub fn measured_cpus(&self) -> Cpus {
-        let threads = 0..self.threads;
-        threads.filter_map(|thread| self.cpu_of(thread)).collect()
+        let all = self.cpus.unwrap_or_default();
+        all.iter().take(self.threads as usize).collect()
     }
 
     /// Returns the CPUs that it uses: those it measures, and those of the watching thread. None if

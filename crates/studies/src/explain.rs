@@ -33,7 +33,7 @@ pub fn explain(study: &Study, is_busy: bool) -> Result<String, ExperimentError> 
         cells += size.cells;
         seconds += size.seconds;
         lines.push(String::new());
-        explain_part(&mut lines, number, part, &size, is_busy);
+        explain_part(&mut lines, number, part, &size);
     }
     lines.push(String::new());
     explain_order(&mut lines, study);
@@ -89,7 +89,7 @@ impl Size {
     }
 }
 
-fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size, is_busy: bool) {
+fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) {
     let experiment = part.experiment;
     let shared = |name: &'static str, value: String| {
         let value = match part.given.contains(&name) {
@@ -136,7 +136,7 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size, 
         counted(size.combinations, "combination", "combinations"),
         counted(part.runs, "run", "runs"),
         counted(size.cells, "cell", "cells"),
-        estimated(size.seconds, is_busy),
+        estimated(size.seconds),
     ));
     lines.extend(size.lacking.iter().map(|text| format!("  {text}")));
 }

@@ -54,6 +54,29 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
 }
 
 #[test]
+fn what_ran_on_another_cpu_is_no_share_of_the_measured_one() {
+    let mut run = Run::new(1);
+    let cell = run.gap(1, "process", spinning());
+    for (cpu, ms) in [(0, 990), (1, 27)] {
+        beside(cell, (40, "dns", ms));
+        cell.other_work
+            .as_mut()
+            .unwrap()
+            .tasks
+            .last_mut()
+            .unwrap()
+            .cpu = cpu;
+    }
+    assert_contains(
+        alarm(&run.analyse(), "other-work"),
+        &[
+            "dns (process 40) used CPU 0 for about 990 ms, 99.0 % of the time and CPU 1 for about 27.0 ms, 2.70 % of the \
+             time.",
+        ],
+    );
+}
+
+#[test]
 fn what_had_less_than_a_hundredth_of_the_cpu_is_a_note() {
     let mut run = Run::new(1);
     let cell = run.gap(1, "process", spinning());

@@ -139,7 +139,7 @@ fn a_curve_that_ends_within_the_caches_tells_nothing_of_memory() {
         plain(&terminal::render(analysis, 100, false)).contains("a load from memory")
     };
     let sizes = |analysis: &Report| {
-        let levels = ["level=1", "level=2", "level=3"];
+        let levels = ["level=1 levels=4", "level=2 levels=4", "level=3 levels=4"];
         levels.map(|level| figure(analysis, "level-size", "p50", level))
     };
     let all = [32_768.0, 524_288.0, 8_388_608.0];
@@ -213,12 +213,12 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     };
     let analysis = analysed(cell);
     let of = |measure: &str, labels: &str| figure(&analysis, measure, figure_of(measure), labels);
-    assert_eq!(of("level-size", "level=1"), 32_768.0);
-    assert_eq!(of("level-size", "level=2"), 524_288.0);
-    assert_eq!(of("level-size", "level=3"), 8_388_608.0);
-    assert!((of("level-latency", "level=4") - 125.0).abs() < 1e-6);
+    assert_eq!(of("level-size", "level=1 levels=4"), 32_768.0);
+    assert_eq!(of("level-size", "level=2 levels=4"), 524_288.0);
+    assert_eq!(of("level-size", "level=3 levels=4"), 8_388_608.0);
+    assert!((of("level-latency", "level=4 levels=4") - 125.0).abs() < 1e-6);
     assert_eq!(of("line-size", ""), 64.0);
-    assert_eq!(of("tlb-reach", "level=1"), 64.0 * 4_096.0);
+    assert_eq!(of("tlb-reach", "level=1 levels=2"), 64.0 * 4_096.0);
     let best = figure(&analysis, "bandwidth", "max", LARGE);
     assert!((best / 10e9 - 1.0).abs() < 1e-3, "{best}");
     // Of an array that a cache holds nothing was expected.
@@ -226,6 +226,29 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
     let page = page::render(&analysis);
     assert_contains(&page, &["Latency by working set", "The memory hierarchy"]);
+}
+
+#[test]
+fn levels_of_runs_that_saw_different_ones_are_not_put_together() {
+    let mut run = Run::new(1);
+    let all = latencies("2M", 28);
+    let slow = all
+        .iter()
+        .map(|(labels, ns)| (labels.clone(), ns.max(CACHES[1].1)));
+    for (block, curve) in [(1, all.clone()), (2, slow.collect())] {
+        let cell = Primitives {
+            target: "process",
+            area: "memory",
+            values: &costs(&curve),
+            ..Primitives::default()
+        };
+        run.measured(block, cell);
+    }
+    let analysis = run.analyse();
+    let size = |labels: &str| figure(&analysis, "level-size", "p50", labels);
+    assert_eq!(size("level=1 levels=4"), 32_768.0);
+    assert_eq!(size("level=1 levels=3"), 524_288.0);
+    assert_eq!(size("level=3 levels=4"), 8_388_608.0);
 }
 
 #[test]
@@ -255,6 +278,8 @@ fn what_cannot_be_is_flagged() {
     for id in ["bandwidth-implausible", "clock-unsteady"] {
         assert!(ids(&analysis).contains(&id), "{id}");
     }
+    let mut rows = analysis.rows().0.iter();
+    assert!(rows.all(|row| row.measure.id != "bandwidth"));
     let details = &analysis.summary().verdict.details;
     let modes =
         "Time of a single one has two modes on process, area=memory, primitive=getpid: about ";

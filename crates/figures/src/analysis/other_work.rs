@@ -15,9 +15,9 @@ use crate::words;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The shortest measurement whose other work is reported: tasks are looked at before its begin and after
+/// The shortest measurement whose other work is named: tasks are looked at before its begin and after
 /// its end, and in a shorter one what ran in between is not what ran within.
-const SHORTEST_NS: u64 = 50_000_000;
+pub const SHORTEST_NS: u64 = 50_000_000;
 /// The share of the time in a cell from which on a process is named.
 const TOLD: f64 = 0.001;
 /// The share from which on it bears on the figures.
@@ -34,11 +34,18 @@ struct Used<'a> {
     /// The names of the tasks: the process's, with its thread's where it has another one.
     tasks: BTreeSet<&'a str>,
     pids: BTreeSet<u32>,
-    cpus: BTreeSet<u32>,
     /// Whether one of them is a thread of the kernel.
     is_kernel: bool,
+    /// What they had of each CPU, the greatest share first.
+    on: Vec<OnCpu>,
+}
+
+/// CPU time on one CPU.
+#[derive(Debug, Default)]
+struct OnCpu {
+    cpu: u32,
     ns: u64,
-    /// Of the time in which all was watched.
+    /// Of the time in which the CPU was watched.
     share: f64,
     /// The greatest share of the time of a cell, and the cell.
     greatest: (f64, Option<u32>),
@@ -47,6 +54,8 @@ struct Used<'a> {
 /// The watched interval: a cell, or a measurement without one.
 struct Watched<'a> {
     cell: Option<u32>,
+    /// The CPUs that were watched, as the plan numbers them.
+    cpus: Vec<u32>,
     is_loaded: bool,
     other: &'a OtherWork,
 }
@@ -59,9 +68,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     };
     let mut notices = told_of(&watched(|cell| cell.other_work.as_ref()));
     let guests = watched(|cell| cell.guest_work.as_ref());
-    notices.extend(other_tasks(&guests, "other-work-in-guest", |each| {
+    notices.extend(other_tasks(&guests, "other-work-in-guest", |cpus, each| {
         format!(
-            "Inside of the guest, other work ran on the measured CPU: {each}. The figures include this time, which is part of \
+            "Inside of the guest, other work ran on the measured {cpus}: {each}. The figures include this time, which is part of \
              what that kernel costs."
         )
     }));
@@ -74,15 +83,16 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
 pub fn other_work(other: &OtherWork) -> Vec<Notice> {
     told_of(&[Watched {
         cell: None,
+        cpus: Vec::new(),
         is_loaded: false,
         other,
     }])
 }
 
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
-    let tasks = other_tasks(watched, "other-work", |each| {
+    let tasks = other_tasks(watched, "other-work", |cpus, each| {
         format!(
-            "Other work ran on the measured CPU: {each}. The figures include this time. End what can be ended, keep it \
+            "Other work ran on the measured {cpus}: {each}. The figures include this time. End what can be ended, keep it \
              off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
@@ -128,8 +138,8 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
         let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
         let used = by_name(&watched).into_iter();
-        let much = used.filter(|used| used.share >= MUCH);
-        Vec::from_iter(much.map(|used| (used.name(), used.share)))
+        let much = used.filter(|used| used.share() >= MUCH);
+        Vec::from_iter(much.map(|used| (used.name(), used.share())))
     };
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
@@ -140,6 +150,7 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
 fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
     Some(Watched {
         cell: Some(cell.plan.id),
+        cpus: cell.plan.work.measured_cpus().iter().collect(),
         is_loaded: cell.load.is_some(),
         other: of(cell)?,
     })
@@ -152,12 +163,19 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
             .iter()
             .filter(|it| it.other.watched_ns >= SHORTEST_NS)
     };
-    let watched_ns: u64 = watched().map(|it| it.other.watched_ns).sum();
+    // In a guest, CPUs have other numbers than in the plan.
+    let watched_ns = |cpu: u32| -> u64 {
+        let is_own = |it: &&Watched<'_>| it.cpus.contains(&cpu);
+        let is_known = watched().any(|it| is_own(&it));
+        let own = watched().filter(|it| !is_known || is_own(it));
+        own.map(|it| it.other.watched_ns).sum()
+    };
     let mut all: Vec<Used<'a>> = Vec::new();
     for Watched {
         cell,
         is_loaded,
         other,
+        ..
     } in watched()
     {
         // Kernel threads that work for the load belong to the load.
@@ -174,19 +192,28 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
                 .extend(tasks.iter().map(|task| task.name.as_str()));
             used.is_kernel |= tasks.iter().any(|task| task.kernel);
             used.pids.extend(tasks.iter().map(|task| task.pid));
-            used.cpus.extend(tasks.iter().map(|task| task.cpu));
-            let ns: u64 = tasks.iter().map(|task| task.ns).sum();
-            used.ns += ns;
-            let share = ns as f64 / other.watched_ns.max(1) as f64;
-            if share > used.greatest.0 {
-                used.greatest = (share, *cell);
+            for (cpu, tasks) in grouped(tasks.into_iter().map(|task| (task.cpu, task))) {
+                let new = || OnCpu {
+                    cpu,
+                    ..OnCpu::default()
+                };
+                let on = entry(&mut used.on, |on| on.cpu == cpu, new);
+                let ns: u64 = tasks.iter().map(|task| task.ns).sum();
+                on.ns += ns;
+                let share = ns as f64 / other.watched_ns.max(1) as f64;
+                if share > on.greatest.0 {
+                    on.greatest = (share, *cell);
+                }
             }
         }
     }
     for used in &mut all {
-        used.share = used.ns as f64 / watched_ns.max(1) as f64;
+        for on in &mut used.on {
+            on.share = on.ns as f64 / watched_ns(on.cpu).max(1) as f64;
+        }
+        used.on.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
-    all.sort_by(|a, b| b.greatest.0.total_cmp(&a.greatest.0));
+    all.sort_by(|a, b| b.greatest().total_cmp(&a.greatest()));
     all
 }
 
@@ -200,6 +227,16 @@ fn process_of(task: &str) -> &str {
 }
 
 impl Used<'_> {
+    /// Returns its greatest share of the time of a CPU.
+    fn share(&self) -> f64 {
+        self.on.first().map_or(0.0, |on| on.share)
+    }
+
+    /// Returns its greatest share of the time of a cell.
+    fn greatest(&self) -> f64 {
+        self.on.iter().map(|on| on.greatest.0).fold(0.0, f64::max)
+    }
+
     /// Returns the name of the task if there is one, else that of the processes. Programs may call
     /// themselves as the kernel calls its threads.
     fn name(&self) -> String {
@@ -240,17 +277,20 @@ fn other_runs(watched: &[Watched<'_>]) -> Option<Notice> {
 fn other_tasks(
     watched: &[Watched<'_>],
     id: &'static str,
-    text: impl Fn(&str) -> String,
+    text: impl Fn(&str, &str) -> String,
 ) -> Option<Notice> {
     let mut all = by_name(watched);
-    all.retain(|used| used.greatest.0 >= TOLD);
+    all.retain(|used| used.greatest() >= TOLD);
     let worst = all.first()?;
     let mut each: Vec<String> = all.iter().take(NAMED).map(told).collect();
     if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
         each.push(words::counted(N, more as u64, "more name", "more names"));
     }
-    let text = text(&each.join("; "));
-    Some(match worst.greatest.0 >= MUCH {
+    let cpus = all.iter().take(NAMED).flat_map(|used| &used.on);
+    let cpus: BTreeSet<u32> = cpus.map(|on| on.cpu).collect();
+    let cpus = if cpus.len() > 1 { "CPUs" } else { "CPU" };
+    let text = text(cpus, &each.join("; "));
+    Some(match worst.greatest() >= MUCH {
         true => Notice::warning(id, text),
         false => Notice::note(id, text),
     })
@@ -264,23 +304,23 @@ fn told(used: &Used<'_>) -> String {
         Some(pid) => format!("process {pid}"),
         None => format!("{} processes", N.count(used.pids.len() as u64)),
     };
-    let cpus = Vec::from_iter(used.cpus.iter().copied());
-    let most = match used.greatest {
-        (share, Some(cell)) if share > UNEVEN * used.share => {
+    let on = used.on.iter().filter(|on| on.greatest.0 >= TOLD);
+    let each: Vec<String> = on.map(on_cpu).collect();
+    format!("{} ({processes}) used {}", used.name(), words::list(&each))
+}
+
+fn on_cpu(on: &OnCpu) -> String {
+    let most = match on.greatest {
+        (share, Some(cell)) if share > UNEVEN * on.share => {
             format!(" ({} in cell {cell})", N.percent(share))
         }
         _ => String::new(),
     };
-    let of = match cpus.len() {
-        0 | 1 => "the time",
-        _ => "the time of one of them",
-    };
     format!(
-        "{} ({processes}) used {} for about {}, {} of {of}{most}",
-        used.name(),
-        words::numbered("CPU", &cpus),
-        N.ns(used.ns as f64, None),
-        N.percent(used.share)
+        "CPU {} for about {}, {} of the time{most}",
+        on.cpu,
+        N.ns(on.ns as f64, None),
+        N.percent(on.share)
     )
 }
 

@@ -355,11 +355,37 @@ impl Figures<'_> {
 
 impl Pair<'_> {
     /// Returns why a quantile says nothing of a shift: it is once in one mode and once in the
-    /// other, so that it jumps where their shares hardly change.
+    /// other, so that it jumps where their shares hardly change, and the other side's lies between.
     pub fn between_modes(&self) -> Option<String> {
-        let (base, new) = (self.base.row, self.new.row);
-        let is_of_samples = matches!(base.figure, Figure::Quantile(_));
-        let (modes, new_modes) = (base.modes?, new.modes.filter(|_| is_of_samples)?);
+        let sides = [&self.base, &self.new];
+        if !matches!(self.base.row.figure, Figure::Quantile(_)) {
+            return None;
+        }
+        let spans = sides.map(|side| {
+            let values = side.values();
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let modes = side.row.modes.filter(|_| side.row.is_between_modes());
+            modes.map_or((least, most), |modes| (modes.low, modes.high))
+        });
+        let overlap = spans[0].0.max(spans[1].0) <= spans[0].1.min(spans[1].1);
+        let between = sides.into_iter().find(|side| side.row.is_between_modes());
+        let of = between
+            .filter(|_| overlap)
+            .or_else(|| self.in_same_modes())?;
+        let has_both = sides.iter().all(|side| side.row.modes.is_some());
+        let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
+        Some(format!(
+            "it may be in either of two modes, {}{}",
+            modes::both(of.row, of.row.modes?),
+            if has_both { &instead } else { "" }
+        ))
+    }
+
+    /// Returns BASE's figure if both sides have the same two modes, and one side's is in the one and
+    /// the other's in the other.
+    fn in_same_modes(&self) -> Option<&Figures<'_>> {
+        let (modes, new_modes) = (self.base.row.modes?, self.new.row.modes?);
         // Modes of two sides that are not the same two say nothing of one another.
         let (least, most) = (
             modes.border().min(new_modes.border()),
@@ -370,14 +396,7 @@ impl Pair<'_> {
         let (base_values, new_values) = (self.base.values(), self.new.values());
         let values = || base_values.iter().chain(&new_values);
         let jumps = values().any(|value| *value > border) && values().any(|value| *value < border);
-        (is_same && jumps).then(|| {
-            format!(
-                "it lies between two modes, {}: compare {}.{}",
-                modes::both(base, modes),
-                base.measure.id,
-                Figure::Slow
-            )
-        })
+        (is_same && jumps).then_some(&self.base)
     }
 
     /// Returns whether another measure has the same times in all repetitions: that of the response
@@ -526,7 +545,7 @@ fn invocations(rows: &Rows) -> BTreeSet<Timestamp> {
 ///
 /// # Errors
 ///
-/// [`CompareError::OnlyOne`] if there is but one.
+/// [`CompareError::OnlyOne`] if there is but one, [`CompareError::Empty`] if there is none.
 pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>, CompareError> {
     let pick = |row: &Row| match of {
         "load" => row.load.to_string(),
@@ -553,9 +572,12 @@ pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>
         }
     };
     match values.as_slice() {
-        [] | [_] => Err(CompareError::OnlyOne {
+        [] => Err(CompareError::Empty {
+            run: folder.to_owned(),
+        }),
+        [only] => Err(CompareError::OnlyOne {
             of,
-            only: values.pop().unwrap_or_else(|| "none".to_owned()),
+            only: only.clone(),
         }),
         [first, others @ ..] => Ok(others
             .iter()

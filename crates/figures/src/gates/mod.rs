@@ -436,7 +436,7 @@ impl Gate {
                 && (side.excess(modes.low, limit) > 0.0) != (side.excess(modes.high, limit) > 0.0)
             {
                 unknown.push(format!(
-                    "whether {} is {word} {} is inconclusive: it lies between two modes, {}",
+                    "whether {} is {word} {} is inconclusive: it may be in either of two modes, {}",
                     row.name(),
                     written(limit, row.unit),
                     modes::both(row, modes)

@@ -46,7 +46,16 @@ impl Row {
     /// Names the row's target, load and labels: `process under dd, thread=0`.
     #[must_use]
     pub fn place(&self) -> String {
-        let mut name = self.target.clone();
+        self.place_of(self.target.clone())
+    }
+
+    /// Names them with what else must be known of the target: `unikernel (emulated), thread=0`.
+    #[must_use]
+    pub fn marked_place(&self) -> String {
+        self.place_of(self.marked_target())
+    }
+
+    fn place_of(&self, mut name: String) -> String {
         name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
             name.push_str(&format!(", {}", labelled(key, value)));

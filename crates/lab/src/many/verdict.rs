@@ -94,7 +94,11 @@ pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<S
     if counted.any(|one| one.outcome() == InstanceOutcome::Done) {
         return None;
     }
-    let (_, told) = lost(&instances.iter().collect::<Vec<_>>());
+    let (_, mut told) = lost(&instances.iter().collect::<Vec<_>>());
+    let before = instances.iter().filter(|one| one.counts == 0).count();
+    if before > 0 {
+        told = told.replacen(':', &format!(" ({before} of them in the warm-up):"), 1);
+    }
     let ends = |one: &Instance| one.outcome() != InstanceOutcome::Unfinished;
     let until_end = match instances.iter().all(ends) {
         true => "",

@@ -98,10 +98,12 @@ fn hz_of(cells: &[(&Cell, &Program)]) -> Option<f64> {
 }
 
 fn told(cells: &[(&Cell, &Program)]) -> String {
-    let known: Vec<_> = cells
+    let mut known: Vec<_> = cells
         .iter()
         .filter_map(|(_, program)| frequency::choose(&program.frequencies))
         .collect();
+    // What was counted once for several cells, or is claimed, says nothing of how it varies.
+    known.dedup_by_key(|tsc| tsc.hz.to_bits());
     let Some(first) = known.first() else {
         return "not known; durations are in cycles only".to_owned();
     };
@@ -116,7 +118,7 @@ fn told(cells: &[(&Cell, &Program)]) -> String {
     if known.len() > 1 {
         let ppm = N.with_unit(&N.short(spread), "ppm");
         text.push_str(&format!(
-            ", {ppm} from lowest to highest of {} cells",
+            ", {ppm} from lowest to highest of {} that were found",
             known.len()
         ));
     }

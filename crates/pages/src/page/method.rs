@@ -6,6 +6,7 @@ use tare_results::target::Kernel;
 
 use crate::report::Report;
 use crate::view::Story;
+use tare_figures::analysis::SHORTEST_NS;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Severity, State, name_cells};
 use tare_figures::places::Placement;
@@ -101,6 +102,7 @@ fn other_work(report: &Report) -> Markup {
         for (place, other) in places
             .into_iter()
             .filter_map(|(place, other)| Some((place, other.as_ref()?)))
+            .filter(|(_, other)| other.watched_ns >= SHORTEST_NS)
         {
             let share = |task: &OtherTask| task.ns as f64 / other.watched_ns.max(1) as f64;
             for task in other.tasks.iter().filter(|task| share(task) >= LISTED) {

@@ -136,8 +136,13 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         }
         text.push('\n');
     }
-    let judged = comparison.judged().count() as u64;
-    let judged = words::counted(N, judged, "figure was compared", "figures were compared");
+    let judged = comparison.judged().filter(|row| row.refused.is_none());
+    let judged = words::counted(
+        N,
+        judged.count() as u64,
+        "figure was compared",
+        "figures were compared",
+    );
     let [base_repetitions, new_repetitions] = comparison.repetitions;
     text.push_str(&format!(
         "{judged} (tare compare); repetitions: {} {base_repetitions}, {} {new_repetitions}. {READ}\n",

@@ -71,11 +71,12 @@ pub fn describe_missing(folder: &RunFolder, more: Vec<CellPlan>, host: &Host) ->
 /// Says how many cells there are, and how long they are estimated to take.
 fn duration<'a>(cells: impl ExactSizeIterator<Item = &'a CellPlan>, host: &Host) -> String {
     let number = cells.len() as u64;
-    in_all(
-        number,
-        cells.map(|cell| cell.estimate_seconds).sum(),
-        host.is_busy,
-    )
+    // Instances run on any CPU.
+    let (seconds, has_measured_cpu) = cells.fold((0.0, false), |(seconds, any), cell| {
+        let own = cell.arrivals.is_none();
+        (seconds + cell.estimate_seconds, any || own)
+    });
+    in_all(number, seconds, host.is_busy && has_measured_cpu)
 }
 
 /// Says which figures will have no interval, of which combinations if not of all.

@@ -102,6 +102,11 @@ pub fn judge(
 ) -> Result<u8, CommandError> {
     if analysis.run().cells.is_empty() {
         // The report has said why.
+        for gate in gates {
+            terminal.warn(&format!(
+                "Gate not passed: '{gate}' is inconclusive: nothing was measured."
+            ));
+        }
         return Ok(exit::FAILED);
     }
     let mut code = exit::DONE;

@@ -99,8 +99,8 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.too_fast,
             |names| {
                 format!(
-                    "{names} is faster than the first cache, which cannot be: something disturbed the small arrays. It is no \
-                 figure. Measure again."
+                    "{names} is faster than the first cache, which cannot be: something disturbed the small arrays. No size of it is \
+                 a figure there. Measure again."
                 )
             },
         ),

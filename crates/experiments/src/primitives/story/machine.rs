@@ -2,7 +2,6 @@
 
 use tare_figures::Run;
 use tare_figures::rows::{Figure, written};
-use tare_figures::words::capital;
 use tare_host::machine::Cache;
 use tare_stats::MemoryLevel;
 
@@ -35,17 +34,19 @@ pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     Points(least.collect())
 }
 
-/// Returns the latency of a load that no cache holds, on a target. A single level is no hierarchy,
-/// and the last level of a curve that ends within the claimed caches is one of these.
+/// Returns the latency of a load that no cache holds, on a target: that of the runs that agree on how
+/// many levels there are. A single level is no hierarchy, and the last level of a curve that ends
+/// within the claimed caches is one of these.
 pub(super) fn slowest(run: &Run, target: &str) -> Option<f64> {
-    let points = least(run, target);
-    let levels = points.levels();
+    let last = known(run, "level-latency", Figure::Min).filter(|(row, _)| {
+        let levels = row.labels.number("levels");
+        let is_last = levels > Some(1) && row.labels.number("level") == levels;
+        is_last && row.target == target && row.load.is_idle()
+    });
+    let most = last.max_by_key(|(row, _)| row.over.as_ref().map_or(0, |over| over.runs));
     let claimed = caches(run).last().map_or(0, |cache| cache.size_bytes);
-    let is_beyond = levels.len() > 1 && points.largest() > claimed as f64;
-    levels
-        .last()
-        .filter(|_| is_beyond)
-        .map(|level| level.latency)
+    most.filter(|_| least(run, target).largest() > claimed as f64)
+        .map(|(_, ns)| ns)
 }
 
 /// Returns the caches of the measured CPU that hold data, from the first level on: those of others
@@ -118,7 +119,8 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
     };
     let machine = &machine.machine;
     let points = least(run, target);
-    for (cache, level) in matched(&caches(run), &points.levels()) {
+    let levels = points.levels();
+    for (cache, level) in matched(&caches(run), &levels) {
         let end = level.and_then(|level| Some((level.capacity?, level.latency)));
         let effective =
             end.map(|(bytes, ns)| format!("{}, {}", N.bytes(bytes as u64), N.ns(ns, None)));
@@ -133,8 +135,10 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
         .total_bytes
         .as_ref()
         .map(|bytes| N.bytes(*bytes));
-    if let Some(ns) = slowest(run, target) {
-        lines.push(line("memory", Some(memory.to_string()), N.ns(ns, None)));
+    let beyond = slowest(run, target).and(levels.last());
+    if let Some(level) = beyond {
+        let ns = N.ns(level.latency, None);
+        lines.push(line("memory", Some(memory.to_string()), ns));
     }
     if let Some(bytes) = points.line_size() {
         let claimed = caches(run).first().and_then(|cache| cache.line_bytes);
@@ -181,7 +185,7 @@ fn bandwidths(run: &Run, target: &str, id: &str) -> Vec<(Option<u64>, f64)> {
             .labels
             .get("reading")
             .is_none_or(|reading| reading == "second");
-        row.target == target && row.has("primitive", id) && is_second
+        row.target == target && row.load.is_idle() && row.has("primitive", id) && is_second
     });
     own.map(|(row, rate)| (row.labels.number("size"), rate))
         .collect()
@@ -221,8 +225,17 @@ fn clock(run: &Run) -> Option<Claimed> {
     Some(line("core clock", claimed, ghz(hz)))
 }
 
+/// Returns what the table of claims is of; `None` without any.
+pub(super) fn measured_on(run: &Run) -> Option<String> {
+    Some(format!(
+        "On {}, without a load. Caches, memory, lines and TLB are of the least latencies of all runs, bandwidths and the \
+         clock are medians of the runs.",
+        target(run)?
+    ))
+}
+
 /// Describes in a sentence what the caches are worth:
-/// `Claimed 32 MiB of L3 cache, effective 8 MiB.`
+/// `On process: claimed 32 MiB of L3 cache, effective 8 MiB.`
 pub(super) fn sentence(run: &Run) -> Option<String> {
     let target = target(run)?;
     let matched = matched(&caches(run), &least(run, target).levels());
@@ -241,8 +254,10 @@ pub(super) fn sentence(run: &Run) -> Option<String> {
     let differing: Vec<String> = differing.collect();
     match (differing.is_empty(), found) {
         (true, 0) => None,
-        (true, all) => Some(format!("{all} cache levels are as large as claimed.")),
-        (false, _) => Some(format!("{}.", capital(&differing.join("; ")))),
+        (true, all) => Some(format!(
+            "On {target}: {all} cache levels are as large as claimed."
+        )),
+        (false, _) => Some(format!("On {target}: {}.", differing.join("; "))),
     }
 }
 

@@ -154,8 +154,9 @@ fn times<'a>(
 /// Returns the bandwidths that can be.
 fn bandwidths(data: &CellData<'_>) -> Samples {
     let mut all = every_bandwidth(data)?;
+    // What disturbed the small arrays may have disturbed others.
     let too_fast = too_fast(&all);
-    all.retain(|(labels, _)| !too_fast.contains(labels));
+    all.retain(|(labels, _)| !too_fast.iter().any(|fast| id_of(fast) == id_of(labels)));
     Ok(all)
 }
 
@@ -368,11 +369,15 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Names the levels by their numbers.
-fn levels(all: impl IntoIterator<Item = Option<f64>>) -> Vec<(Labels, Sample)> {
+/// Names the levels by their numbers, and by how many there are: where a run has not seen the first
+/// cache, its first level is another one's second.
+fn levels(all: impl ExactSizeIterator<Item = Option<f64>>) -> Vec<(Labels, Sample)> {
+    let count = all.len();
     let all = (1..).zip(all);
     let of = |(number, value): (usize, Option<f64>)| {
-        let labels = Labels::default().with("level", number);
+        let labels = Labels::default()
+            .with("level", number)
+            .with("levels", count);
         Some((labels, Sample::Number(value?)))
     };
     all.filter_map(of).collect()

@@ -101,11 +101,12 @@ impl Story for Flags {
                 .map(|of| vec![of.name, of.why]),
         );
         let tables = [(CLAIMED, claimed), (ABSENT, absent)];
-        let titled = tables.map(|(title, table)| Titled {
+        let mut titled = tables.map(|(title, table)| Titled {
             title: title.to_owned(),
             read: String::new(),
             table,
         });
+        titled[0].read = machine::measured_on(run).unwrap_or_default();
         titled.into()
     }
 
@@ -123,7 +124,7 @@ impl Story for Flags {
             let more = more
                 .iter()
                 .find(|more| more.title == title && !more.table.is_empty());
-            more.map(|more| more.table.render())
+            more.map(|more| html! { @if !more.read.is_empty() { p { (more.read) } } (more.table.render()) })
         };
         let sections = [
             ("memory", "The memory hierarchy", pictures::memory(run)),

@@ -68,14 +68,14 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
 
 /// Draws the curve and the map of latencies; `None` without any.
 pub(super) fn memory(run: &Run) -> Option<Markup> {
-    let mut targets: Vec<&str> = Vec::new();
+    let mut targets: Vec<&Row> = Vec::new();
     for (row, _) in known(run, "latency", Figure::Min).filter(|(row, _)| row.load.is_idle()) {
-        if !targets.contains(&row.target.as_str()) {
-            targets.push(&row.target);
+        if targets.iter().all(|of| of.target != row.target) {
+            targets.push(row);
         }
     }
     let curve = curve(run, &targets);
-    let maps = targets.iter().filter_map(|target| map(run, target));
+    let maps = targets.iter().filter_map(|of| map(run, of));
     let pictures: Vec<Markup> = curve.into_iter().chain(maps).collect();
     (!pictures.is_empty()).then(|| html! { @for picture in pictures { (picture) } })
 }
@@ -100,10 +100,11 @@ fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
 }
 
 /// Draws latencies by working set; `None` without any.
-fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
+fn curve(run: &Run, targets: &[&Row]) -> Option<Markup> {
     let pages = [("2M", "huge pages"), ("4K", "pages of 4 KiB")];
-    let lines = targets.iter().flat_map(|target| {
-        pages.map(|(size, name)| (format!("{target}, {name}"), points(run, target, size)))
+    let lines = targets.iter().flat_map(|of| {
+        let target = of.marked_target();
+        pages.map(|(size, name)| (format!("{target}, {name}"), points(run, &of.target, size)))
     });
     let lines = Line::each(lines.filter(|(_, points)| points.len() > 1));
     let sizes = lines
@@ -130,7 +131,7 @@ fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
     let bounds = caches.map(|cache| (cache.size_bytes as f64, format!("L{} claimed", cache.level)));
     let curve = Curve {
         title: "Latency by working set",
-        read: "Loads that wait for each other, in one random cycle through all lines. Where a line rises, a level of the memory hierarchy \
+        read: "Loads that wait for each other, in one random cycle through all lines, with no other load on the machine. Where a line rises, a level of the memory hierarchy \
                ends; the broken lines are where the machine says that it does.",
         bounds: bounds.collect(),
         ..Curve::new(lines, across, upward)
@@ -139,17 +140,20 @@ fn curve(run: &Run, targets: &[&str]) -> Option<Markup> {
 }
 
 /// Draws latencies by working set and stride as shades; `None` without any.
-fn map(run: &Run, target: &str) -> Option<Markup> {
+fn map(run: &Run, of: &Row) -> Option<Markup> {
     let rows = run.rows.of(NAME, "latency");
     let own = rows.filter(|row| {
-        row.target == target && row.load.is_idle() && id_of(&row.labels) == "latency-stride"
+        row.target == of.target && row.load.is_idle() && id_of(&row.labels) == "latency-stride"
     });
     let tiles = own.filter_map(|row| {
         let [size, stride] = ["size", "stride"].map(|key| row.labels.number(key));
         Some(([size?, stride?], row.estimate().filter(|ns| *ns > 0.0)?))
     });
     let mut map = HeatMap {
-        title: format!("Latency by working set and stride on {target}"),
+        title: format!(
+            "Latency by working set and stride on {}",
+            of.marked_target()
+        ),
         read: String::new(),
         axes: ["working set", "stride"],
         tiles: tiles.collect(),

@@ -66,7 +66,9 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
         .into_iter()
         .flatten(),
     );
-    let sure = |(row, _): &(&Row, String)| sure(&named(&row.labels), row);
+    let sure = |(row, _): &(&Row, String)| {
+        sure(&format!("{} on {target}{under}", named(&row.labels)), row)
+    };
     Some(Verdict {
         headline: format!("On {target}{under}: {}.", words::list(&costs)),
         details,
@@ -126,8 +128,8 @@ fn absent(run: &Run) -> Option<String> {
         let absent = words::counted(
             N,
             number(is_everywhere)?,
-            "primitive has",
-            "primitives have",
+            "primitive that was tried has",
+            "primitives that were tried have",
         );
         Some(format!("{absent} {what}"))
     });

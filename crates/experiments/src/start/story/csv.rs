@@ -43,7 +43,7 @@ const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
         ("failed", |of| number(of, "failed", Figure::Total)),
         ("rejected", |of| number(of, "rejected", Figure::Total)),
         ("unfinished", |of| number(of, "unfinished", Figure::Total)),
-        ("most_alive", |of| number(of, "live", Figure::Value)),
+        ("most_alive", |of| number(of, "live", Figure::Max)),
         ("cpu_mean_s", |of| seconds(of, "cpu", Figure::Mean)),
         ("memory_p50_bytes", |of| {
             number(of, "memory", Figure::MEDIAN)

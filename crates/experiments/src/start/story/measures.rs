@@ -24,6 +24,7 @@ const TIMES: &[Figure] = &[
 const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
 const RATE: &[Figure] = &[Figure::Rate, Figure::Total];
 const ONE: &[Figure] = &[Figure::Value];
+const MOST: &[Figure] = &[Figure::Max];
 const MEAN: &[Figure] = &[Figure::Mean];
 const LAG: &[Figure] = &[Figure::MEDIAN, Figure::P99, Figure::Max];
 const PARTS: &[Figure] = &[Figure::MEDIAN, Figure::Mean, Figure::P99, Figure::Max];
@@ -84,7 +85,7 @@ pub(super) const MEASURES: &[Measure] = &[
         ONE,
         |data| of_open_loop(data, || saturated(data)),
     ),
-    Measure::count("live", "most instances alive at once", ONE, |data| {
+    Measure::count("live", "instances alive at once", MOST, |data| {
         one(most_alive(data))
     })
     .better(Better::Neither),

@@ -30,7 +30,7 @@ const THROUGHPUT: &[Column] = &[
     Column::new("lag\np99", "lag", Figure::P99).spared(4),
     Column::new("lag\nmax", "lag", Figure::Max).highest(),
     Column::new("in\ntime", "in-time", Figure::Share).spared(1),
-    Column::new("most\nalive", "live", Figure::Value)
+    Column::new("most\nalive", "live", Figure::Max)
         .highest()
         .spared(3),
 ];

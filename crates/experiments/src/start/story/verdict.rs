@@ -20,10 +20,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let figure = figure(&told);
     let rows = told.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
-        Some((
-            format!("Time until ready ({figure}) on {}", one.name()),
-            row,
-        ))
+        Some((format!("Time until ready ({figure}) on {}", at(one)), row))
     });
     let apart =
         (!emulated.is_empty()).then(|| format!("Executed by an emulator: {}", sentence(&emulated)));
@@ -89,6 +86,15 @@ fn sentence(all: &[&Series<'_>]) -> String {
     format!("ready after {of}{}.", few_or_ends(&each))
 }
 
+/// Names a ladder with the rate of its first step: `process at 1/s`.
+fn at(one: &Series<'_>) -> String {
+    let rate = ladder::interval_ns(one.first()).and(rate(one.first()));
+    match rate {
+        Some(rate) => format!("{} at {}", one.name(), N.rate(rate)),
+        None => one.name(),
+    }
+}
+
 /// Returns the lowest rate of a ladder that begins with starts one after the other, and the time
 /// until ready there: what waited for longer may have left caches, or powered down.
 fn at_lowest_rate(ladder: &Series<'_>, figure: Figure) -> Option<(String, f64)> {
@@ -128,13 +134,12 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     let parts: Vec<(&str, f64)> = parts.collect();
     let whole: f64 = parts.iter().map(|(_, ns)| ns).sum();
     let (name, ns) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (share, ns, target) = (N.percent(ns / whole), time(*ns), slowest.name());
+    let (share, ns, target) = (N.percent(ns / whole), time(*ns), at(slowest));
     // Parts of means add up, those of medians do not.
     (parts.len() > 1 && whole > 0.0).then(|| {
         let whole = time(whole);
-        let at = rate(slowest.first()).map_or_else(String::new, |rate| format!(" at {}", N.rate(rate)));
         format!(
-            "From the start call until it is ready, an instance takes a mean of {whole} on {target}{at}, the largest part of which is \
+            "From the start call until it is ready, an instance takes a mean of {whole} on {target}, the largest part of which is \
              {name}: {ns} ({share})."
         )
     })
@@ -149,7 +154,7 @@ fn memory(all: &[&Series<'_>]) -> Option<String> {
         let bytes = row.estimate()?;
         Some((
             bytes,
-            format!("{} on {}", written(bytes, row.unit), one.name()),
+            format!("{} on {}", written(bytes, row.unit), at(one)),
         ))
     });
     let each: Vec<(f64, String)> = each.collect();
