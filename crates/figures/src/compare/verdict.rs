@@ -3,7 +3,7 @@
 use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::group::grouped;
 use crate::notices::name_cells;
-use crate::rows::Figure;
+use crate::rows::{Figure, labelled};
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -66,8 +66,12 @@ fn modes(comparison: &Comparison) -> Vec<String> {
                 crate::modes::both(&row.of, modes)
             )
         });
+        let labels = row.labels.iter();
+        let labels: String = labels
+            .map(|(key, value)| format!(", {}", labelled(key, value)))
+            .collect();
         let said = format!(
-            "{} on {}: of {} {base}, of {} {new}. A median between them says nothing of a shift.",
+            "{} on {}{labels}: of {} {base}, of {} {new}. A median between them says nothing of a shift.",
             crate::modes::has_two(&row.of),
             row.places(),
             comparison.names[0],
