@@ -99,7 +99,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     let machine = run.machine.as_ref();
     if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
         // Instances run on any CPU: what the others do bears on them as well.
-        let is_pinned = run.plan.cells.iter().any(|cell| cell.arrivals.is_none());
+        let is_pinned = run.plan.measured_cpu().is_some();
         cautions.extend(disturbances(&machine.findings, is_pinned));
     }
     cautions

@@ -80,6 +80,13 @@ pub struct StudyPlan {
 }
 
 impl Plan {
+    /// Returns the measured CPU; none where instances run on any.
+    #[must_use]
+    pub fn measured_cpu(&self) -> Option<u32> {
+        let mut cells = self.cells.iter();
+        cells.any(CellPlan::has_its_cpus).then_some(self.cpu)
+    }
+
     /// Returns the command that goes on with the run, without the name of its folder.
     #[must_use]
     pub fn resume_command(&self) -> String {

@@ -169,7 +169,7 @@ impl<'a> Analyser<'a> {
             tare_version: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: run.plan.experiment.clone(),
             created: run.plan.created,
-            cpu: (!run.is_imported()).then_some(run.plan.cpu),
+            cpu: run.plan.measured_cpu().filter(|_| !run.is_imported()),
             planned: run.plan.cells.len() as u64,
             done: run.cells.len() as u64,
             verdict: verdict::of(

@@ -33,7 +33,7 @@ pub struct Summary {
     /// When the run was planned, UTC.
     #[schemars(with = "String")]
     pub created: Timestamp,
-    /// CPU that was measured; null of imported results.
+    /// CPU that was measured; null of imported results, and where instances run on any.
     pub cpu: Option<u32>,
     /// Cells planned.
     pub planned: u64,

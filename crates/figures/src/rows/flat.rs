@@ -22,8 +22,8 @@ pub struct Origin {
     pub run: String,
     /// What distinguishes the machine from others, or nothing where that is not known.
     pub machine: Option<String>,
-    /// CPU that was measured.
-    pub cpu: u32,
+    /// CPU that was measured; none where instances run on any.
+    pub cpu: Option<u32>,
     /// When the run was planned.
     pub created: Timestamp,
 }
@@ -35,7 +35,7 @@ impl Origin {
         Self {
             run: String::new(),
             machine: None,
-            cpu: plan.cpu,
+            cpu: plan.measured_cpu(),
             created: plan.created,
         }
     }
@@ -55,7 +55,7 @@ pub struct FlatRow {
     pub machine: Option<String>,
     /// The machine among several of one run; null if there is but one.
     pub node: Option<String>,
-    /// CPU that was measured; null if it is unknown.
+    /// CPU that was measured; null if it is unknown, or instances run on any.
     pub cpu: Option<u32>,
     /// When the run was planned, UTC.
     #[schemars(with = "String")]
@@ -120,7 +120,9 @@ fn blank(row: &Row, origin: &Origin) -> FlatRow {
         block: None,
         machine: origin.machine.clone(),
         node: None,
-        cpu: (row.group.capabilities().kernel != Kernel::Unknown).then_some(origin.cpu),
+        cpu: origin
+            .cpu
+            .filter(|_| row.group.capabilities().kernel != Kernel::Unknown),
         created: origin.created,
         experiment: row.experiment.clone(),
         target: row.target.clone(),

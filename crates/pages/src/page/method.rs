@@ -135,7 +135,10 @@ fn cpu(plan: &Plan) -> String {
     let mut kernels = plan.cells.iter().map(|cell| cell.target.kernel());
     match kernels.all(|kernel| kernel == Kernel::Unknown) {
         true => plan.cpu_reason.clone(),
-        false => format!("{}: {}", plan.cpu, plan.cpu_reason),
+        false => match plan.measured_cpu() {
+            Some(cpu) => format!("{cpu}: {}", plan.cpu_reason),
+            None => "any: instances are not pinned".to_owned(),
+        },
     }
 }
 

@@ -17,7 +17,6 @@ mod places;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use tare_host::visible;
-use tare_results::model::CellPlan;
 
 use crate::grouped;
 use crate::html::parts::{N, with_code};
@@ -88,10 +87,9 @@ impl Page<'_> {
             Some(of) => format!("reproduce {}", of.study),
             None => summary.experiment.clone(),
         };
-        let mut cells = self.report.run().plan.cells.iter();
-        let title = match cells.any(CellPlan::has_its_cpus) {
-            true => format!("tare {name} on CPU {}", self.report.run().plan.cpu),
-            false => format!("tare {name}"),
+        let title = match self.report.run().plan.measured_cpu() {
+            Some(cpu) => format!("tare {name} on CPU {cpu}"),
+            None => format!("tare {name}"),
         };
         let sections = self.sections();
         html! {

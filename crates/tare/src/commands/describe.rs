@@ -73,7 +73,7 @@ fn duration<'a>(cells: impl ExactSizeIterator<Item = &'a CellPlan>, host: &Host)
     let number = cells.len() as u64;
     // Instances run on any CPU.
     let (seconds, has_measured_cpu) = cells.fold((0.0, false), |(seconds, any), cell| {
-        let own = cell.arrivals.is_none();
+        let own = cell.has_its_cpus();
         (seconds + cell.estimate_seconds, any || own)
     });
     in_all(number, seconds, host.is_busy && has_measured_cpu)
