@@ -72,7 +72,7 @@ fn sentence(row: &Row, modes: TwoModes) -> String {
     format!(
         "{} on {}: {}; the slow one has {} of the samples{}: {which}.",
         has_two(row),
-        row.marked_place(),
+        row.place(),
         both(row, modes),
         row.estimate()
             .map_or_else(String::new, |share| written(share, row.unit)),
@@ -89,7 +89,11 @@ pub(crate) fn has_two(row: &Row) -> String {
 
 /// Writes where both modes are.
 pub fn both(row: &Row, modes: TwoModes) -> String {
-    let unit = row.measure.unit;
+    let unit = if row.in_cycles {
+        "cycles"
+    } else {
+        row.measure.unit
+    };
     let beyond = if modes.is_least { "beyond " } else { "" };
     format!(
         "about {} and {beyond}{}",

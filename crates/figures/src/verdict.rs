@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
+use tare_results::model::OtherWork;
 
 use crate::claims::Reproduction;
 use crate::modes;
@@ -100,23 +101,28 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
-        cautions.extend(disturbances(&machine.findings, is_pinned));
+        // What was seen while it measured is told by itself.
+        let mut watched = run.cells.iter().filter_map(|cell| cell.other_work.as_ref());
+        let is_watched = watched.any(OtherWork::is_telling);
+        let findings = machine.findings.iter();
+        let findings = findings.filter(|finding| !is_watched || finding.id != "other-load");
+        let findings: Vec<&Finding> = findings.collect();
+        cautions.extend(disturbances(&findings, is_pinned));
     }
     cautions
 }
 
 /// Names the most important findings that can bear on the figures.
-fn disturbances(findings: &[Finding], is_pinned: bool) -> Option<String> {
+fn disturbances(findings: &[&Finding], is_pinned: bool) -> Option<String> {
     let rank = |finding: &Finding| DISTURBING.iter().position(|id| *id == finding.id);
-    let mut found: Vec<(&Finding, usize)> = findings
-        .iter()
+    let findings = || findings.iter().copied();
+    let mut found: Vec<(&Finding, usize)> = findings()
         .filter(|finding| finding.severity >= Bad::Warning)
         .filter_map(|finding| Some((finding, rank(finding)?)))
         .collect();
     found.sort_by_key(|(finding, rank)| (Reverse(finding.severity), *rank));
-    let under = findings
-        .iter()
-        .find(|finding| finding.id == "hypervisor" && finding.severity == Bad::Note);
+    let under =
+        findings().find(|finding| finding.id == "hypervisor" && finding.severity == Bad::Note);
     let mut named: Vec<String> = found
         .iter()
         .take(3)

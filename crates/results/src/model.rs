@@ -352,6 +352,18 @@ pub struct OtherWork {
     pub runs: Vec<String>,
 }
 
+impl OtherWork {
+    /// The shortest time whose other work says something: tasks are looked at before the measurement
+    /// and after it, and in a shorter one what ran in between is not what ran within.
+    const SHORTEST_NS: u64 = 50_000_000;
+
+    /// Returns whether it was watched for long enough to say something.
+    #[must_use]
+    pub fn is_telling(&self) -> bool {
+        self.watched_ns >= Self::SHORTEST_NS
+    }
+}
+
 /// A process that ran on a measured CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherTask {

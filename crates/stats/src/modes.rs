@@ -10,6 +10,9 @@ pub struct Modes {
     pub low: u64,
     /// The median of the upper group.
     pub high: u64,
+    /// The middle between the greatest value of the lower group and the least of the upper one, on
+    /// a logarithmic scale.
+    pub border: u64,
     /// The number of samples in the upper group.
     pub above: u64,
     /// The number of all samples.
@@ -67,6 +70,7 @@ impl Modes {
         (is_apart && is_enough).then_some(Self {
             low,
             high,
+            border: (best.1.max(1) as f64 * upper.min()? as f64).sqrt() as u64,
             above: upper.total(),
             total,
         })
@@ -87,6 +91,7 @@ mod tests {
         let found = Modes {
             low: 5,
             high: 105,
+            border: 24,
             above: 49,
             total: 100,
         };

@@ -1,11 +1,11 @@
 //! What else ran on the measured CPU, and how often it took it.
 
 use tare_pages::terminal;
-use tare_results::model::{Cell, Counter, OtherTask, OtherWork};
+use tare_results::model::{Cell, Counter, Labels, OtherTask, OtherWork, Value};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{self, HZ, Run, alarm, evenly, ids, measured, row, shown};
+use crate::synthetic::{self, HZ, Run, alarm, evenly, ids, measured, record, row, shown};
 
 /// Makes a second of spinning, interrupted 1,000 times a second.
 fn spinning() -> synthetic::Folded {
@@ -46,7 +46,7 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
         text,
         &[
             "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time (42.0 % in cell 2); cc1 (process 41) \
-             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include this time.",
+             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include what of it came",
         ],
     );
     assert_eq!(analysis.summary().verdict.cautions[0], text);
@@ -129,6 +129,25 @@ fn what_had_much_of_the_cpu_stands_beside_the_latest_wake_up() {
     assert_eq!(
         run.analyse().summary().verdict.headline,
         "Latest wake-up: 4.10 µs on process alongside hog (60.0 % of the CPU's time)."
+    );
+}
+
+#[test]
+fn only_what_ran_beside_the_latest_wake_up_stands_beside_it() {
+    let mut run = Run::new(1);
+    let cell = run.woken(1, Schedule::default(), |_, _, n| 4_000 + n % 100);
+    beside(cell, (7, "tiny", 1));
+    record(cell).values.push(Value {
+        measure: "stolen".to_owned(),
+        labels: Labels::default(),
+        unit: "ns".to_owned(),
+        value: 50e6,
+    });
+    let cell = run.woken(2, Schedule::default(), |_, _, n| 4_000 + n % 90);
+    beside(cell, (40, "hog", 600));
+    assert_eq!(
+        run.analyse().summary().verdict.headline,
+        "Latest wake-up: 4.10 µs on process alongside stolen time (50.0 ms)."
     );
 }
 

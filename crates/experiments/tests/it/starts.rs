@@ -422,8 +422,8 @@ fn of_a_run_without_a_second_mode_those_beyond_the_border_count() {
 
 #[test]
 fn a_median_is_between_modes_only_where_both_sides_have_the_same_two() {
-    let [base, same, other] =
-        [(5, 30, 24), (5, 30, 26), (100, 900, 24)].map(|(fast, slow, of_50)| {
+    let [base, same, other, near] =
+        [(5, 30, 24), (5, 30, 26), (100, 900, 24), (12, 90, 24)].map(|(fast, slow, of_50)| {
             let mut run = Run::new(1);
             for block in 1..=6 {
                 run.started(block, ALONE, |number, planned| {
@@ -436,15 +436,42 @@ fn a_median_is_between_modes_only_where_both_sides_have_the_same_two() {
     let base = [base];
     let refused = |new| {
         let comparison = between(&base, &[new]).unwrap();
-        let mut rows = comparison.rows.iter();
-        let median = rows.find(|row| row.measure == "ready" && row.figure == "p50");
-        median.unwrap().refused.clone()
+        ["p50", "slow"].map(|figure| {
+            let mut rows = comparison.rows.iter();
+            let row = rows.find(|row| row.measure == "ready" && row.figure == figure);
+            row.unwrap().refused.clone()
+        })
     };
-    assert_contains(
-        &refused(same).unwrap(),
-        &["it may be in either of two modes"],
-    );
-    assert_eq!(refused(other), None);
+    let [median, slow] = refused(same);
+    assert_contains(&median.unwrap(), &["it may be in either of two modes"]);
+    assert_eq!(slow, None);
+    // A median that no mode of the other side reaches shifts, whichever it is in; what is slow differs.
+    let [median, slow] = refused(other);
+    assert_eq!(median, None);
+    assert_contains(&slow.unwrap(), &["its modes are not the same two: about"]);
+    let [median, _] = refused(near);
+    assert_contains(&median.unwrap(), &["it may be in either of two modes"]);
+}
+
+#[test]
+fn modes_are_those_of_all_runs_together() {
+    let mut run = Run::new(1);
+    // The first run has another second mode than the others.
+    for (block, slow) in [(1, 12), (2, 400), (3, 400), (4, 400)] {
+        run.started(block, ALONE, |number, planned| {
+            let takes_ms = if number % 4 == 0 { slow } else { 5 };
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+    }
+    let analysis = run.analyse();
+    let row = row(&analysis, "ready.slow").unwrap();
+    let each: Vec<f64> = row
+        .each
+        .iter()
+        .filter_map(|run| run.figure.value())
+        .collect();
+    assert_eq!(each, [0.0, 0.24, 0.24, 0.24]);
+    assert!((row.modes.unwrap().high / 4e8 - 1.0).abs() < 0.01);
 }
 
 #[test]

@@ -94,7 +94,8 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         notices.push(Notice::warning(
             "tsc-frequency-unknown",
             format!(
-                "Nothing told the TSC's frequency in {cells}: durations are given in cycles only."
+                "Nothing told the TSC's frequency precisely enough in {cells}: durations there are in cycles only, and figures \
+                 in ns are of the other runs."
             ),
         ));
     }

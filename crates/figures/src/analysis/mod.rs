@@ -16,7 +16,7 @@ use tare_results::{CellState, MachineRecord};
 
 pub use checks::shared_cpu;
 pub use loads::{Daemon, LoadFigure, LoadRate};
-pub use other_work::{SHORTEST_NS, had_other_work, much as much_other_work, other_work};
+pub use other_work::{had_other_work, much as much_other_work, other_work};
 pub use summary::{SCHEMA, Summary};
 
 use crate::claims::Published;

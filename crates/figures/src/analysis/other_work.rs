@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_results::model::{Cell, OtherTask, OtherWork};
+use tare_results::model::{Cell, Labels, OtherTask, OtherWork};
 
 use crate::format::Numbers;
 use crate::group::{entry, grouped};
@@ -15,9 +15,6 @@ use crate::words;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The shortest measurement whose other work is named: tasks are looked at before its begin and after
-/// its end, and in a shorter one what ran in between is not what ran within.
-pub const SHORTEST_NS: u64 = 50_000_000;
 /// The share of the time in a cell from which on a process is named.
 const TOLD: f64 = 0.001;
 /// The share from which on it bears on the figures.
@@ -92,8 +89,8 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
     let tasks = other_tasks(watched, "other-work", |cpus, each| {
         format!(
-            "Other work ran on the measured {cpus}: {each}. The figures include this time. End what can be ended, keep it \
-             off that CPU (taskset, cpuset), or choose another one (--cpu)."
+            "Other work ran on the measured {cpus}: {each}. The figures include what of it came between their first \
+             and last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
     let notices = [other_runs(watched), tasks];
@@ -132,8 +129,9 @@ fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
-/// the time; the greatest first.
-pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
+/// the time, the greatest first, and how much the hypervisor took:
+/// `sh (66 % of the CPU's time)`, `stolen time (50.0 ms)`.
+pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
         let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
@@ -144,7 +142,26 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, f64)> {
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
-    much
+    let told =
+        |(name, share): (String, f64)| format!("{name} ({} of the CPU's time)", N.percent(share));
+    let told = much.into_iter().map(told);
+    told.chain(stolen(&cells)).collect()
+}
+
+/// Says how much the hypervisor took from the measured CPUs, if that is much of what was watched. Some
+/// of it may have come before the first sample and after the last.
+fn stolen(cells: &[&Cell]) -> Option<String> {
+    let watched = cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.other_work.as_ref()?)));
+    let watched = watched.filter(|(_, other)| other.is_telling());
+    let each = watched.filter_map(|(cell, other)| {
+        let record = cell.outcome.record()?;
+        let ns = record.value("stolen", &Labels::default()).unwrap_or(0.0);
+        Some((ns, other.watched_ns as f64))
+    });
+    let (stolen, all) = each.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    (all > 0.0 && stolen >= MUCH * all).then(|| format!("stolen time ({})", N.ns(stolen, None)))
 }
 
 fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
@@ -158,11 +175,7 @@ fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'
 
 /// Adds up what ran by its name, the most in a cell first.
 fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
-    let watched = || {
-        watched
-            .iter()
-            .filter(|it| it.other.watched_ns >= SHORTEST_NS)
-    };
+    let watched = || watched.iter().filter(|it| it.other.is_telling());
     // In a guest, CPUs have other numbers than in the plan.
     let watched_ns = |cpu: u32| -> u64 {
         let is_own = |it: &&Watched<'_>| it.cpus.contains(&cpu);

@@ -30,7 +30,6 @@ use thiserror::Error;
 pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
-use crate::rows::derive::TwoModes;
 use crate::rows::{Better, Figure, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
@@ -216,9 +215,9 @@ pub struct ComparedRow {
     /// The row of NEW, by which gates know it.
     #[serde(skip)]
     pub(crate) of: Row,
-    /// The modes of BASE's samples.
+    /// The row of BASE.
     #[serde(skip)]
-    pub(crate) base_modes: Option<TwoModes>,
+    pub(crate) base_row: Row,
 }
 
 /// Compares two sides.
@@ -375,7 +374,7 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
         refused,
         same_as: None,
         of: new.clone(),
-        base_modes: base.modes,
+        base_row: base.clone(),
     }
 }
 
@@ -424,8 +423,8 @@ impl ComparedRow {
     /// Returns where both sides were measured: `process`, `process and crun under dd`.
     #[must_use]
     pub fn places(&self) -> String {
-        let base = self.base_target.clone() + &self.base_load.under();
-        let new = self.new_target.clone() + &self.new_load.under();
+        let base = self.base_row.marked_target() + &self.base_load.under();
+        let new = self.of.marked_target() + &self.new_load.under();
         match base == new {
             true => base,
             false => format!("{base} and {new}"),

@@ -358,8 +358,16 @@ impl Pair<'_> {
     /// other, so that it jumps where their shares hardly change, and the other side's lies between.
     pub fn between_modes(&self) -> Option<String> {
         let sides = [&self.base, &self.new];
-        if !matches!(self.base.row.figure, Figure::Quantile(_)) {
-            return None;
+        match self.base.row.figure {
+            Figure::Slow if !self.has_same_modes()? => {
+                let [base, new] = sides.map(|side| Some(modes::both(side.row, side.row.modes?)));
+                return Some(format!(
+                    "its modes are not the same two: {}, and {}",
+                    base?, new?
+                ));
+            }
+            Figure::Quantile(_) => {}
+            _ => return None,
         }
         let spans = sides.map(|side| {
             let values = side.values();
@@ -376,26 +384,35 @@ impl Pair<'_> {
         let has_both = sides.iter().all(|side| side.row.modes.is_some());
         let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
         Some(format!(
-            "it may be in either of two modes, {}{}",
+            "on one side it may be in either of two modes, {}{}",
             modes::both(of.row, of.row.modes?),
             if has_both { &instead } else { "" }
         ))
     }
 
+    /// Returns whether the modes of both sides are the same two, so that they say something of one
+    /// another; `None` if one side has but one.
+    fn has_same_modes(&self) -> Option<bool> {
+        let (modes, new_modes) = (self.base.row.modes?, self.new.row.modes?);
+        let (least, most) = (
+            modes.border.min(new_modes.border),
+            modes.border.max(new_modes.border),
+        );
+        Some(modes.low.max(new_modes.low) <= least && most < modes.high.min(new_modes.high))
+    }
+
     /// Returns BASE's figure if both sides have the same two modes, and one side's is in the one and
     /// the other's in the other.
     fn in_same_modes(&self) -> Option<&Figures<'_>> {
-        let (modes, new_modes) = (self.base.row.modes?, self.new.row.modes?);
-        // Modes of two sides that are not the same two say nothing of one another.
-        let (least, most) = (
-            modes.border().min(new_modes.border()),
-            modes.border().max(new_modes.border()),
-        );
-        let is_same = modes.low.max(new_modes.low) < least && most < modes.high.min(new_modes.high);
-        let border = (least * most).sqrt();
-        let (base_values, new_values) = (self.base.values(), self.new.values());
-        let values = || base_values.iter().chain(&new_values);
-        let jumps = values().any(|value| *value > border) && values().any(|value| *value < border);
+        let is_same = self.has_same_modes()?;
+        let is_slow = |side: &Figures<'_>| {
+            let border = side.row.modes.map_or(0.0, |modes| modes.border);
+            let values = side.values();
+            let count = values.iter().filter(|value| **value > border).count();
+            (count > 0, count < values.len())
+        };
+        let [base, new] = [&self.base, &self.new].map(is_slow);
+        let jumps = (base.0 || new.0) && (base.1 || new.1);
         (is_same && jumps).then_some(&self.base)
     }
 
@@ -472,6 +489,10 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
         // Where there is no second mode, there is no share of it.
         let name = match row.figure {
             Figure::Slow => format!("{}.{}", row.measure.id, row.figure),
+            // Times of a cell in which nothing told the length of a cycle.
+            _ if row.in_cycles && row.measure.unit != row.unit => {
+                format!("{} in cycles", row.measure.id)
+            }
             _ => row.measure.id.to_owned(),
         };
         let measures = lacking.entry((side, row.place())).or_default();

@@ -3,11 +3,12 @@
 use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::group::grouped;
 use crate::notices::name_cells;
-use crate::rows::{Figure, labelled};
+use crate::rows::{Figure, Row, labelled};
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     let mut said = conclusion(comparison);
+    said.extend(emulated(comparison));
     said.extend(modes(comparison));
     said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();
@@ -20,6 +21,24 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
         )
     }));
     said
+}
+
+/// Says of sides of which an emulator executed one that their times have nothing in common.
+fn emulated(comparison: &Comparison) -> Option<String> {
+    let is_native = |row: &Row| !row.emulated && !row.counts_instructions;
+    let mut rows = comparison.listed();
+    let mixed = rows.find(|row| {
+        let (base, new) = (&row.base_row, &row.of);
+        (base.emulated && is_native(new)) || (new.emulated && is_native(base))
+    })?;
+    let of = [&mixed.base_row, &mixed.of]
+        .into_iter()
+        .find(|row| row.emulated)?;
+    Some(format!(
+        "An emulator (QEMU's TCG) executed the measured code of {}, and the other side's ran on the processor: their times \
+         say nothing of one another.",
+        of.target
+    ))
 }
 
 /// Says of sides that followed each other, and not in turn, that time may be what differs.
@@ -55,14 +74,14 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         .iter()
         .filter(|row| row.of.figure == Figure::Slow);
     let each = slow.filter_map(|row| {
-        let (base, new) = (row.base_modes?, row.of.modes?);
+        let (base, new) = (row.base_row.modes?, row.of.modes?);
         let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
         let mut own = comparison.rows.iter().filter(has);
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
         let [base, new] = [(base, row.base), (new, row.new)].map(|(modes, share)| {
             let share = told(share, &row.unit);
             format!(
-                "{} with {share} in the slow one",
+                "{} with {share} in the slow one in the median run",
                 crate::modes::both(&row.of, modes)
             )
         });

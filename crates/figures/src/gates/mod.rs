@@ -31,7 +31,7 @@ use crate::analysis::{Analysis, Experiments};
 use crate::format::Numbers;
 use crate::group::distinct;
 use crate::modes;
-use crate::notices::{NotMeasured, State};
+use crate::notices::{NotMeasured, State, name_cells};
 use crate::rows::derive::Refused;
 use crate::rows::{Figure, Measure, Row, written};
 use crate::run::TimeLimit;
@@ -427,9 +427,19 @@ impl Gate {
         }
         let (side, limit, word) = (self.side, self.limit, self.side.word());
         let (mut beyond, mut within, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let fits = matching.iter().any(|row| self.unit.fits(row.unit));
         for row in matching {
             if !self.unit.fits(row.unit) {
-                return Err(self.in_another_unit(row.unit));
+                if !fits {
+                    return Err(self.in_another_unit(row.unit));
+                }
+                let cells: Vec<u32> = row.each.iter().map(|each| each.cell).collect();
+                unknown.push(format!(
+                    "whether {} is {word} the limit in {} is inconclusive: it is in another unit there",
+                    row.name(),
+                    name_cells(&cells)
+                ));
+                continue;
             }
             let split = row.modes.filter(|_| row.figure == Figure::MEDIAN);
             if let Some(modes) = split.filter(|modes| modes.split_median)
@@ -474,7 +484,8 @@ impl Gate {
         let by_excess = |a: &(&Row, f64), b: &(&Row, f64)| side.excess(b.1, a.1).total_cmp(&0.0);
         beyond.sort_by(by_excess);
         within.sort_by(by_excess);
-        let limit = rows.0.iter().find(|row| self.selector.matches(row));
+        let mut matching = rows.0.iter().filter(|row| self.selector.matches(row));
+        let limit = matching.find(|row| self.unit.fits(row.unit));
         let limit = limit.map_or_else(String::new, |row| written(self.limit, row.unit));
         let mut failed = Vec::new();
         if !beyond.is_empty() {

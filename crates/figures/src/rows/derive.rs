@@ -40,6 +40,8 @@ pub struct Row {
     pub figure: Figure,
     /// Its unit: `1` for a share, `1/s` for a rate, else the measure's.
     pub unit: &'static str,
+    /// Whether its samples are cycles of unknown length.
+    pub in_cycles: bool,
     /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it
     /// was measured in ns, or it is unknown.
     pub tsc_hz: Option<f64>,
@@ -66,6 +68,8 @@ pub struct TwoModes {
     pub low: f64,
     /// The median of the upper one.
     pub high: f64,
+    /// What is between them.
+    pub border: f64,
     /// Whether that is only the least that it can be: most of its samples lie beyond the end of a
     /// histogram.
     pub is_least: bool,
@@ -85,6 +89,8 @@ pub struct Each {
     pub invocation: Timestamp,
     /// The figure, or how many samples it needs.
     pub figure: RunFigure,
+    /// Frequency of the TSC in whose ticks it was measured, as with the row.
+    pub tsc_hz: Option<f64>,
 }
 
 /// The reason why a figure is not there.
@@ -209,7 +215,8 @@ impl Collector {
             for figure in measure.1.figures {
                 if let Some(run) = sample.figure(*figure) {
                     let unit = figure.unit(unit);
-                    self.add(data, measure, (*figure, unit), labels.clone(), run);
+                    let of = (*figure, unit, sample.is_in_cycles());
+                    self.add(data, measure, of, labels.clone(), run);
                 }
             }
             let has_median = measure.1.figures.contains(&Figure::MEDIAN);
@@ -218,7 +225,8 @@ impl Collector {
             let step = step.filter(|_| unit == "ns").unwrap_or(0.0);
             if let Some(modes) = sample.modes().filter(|_| has_median) {
                 let modes = modes.further_than(STEPS * step);
-                let of = (Figure::Slow, Figure::Slow.unit(unit));
+                let unit = Figure::Slow.unit(unit);
+                let of = (Figure::Slow, unit, sample.is_in_cycles());
                 let row = self.add(data, measure, of, labels, RunFigure::Unlisted);
                 row.found.push(modes);
             }
@@ -229,7 +237,7 @@ impl Collector {
         &mut self,
         data: &CellData<'_>,
         (place, measure): (usize, &'static Measure),
-        (figure, unit): (Figure, &'static str),
+        (figure, unit, in_cycles): (Figure, &'static str, bool),
         labels: Labels,
         run: RunFigure,
     ) -> &mut Row {
@@ -240,12 +248,14 @@ impl Collector {
             block: plan.block,
             invocation: data.cell.invocation,
             figure: run,
+            tsc_hz: data.hz(),
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
         let known = self.rows.iter().position(|row| {
             row.measure == measure
                 && row.figure == figure
                 && row.unit == unit
+                && row.in_cycles == in_cycles
                 && row.labels == labels
                 && plan.target.text == row.target
                 && row.load == *load
@@ -269,6 +279,7 @@ impl Collector {
             place,
             figure,
             unit,
+            in_cycles,
             tsc_hz: data.hz(),
             resolution_ns: data.resolution_ns(),
             emulated,
@@ -286,6 +297,13 @@ impl Collector {
     pub fn finish(mut self) -> Rows {
         let is_of_one_mode = |row: &Row| row.figure == Figure::Slow && row.divide().is_none();
         self.rows.retain(|row| !is_of_one_mode(row));
+        // Shares of what is in cycles in some cells and in ns in others are of the latter.
+        let in_ns = |row: &Row| row.figure == Figure::Slow && !row.in_cycles;
+        let in_ns: Vec<Row> = self.rows.iter().filter(|row| in_ns(row)).cloned().collect();
+        self.rows.retain(|row| {
+            let is_known = |other: &Row| other.is_of_samples_of(row);
+            row.figure != Figure::Slow || !row.in_cycles || !in_ns.iter().any(is_known)
+        });
         for row in &mut self.rows {
             if let Some((each, _)) = row.divide() {
                 row.each = each;
@@ -379,13 +397,6 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     Ok(over)
 }
 
-impl TwoModes {
-    /// Returns what is between them.
-    pub(crate) fn border(&self) -> f64 {
-        (self.low.max(1.0) * self.high).sqrt()
-    }
-}
-
 /// Returns the least difference of two samples in ns: the tools whose files are imported count whole
 /// µs.
 fn step_ns(group: Group, resolution_ns: Option<f64>) -> Option<f64> {
@@ -404,21 +415,10 @@ impl Row {
         is_of_a_sample && step_ns.is_some_and(|step_ns| shift.abs() <= 1.01 * step_ns)
     }
 
-    /// Returns, of [`Figure::Slow`], the share of each run and the medians of both modes; `None`
-    /// if no run has two. The border between them is that of all runs: a run in which no second mode
-    /// was found has samples beyond it, too.
-    fn divide(&self) -> Option<(Vec<Each>, (f64, f64))> {
-        let two = self
-            .found
-            .iter()
-            .filter(|run| run.medians.0 < run.medians.1);
-        let median = |of: fn(&RunModes) -> f64| {
-            let mut all: Vec<f64> = two.clone().map(of).collect();
-            all.sort_by(f64::total_cmp);
-            all.get(all.len() / 2).copied()
-        };
-        let (low, high) = (median(|run| run.medians.0)?, median(|run| run.medians.1)?);
-        let border = (low.max(1.0) * high).sqrt();
+    /// Returns, of [`Figure::Slow`], the share of each run, the medians of both modes, and what is
+    /// between them; `None` if the samples of all runs together do not have two.
+    fn divide(&self) -> Option<(Vec<Each>, (f64, f64, f64))> {
+        let (low, high, border) = RunModes::together(&self.found)?;
         let each = self.each.iter().zip(&self.found).map(|(each, run)| {
             let (above, all) = run.beyond(border);
             let slow = match self.measure.better {
@@ -431,18 +431,19 @@ impl Row {
             };
             Each { figure, ..*each }
         });
-        Some((each.collect(), (low, high)))
+        Some((each.collect(), (low, high, border)))
     }
 
     /// Returns the modes of its samples, of [`Figure::Slow`].
     fn two_modes(&self) -> Option<TwoModes> {
         /// How far from a half the share of a run may be for its median to be in either mode.
         const NEAR: f64 = 0.05;
-        let (each, (low, high)) = self.divide()?;
+        let (each, (low, high, border)) = self.divide()?;
         let shares = || each.iter().filter_map(|each| each.figure.value());
         Some(TwoModes {
             low,
             high,
+            border,
             is_least: self.found.iter().any(|run| run.is_least),
             split_median: shares().any(|share| share < 0.5 + NEAR)
                 && shares().any(|share| share > 0.5 - NEAR),
@@ -452,6 +453,11 @@ impl Row {
     /// Returns whether another row is of the same samples.
     #[must_use]
     pub fn is_sibling(&self, other: &Self) -> bool {
+        self.in_cycles == other.in_cycles && self.is_of_samples_of(other)
+    }
+
+    /// Returns the same, whatever the unit of the samples.
+    fn is_of_samples_of(&self, other: &Self) -> bool {
         self.experiment == other.experiment
             && self.measure == other.measure
             && self.target == other.target
@@ -468,13 +474,13 @@ impl Row {
             return false;
         };
         let values = || self.each.iter().filter_map(|each| each.figure.value());
-        let border = modes.border();
+        let border = modes.border;
         match self.figure {
             Figure::Mean | Figure::Sd => true,
             figure if figure == Figure::MEDIAN && modes.split_median => true,
             // Over the runs it is between what it is in some of them and in others.
             Figure::Quantile(_) => {
-                values().any(|value| value < border) && values().any(|value| value > border)
+                values().any(|value| value <= border) && values().any(|value| value > border)
             }
             _ => false,
         }
@@ -513,10 +519,14 @@ impl Row {
         sums.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
     }
 
-    /// Returns a figure of it as a duration; in cycles of its first cell's TSC.
+    /// Returns a figure of it as a duration; in cycles of the TSC of the run that has it, or of the
+    /// first.
     #[must_use]
     pub fn time(&self, value: f64) -> Time {
-        match self.tsc_hz.filter(|_| self.unit == "ns") {
+        let mut each = self.each.iter();
+        let own = each.find(|run| run.figure.value() == Some(value));
+        let hz = own.and_then(|run| run.tsc_hz).or(self.tsc_hz);
+        match hz.filter(|_| self.unit == "ns") {
             Some(hz) => Time {
                 cycles: whole(value * hz / 1e9),
                 ns: Some(value),
@@ -636,6 +646,7 @@ mod tests {
                 value: part / whole,
                 sums: Some((part, whole)),
             },
+            tsc_hz: None,
         };
         // A run of ten samples weighs less than one of a thousand.
         let each = [run(1, 10.0, 10.0), run(2, 250.0, 1_000.0)];

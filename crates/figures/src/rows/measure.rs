@@ -312,16 +312,17 @@ impl Sample {
     }
 }
 
-/// The modes of the samples of a run, or their median where there is but one mode.
+/// The distribution of the samples of a run, as modes are looked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunModes {
-    /// The median of each, in the measure's unit; the same if there is but one.
-    pub medians: (f64, f64),
-    /// The samples in the upper one, and all.
-    above: (f64, f64),
-    /// Values in rising order, not closer than [`RunModes::STEP`], and how many samples are up to each.
-    up_to: Vec<(f64, f64)>,
-    /// Whether that of the upper one is only the least that it can be: most of its samples were not
+    /// Values in rising order, in the measure's unit, with the number of samples: of those that are
+    /// closer than [`RunModes::STEP`], the median stands for all.
+    values: Vec<(f64, f64)>,
+    /// The difference of its own two modes; 0 if it has but one.
+    apart: f64,
+    /// The least difference of two modes.
+    least: f64,
+    /// Whether the upper one's place is only the least that it can be: most of its samples were not
     /// counted one by one.
     pub is_least: bool,
 }
@@ -330,29 +331,37 @@ impl RunModes {
     /// The least quotient of two values of the distribution that is kept.
     const STEP: f64 = 1.02;
 
-    /// Returns the samples beyond a border that all runs share, and all. The upper mode of this run is
-    /// beyond it, and the lower one is not, if the border lies between them.
+    /// Returns the samples beyond a border that all runs share, and all.
     pub(crate) fn beyond(&self, border: f64) -> (f64, f64) {
-        let (low, high) = self.medians;
-        if low < border && border < high {
-            return self.above;
-        }
-        let below = self.up_to.partition_point(|(value, _)| *value <= border);
-        let up_to = below.checked_sub(1).map_or(0.0, |at| self.up_to[at].1);
-        (self.above.1 - up_to, self.above.1)
+        let count = |from: usize| {
+            self.values[from..]
+                .iter()
+                .fold(0.0, |sum, (_, count)| sum + count)
+        };
+        let below = self.values.partition_point(|(value, _)| *value <= border);
+        (count(below), count(0))
     }
 
-    /// Takes modes that are no further apart for one, in the lower of them.
+    /// Takes modes that are no further apart for one.
     pub(crate) fn further_than(self, least: f64) -> Self {
-        match self.medians {
-            (low, high) if high - low <= least => Self {
-                medians: (low, low),
-                above: (0.0, self.above.1),
-                is_least: false,
-                ..self
-            },
-            _ => self,
+        Self { least, ..self }
+    }
+
+    /// Finds the modes of all runs together: their medians, and what is between them.
+    /// `None` unless one of the runs has two by itself: runs that differ are no modes.
+    pub(crate) fn together(runs: &[Self]) -> Option<(f64, f64, f64)> {
+        /// Parts of the unit in which values are counted, since those of less than ten ns differ.
+        const PARTS: f64 = 1_000.0;
+        let least = runs.iter().map(|run| run.least).fold(0.0, f64::max);
+        if !runs.iter().any(|run| run.apart > least) {
+            return None;
         }
+        let values = runs.iter().flat_map(|run| &run.values);
+        let counted = |(value, count): &(f64, f64)| ((value * PARTS) as u64, *count as u64);
+        let modes = Modes::of(&Counts::from_pairs(values.map(counted)).ok()?)?;
+        let [low, high, border] =
+            [modes.low, modes.high, modes.border].map(|value| value as f64 / PARTS);
+        (high - low > least).then_some((low, high, border))
     }
 }
 
@@ -361,25 +370,29 @@ impl Sample {
     pub(crate) fn modes(&self) -> Option<RunModes> {
         match self {
             Self::Counts(counts, factor) => {
-                let (low, high, above) = match Modes::of(counts) {
-                    Some(modes) => (modes.low, modes.high, modes.above),
-                    None => (counts.median()?, counts.median()?, 0),
-                };
                 let scaled = |value: u64| value as f64 * factor.unwrap_or(1.0);
-                let mut up_to: Vec<(f64, f64)> = Vec::new();
-                let mut all = 0.0;
-                for (value, count) in counts.iter() {
-                    all += count as f64;
-                    let value = scaled(value);
-                    match up_to.last_mut() {
-                        Some((last, up_to)) if value < *last * RunModes::STEP => *up_to = all,
-                        _ => up_to.push((value, all)),
-                    }
+                let modes = Modes::of(counts);
+                let mut values: Vec<(f64, f64)> = Vec::new();
+                let all: Vec<(u64, u64)> = counts.iter().collect();
+                let mut rest = all.as_slice();
+                while let Some((first, _)) = rest.first() {
+                    let end = (*first as f64 * RunModes::STEP) as u64;
+                    let near = rest.partition_point(|(value, _)| *value <= end);
+                    let (own, others) = rest.split_at(near);
+                    let count: u64 = own.iter().map(|(_, count)| count).sum();
+                    let middle = own.iter().scan(0, |sum, (value, count)| {
+                        *sum += count;
+                        Some((*sum, *value))
+                    });
+                    let mut middle = middle.skip_while(|(sum, _)| 2 * sum < count);
+                    let value = middle.next().map_or(*first, |(_, value)| value);
+                    values.push((scaled(value), count as f64));
+                    rest = others;
                 }
                 Some(RunModes {
-                    up_to,
-                    medians: (scaled(low), scaled(high)),
-                    above: (above as f64, counts.total() as f64),
+                    values,
+                    apart: modes.map_or(0.0, |modes| scaled(modes.high) - scaled(modes.low)),
+                    least: 0.0,
                     is_least: false,
                 })
             }
@@ -396,8 +409,9 @@ impl Sample {
                 let mut each = ends.iter().map(Self::modes);
                 let first = each.next()??;
                 let others: Vec<RunModes> = each.collect::<Option<_>>()?;
-                let is_same = others.iter().all(|other| other.above == first.above);
-                let is_least = others.iter().any(|other| other.medians != first.medians);
+                let has_two = |run: &RunModes| run.apart > 0.0;
+                let is_same = others.iter().all(|other| has_two(other) == has_two(&first));
+                let is_least = others.iter().any(|other| other.apart != first.apart);
                 is_same.then_some(RunModes { is_least, ..first })
             }
             _ => None,

@@ -43,19 +43,11 @@ impl Row {
         }
     }
 
-    /// Names the row's target, load and labels: `process under dd, thread=0`.
+    /// Names the row's target, with what must be known of it, load and labels:
+    /// `unikernel (emulated) under dd, thread=0`.
     #[must_use]
     pub fn place(&self) -> String {
-        self.place_of(self.target.clone())
-    }
-
-    /// Names them with what else must be known of the target: `unikernel (emulated), thread=0`.
-    #[must_use]
-    pub fn marked_place(&self) -> String {
-        self.place_of(self.marked_target())
-    }
-
-    fn place_of(&self, mut name: String) -> String {
+        let mut name = self.marked_target();
         name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
             name.push_str(&format!(", {}", labelled(key, value)));

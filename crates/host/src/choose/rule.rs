@@ -215,7 +215,7 @@ impl Chooser<'_> {
         }
         if self.is_busy(cpu) {
             warnings.push(format!(
-                "CPU {cpu} is {:.0} % busy with other work, which will show in the measurement",
+                "CPU {cpu} is {:.0} % busy with other work: if it stays, it shows in the measurement",
                 self.share(cpu) * 100.0
             ));
         }

@@ -41,17 +41,19 @@ pub fn joined(
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
 }
 
-/// Names other work that had much of the measured CPU: ` alongside sh (66 % of the CPU's time)`.
+/// Names other work that had much of the measured CPU in all cells of a case:
+/// ` alongside sh (66 % of the CPU's time)`.
 #[must_use]
 pub fn alongside(case: &Case<'_>) -> String {
-    let much = much_other_work(case.cells.iter().copied());
-    let each = much.iter().take(MANY);
-    let each: Vec<String> = each
-        .map(|(name, share)| {
-            let share = Numbers::PLAIN.percent(*share);
-            format!("{name} ({share} of the CPU's time)")
-        })
-        .collect();
+    alongside_in(case, |_| true)
+}
+
+/// Names the same of some cells: of what happened in one, others say nothing.
+#[must_use]
+pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
+    let cells = case.cells.iter().copied();
+    let much = much_other_work(cells.filter(|cell| is_own(cell.plan.id)));
+    let each: Vec<String> = much.into_iter().take(MANY).collect();
     match each.is_empty() {
         true => String::new(),
         false => format!(" alongside {}", words::list(&each)),

@@ -97,7 +97,14 @@ pub fn places(places: &[Place]) -> Option<Markup> {
         for place in places {
             let fact = place.facts.iter().find(|fact| fact.name == *name);
             let values = fact.map_or(&[][..], |fact| fact.values.as_slice());
-            if values.len() > 1 && LASTING.contains(name) && !changed.contains(name) {
+            // What tare tells its agent, such as the load, is no other environment.
+            let own = |value: &str| -> Vec<String> {
+                let words = value.split(' ').filter(|word| !word.starts_with("tare."));
+                words.map(str::to_owned).collect()
+            };
+            let mut differ = values.windows(2);
+            let differ = differ.any(|two| own(&two[0].value) != own(&two[1].value));
+            if differ && LASTING.contains(name) && !changed.contains(name) {
                 changed.push(name);
             }
             row.push(match values {

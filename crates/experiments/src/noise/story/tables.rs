@@ -70,8 +70,8 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                     .in_cycles()
                     .spared(4)
                     .terminal_only(),
-                Column::new("every", "period", F::MEDIAN).page_only(),
-                Column::new("of them", "periodic", F::Share).below(),
+                Column::new("period,\nif any", "period", F::MEDIAN).page_only(),
+                Column::new("of all gaps", "periodic", F::Share).below(),
                 Column::new("gaps", "gaps", F::Total)
                     .counted()
                     .every_run_only(),

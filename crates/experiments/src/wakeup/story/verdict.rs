@@ -9,7 +9,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::{MANY, alongside, certainty, few_or_ends};
+use tare_pages::kit::sentence::{MANY, alongside_in, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
@@ -170,11 +170,13 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
     let each = loads.iter().filter_map(|(load, targets)| {
         // Latencies of an emulator rank nothing.
         let is_ranked = |(case, ..): &&Worst<'_>| all <= MANY || is_telling(case);
-        let each = targets.iter().filter(is_ranked).map(|(case, _, ns)| {
-            (
-                *ns,
-                format!("{} on {}{}", time(*ns), name(case), alongside(case)),
-            )
+        let each = targets.iter().filter(is_ranked).map(|(case, phase, ns)| {
+            let row = phase.row(case, "latency", Figure::Max);
+            let each = row.into_iter().flat_map(|row| &row.each);
+            let mut worst = each.filter(|run| run.figure.value() == Some(*ns));
+            let cell = worst.next().map(|run| run.cell);
+            let beside = alongside_in(case, |id| Some(id) == cell);
+            (*ns, format!("{} on {}{beside}", time(*ns), name(case)))
         });
         let each: Vec<(f64, String)> = each.collect();
         ranked += each.len();
