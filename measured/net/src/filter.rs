@@ -34,6 +34,8 @@ use core::cell::Cell;
 #[cfg(feature = "slaac")]
 use core::future::Future;
 use core::net::Ipv4Addr;
+#[cfg(any(feature = "ipv6", feature = "tcp"))]
+use core::ops::Range;
 #[cfg(feature = "slaac")]
 use core::pin::pin;
 use core::task::Context;
@@ -134,7 +136,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    fn new<const N: usize>(parts: [&[u8]; N]) -> Self {
+    fn new(parts: &[&[u8]]) -> Self {
         let mut packet = Self {
             bytes: [0; LONGEST],
             length: 0,
@@ -150,7 +152,7 @@ impl Packet {
     fn arp(hardware: [&[u8; 6]; 2], operation: u8, addresses: [&[u8; 4]; 2]) -> Self {
         let ([to, from], [sender, target]) = (hardware, addresses);
         let operation = [operation];
-        Self::new([
+        Self::new(&[
             to,
             from,
             &ETHERTYPE_ARP,
@@ -163,6 +165,13 @@ impl Packet {
         ])
     }
 
+    /// Writes the checksum of some of its bytes; what the field holds counts as well.
+    #[cfg(any(feature = "ipv6", feature = "tcp"))]
+    fn complete(&mut self, covered: Range<usize>, field: usize) {
+        let sum = !rules::folded(&self.bytes[covered]);
+        rules::put(&mut self.bytes, field, sum);
+    }
+
     /// Returns an ICMPv6 packet between hardware addresses, the receiver's first, with its checksum.
     #[cfg(feature = "ipv6")]
     fn icmpv6(hardware: [[u8; 6]; 2], from: &[u8; 16], to: &[u8; 16], message: &[u8]) -> Self {
@@ -170,7 +179,7 @@ impl Packet {
         // Of the header, the length and the protocol are covered (RFC 8200, section 8.1).
         let covered = [0x60, 0, 0, 0, 0, length, 0, ICMPV6_NUMBER];
         let [receiver, sender] = &hardware;
-        let mut packet = Self::new([
+        let mut packet = Self::new(&[
             receiver,
             sender,
             &ETHERTYPE_IPV6,
@@ -179,9 +188,8 @@ impl Packet {
             to,
             message,
         ]);
-        let sum = !rules::folded(&packet.bytes[ETHERNET + 4..packet.length]);
+        packet.complete(ETHERNET + 4..packet.length, ETHERNET + IPV6 + 2);
         packet.bytes[ETHERNET + 6..][..2].copy_from_slice(&[ICMPV6_NUMBER, 255]);
-        packet.bytes[ETHERNET + IPV6 + 2..][..2].copy_from_slice(&sum.to_be_bytes());
         packet
     }
 }
@@ -256,7 +264,8 @@ impl<D: Driver> Driver for Filter<D> {
             && let Some(token) = self.device.transmit(context)
         {
             let question = &packet.bytes[..packet.length];
-            token.consume(question.len(), |to| to.copy_from_slice(question));
+            let token = ToSend { token, sent };
+            token.send(question.len(), &mut |to| to.copy_from_slice(question));
         }
         #[cfg(feature = "tcp")]
         {
@@ -284,10 +293,11 @@ impl<D: Driver> Driver for Filter<D> {
             // The stack acts on it at the start of its next turn.
             context.waker().wake_by_ref();
         }
-        if let Some(packet) = self.state.pending {
+        let state = &mut self.state;
+        if state.pending.is_some() {
             let token = self.device.transmit(context)?;
-            self.state.pending = None;
-            return Some((Received::Injected(packet), ToSend { token, sent }));
+            let received = Received { token: None, state };
+            return Some((received, ToSend { token, sent }));
         }
         let device = self.device.receive(context);
         // The stack forgets its next solicitation if it waits for nothing else.
@@ -296,7 +306,10 @@ impl<D: Driver> Driver for Filter<D> {
             let _ = pin!(Timer::after_secs(SOLICITATION_SECONDS)).poll(context);
         }
         let (received, token) = device?;
-        let received = Received::Device(received, &mut self.state);
+        let received = Received {
+            token: Some(received),
+            state,
+        };
         Some((received, ToSend { token, sent }))
     }
 
@@ -319,44 +332,45 @@ impl<D: Driver> Driver for Filter<D> {
     }
 }
 
-/// A packet for the stack.
-pub enum Received<'a, T> {
-    /// A packet from the device.
-    Device(T, &'a mut State),
-    /// An injected packet.
-    Injected(Packet),
+/// A packet for the stack: from the device, or the one that is injected.
+pub struct Received<'a, T> {
+    token: Option<T>,
+    state: &'a mut State,
 }
 
 impl<T: RxToken> RxToken for Received<'_, T> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, read: F) -> R {
-        match self {
-            // It reads in one place: the stack's whole way of a packet is compiled into each.
-            Self::Device(token, state) => token.consume(|packet| {
+        let Self { token, state } = self;
+        let Some(token) = token else {
+            let mut packet = state.pending.take();
+            let packet = packet.as_mut();
+            return read(packet.map_or(&mut [], |packet| &mut packet.bytes[..packet.length]));
+        };
+        // It reads in one place: the stack's whole way of a packet is compiled into each.
+        token.consume(|packet| {
+            #[cfg(feature = "dhcp")]
+            let mut whole;
+            let packet = match state.passes(packet, Instant::now) {
                 #[cfg(feature = "dhcp")]
-                let mut whole;
-                let packet = match state.passes(packet, Instant::now) {
-                    #[cfg(feature = "dhcp")]
-                    true if state.is_thin => {
-                        state.is_thin = false;
-                        let agreed = state.agreed.as_ref();
-                        whole = agreed.and_then(|agreed| lease::completed(packet, agreed));
-                        whole.as_deref_mut().unwrap_or(packet)
-                    }
-                    true => {
-                        #[cfg(feature = "tcp")]
-                        segments::changes(packet, state.watch);
-                        packet
-                    }
-                    false => {
-                        state.watch.lose(Dropped::Filter, 1);
-                        // The stack ignores an empty packet.
-                        &mut []
-                    }
-                };
-                read(packet)
-            }),
-            Self::Injected(mut packet) => read(&mut packet.bytes[..packet.length]),
-        }
+                true if state.is_thin => {
+                    state.is_thin = false;
+                    let agreed = state.agreed.as_ref();
+                    whole = agreed.and_then(|agreed| lease::completed(packet, agreed));
+                    whole.as_deref_mut().unwrap_or(packet)
+                }
+                true => {
+                    #[cfg(feature = "tcp")]
+                    segments::changes(packet, state.watch);
+                    packet
+                }
+                false => {
+                    state.watch.lose(Dropped::Filter, 1);
+                    // The stack ignores an empty packet.
+                    &mut []
+                }
+            };
+            read(packet)
+        })
     }
 }
 
@@ -379,6 +393,27 @@ impl Sent {
         segments::sends(packet, self.watch);
         let _ = packet;
     }
+
+    /// Keeps what a short packet says. Returns whether it must be dropped: it refuses a client of
+    /// the service.
+    fn refuses(&self, packet: &[u8]) -> bool {
+        self.sees(packet);
+        if backlog::refuses(packet, self.watch.port) {
+            self.watch.turned_away.signal(());
+            self.watch.lose(Dropped::Connections, 1);
+            return true;
+        }
+        #[cfg(feature = "slaac")]
+        if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
+            && packet[12..ETHERNET] == ETHERTYPE_IPV6
+            && packet[ETHERNET + 6] == ICMPV6_NUMBER
+        {
+            let count = self.solicitations.get().saturating_add(1);
+            self.solicitations.set(count);
+            self.lacks_router.set(count >= SOLICITATIONS);
+        }
+        false
+    }
 }
 
 /// A packet to send, which is dropped if it refuses a client of the service.
@@ -399,32 +434,23 @@ impl<T: TxToken> ToSend<'_, T> {
     /// Has a packet filled, once, and sends it. Compiled once, not for each kind of packet.
     #[inline(never)]
     fn send(self, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) {
+        let Self { token, sent } = self;
         let mut longest = [0; backlog::LONGEST];
         // A longer packet is not of interest, and is written to the device directly.
-        let Some(packet) = longest.get_mut(..bytes) else {
-            return self.token.consume(bytes, |to| {
+        let mut short = longest.get_mut(..bytes);
+        if let Some(packet) = &mut short {
+            fill(packet);
+            if sent.refuses(packet) {
+                return;
+            }
+        }
+        token.consume(bytes, |to| match short {
+            Some(packet) => to.copy_from_slice(packet),
+            None => {
                 fill(to);
-                self.sent.sees(to);
-            });
-        };
-        fill(packet);
-        self.sent.sees(packet);
-        let watch = self.sent.watch;
-        if backlog::refuses(packet, watch.port) {
-            watch.turned_away.signal(());
-            watch.lose(Dropped::Connections, 1);
-            return;
-        }
-        #[cfg(feature = "slaac")]
-        if packet.get(ETHERNET + IPV6) == Some(&ROUTER_SOLICITATION)
-            && packet[12..ETHERNET] == ETHERTYPE_IPV6
-            && packet[ETHERNET + 6] == ICMPV6_NUMBER
-        {
-            let count = self.sent.solicitations.get().saturating_add(1);
-            self.sent.solicitations.set(count);
-            self.sent.lacks_router.set(count >= SOLICITATIONS);
-        }
-        self.token.consume(bytes, |to| to.copy_from_slice(packet));
+                sent.sees(to);
+            }
+        });
     }
 }
 

@@ -36,6 +36,8 @@ use embedded_io_async::{Read, Write};
 
 #[cfg(feature = "tcp")]
 use crate::Accept;
+#[cfg(feature = "tcp")]
+use crate::watch::numbers;
 use crate::watch::{Dropped, Watch};
 
 /// Time limit for a handshake while no other client needs the socket: the stack asks three times.
@@ -150,7 +152,7 @@ impl Connections {
         let mut socket = place.socket.borrow_mut();
         socket.abort();
         if let Some(peer) = place.peer.take() {
-            self.watch.forget(peer);
+            self.watch.forget(&numbers(peer));
         }
         socket.set_timeout(Some(HANDSHAKE));
         place.begun.set(None);

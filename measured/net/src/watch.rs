@@ -165,11 +165,11 @@ impl Watch {
 
     /// Forgets a connection that is over.
     #[cfg(feature = "tcp")]
-    pub(crate) fn forget(&self, peer: IpEndpoint) {
-        let peer = numbers(peer);
-        self.established
-            .borrow_mut()
-            .retain(|known| known.peer != peer);
+    pub(crate) fn forget(&self, peer: &Peer) {
+        let mut established = self.established.borrow_mut();
+        if let Some(at) = established.iter().position(|known| known.peer == *peer) {
+            established.swap_remove(at);
+        }
     }
 
     /// Makes room for new connections: forgets what never became one.
@@ -213,7 +213,7 @@ impl Watch {
 
 /// Returns the address of a peer, of IPv4 in the first bytes, and its port.
 #[cfg(feature = "tcp")]
-fn numbers(peer: IpEndpoint) -> Peer {
+pub(crate) fn numbers(peer: IpEndpoint) -> Peer {
     let mut address = [0; 16];
     match peer.addr {
         IpAddress::Ipv4(peer) => address[..4].copy_from_slice(&peer.octets()),

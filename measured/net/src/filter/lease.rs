@@ -9,7 +9,7 @@ use core::net::Ipv4Addr;
 use alloc::vec::Vec;
 
 use super::ETHERNET;
-use super::rules::{IPV4, UDP, bytes, folded};
+use super::rules::{IPV4, UDP, bytes, folded, put};
 use crate::settings::is_host_v4;
 use crate::watch::{Lease, Watch};
 
@@ -121,15 +121,14 @@ pub fn completed(packet: &[u8], agreed: &Agreed) -> Option<Vec<u8>> {
         more = rest;
     }
     whole.push(255);
-    let length = |of: usize| ((whole.len() - of) as u16).to_be_bytes();
-    let (total, datagram) = (length(ETHERNET), length(before));
-    whole[ETHERNET + 2..][..2].copy_from_slice(&total);
-    whole[before + 4..][..2].copy_from_slice(&datagram);
+    let length = whole.len();
+    put(&mut whole, ETHERNET + 2, (length - ETHERNET) as u16);
+    put(&mut whole, before + 4, (length - before) as u16);
     // The card has checked the datagram; 0 is none (RFC 768).
-    whole[before + 6..][..2].fill(0);
-    whole[ETHERNET + 10..][..2].fill(0);
+    put(&mut whole, before + 6, 0);
+    put(&mut whole, ETHERNET + 10, 0);
     let sum = !folded(&whole[ETHERNET..before]);
-    whole[ETHERNET + 10..][..2].copy_from_slice(&sum.to_be_bytes());
+    put(&mut whole, ETHERNET + 10, sum);
     Some(whole)
 }
 

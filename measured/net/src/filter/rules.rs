@@ -24,10 +24,10 @@ pub(super) const IPV4: usize = 20;
 /// The header of UDP, in bytes.
 pub(super) const UDP: usize = 8;
 /// EtherTypes.
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+pub(super) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 /// The protocol numbers of ICMP, UDP and TCP.
 const ICMP_NUMBER: u8 = 1;
-const UDP_NUMBER: u8 = 17;
+pub(super) const UDP_NUMBER: u8 = 17;
 #[cfg(feature = "tcp")]
 pub(super) const TCP_NUMBER: u8 = 6;
 const ARP_REQUEST: u8 = 1;
@@ -309,6 +309,13 @@ impl State {
 /// Returns the bytes at an offset.
 pub(super) fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
     of.get(at..)?.first_chunk().copied()
+}
+
+/// Writes a word at an offset.
+#[cfg(any(feature = "dhcp", feature = "ipv6", feature = "tcp"))]
+#[inline(never)]
+pub(super) fn put(to: &mut [u8], at: usize, word: u16) {
+    to[at..][..2].copy_from_slice(&word.to_be_bytes());
 }
 
 /// Returns the sum of words in ones' complement (RFC 1071).

@@ -10,7 +10,7 @@
 //! * A maximum segment size below 64 bytes is dropped, so that the default of 536 applies: a client
 //!   that asks for a byte in each packet has it answered in thousands (RFC 9293, section 3.7.1).
 
-use super::rules::{IPV4, TCP_NUMBER, bytes, folded};
+use super::rules::{ETHERTYPE_IPV4, IPV4, TCP_NUMBER, bytes, folded, put};
 use super::{ETHERNET, Packet};
 #[cfg(feature = "ipv6")]
 use super::{ETHERTYPE_IPV6, IPV6};
@@ -111,12 +111,8 @@ impl Segment {
 pub fn sends(packet: &[u8], watch: &Watch) -> Option<()> {
     let segment = Segment::find(packet, true, watch.port)?;
     let tcp = &packet[segment.start..];
-    let mut established = watch.established.borrow_mut();
-    let known = established
-        .iter()
-        .position(|known| known.peer == segment.peer);
     if segment.flags & (RST | SYN) != 0 || segment.flags & ACK == 0 {
-        known.map(|known| established.swap_remove(known));
+        watch.forget(&segment.peer);
         return Some(());
     }
     let length = segment.bytes as u32 + u32::from(segment.flags & FIN);
@@ -128,8 +124,9 @@ pub fn sends(packet: &[u8], watch: &Watch) -> Option<()> {
         next: number.wrapping_add(length),
         expected: u32::from_be_bytes(bytes(tcp, ACKNOWLEDGES)?),
     };
-    match known {
-        Some(known) => established[known] = now,
+    let mut established = watch.established.borrow_mut();
+    match established.iter_mut().find(|known| known.peer == now.peer) {
+        Some(known) => *known = now,
         // One that is not kept is as safe as the stack makes it.
         None => drop(established.push(now)),
     }
@@ -149,52 +146,28 @@ pub fn ending(watch: &Watch, hardware: &[u8; 6]) -> Option<Packet> {
     tcp[4..8].copy_from_slice(&known.expected.to_be_bytes());
     tcp[FLAGS - 1] = (LENGTH / 4) << 4;
     tcp[FLAGS] = RST;
-    // Over the addresses, the length, the protocol and the segment; unused bytes of addresses are 0.
-    let pseudo = [0, LENGTH, 0, TCP_NUMBER];
-    let sums = [&peer.0[..], &known.own, &pseudo, &tcp].map(|part| folded(part).to_be_bytes());
-    let sum = !folded(sums.as_flattened());
-    tcp[SUM..][..2].copy_from_slice(&sum.to_be_bytes());
-    #[cfg(feature = "ipv6")]
-    if known.is_6 {
-        let head = [0x60, 0, 0, 0, 0, LENGTH, TCP_NUMBER, 64];
-        let parts = [
-            hardware,
-            &[2; 6][..],
-            &ETHERTYPE_IPV6,
-            &head,
-            &peer.0,
-            &known.own,
-            &tcp,
-        ];
-        return Some(Packet::new(parts));
+    // Besides the segment and the addresses, the checksum covers the length and the protocol.
+    tcp[SUM + 1] = LENGTH + TCP_NUMBER;
+    let (ethertype, head, bytes): (_, &[u8], _) = match known.is_6 {
+        #[cfg(feature = "ipv6")]
+        true => {
+            const HEAD: [u8; 8] = [0x60, 0, 0, 0, 0, LENGTH, TCP_NUMBER, 64];
+            (&ETHERTYPE_IPV6, &HEAD, 16)
+        }
+        _ => {
+            const ALL: u8 = IPV4 as u8 + LENGTH;
+            const HEAD: [u8; 12] = [0x45, 0, 0, ALL, 0, 0, 0x40, 0, 64, TCP_NUMBER, 0, 0];
+            (&ETHERTYPE_IPV4, &HEAD, 4)
+        }
+    };
+    let (from, to) = (&peer.0[..bytes], &known.own[..bytes]);
+    let mut packet = Packet::new(&[hardware, &[2; 6], ethertype, head, from, to, &tcp]);
+    let start = packet.length - TCP;
+    packet.complete(start - 2 * bytes..packet.length, start + SUM);
+    if !known.is_6 {
+        packet.complete(ETHERNET..start, ETHERNET + 10);
     }
-    let mut head = [
-        0x45,
-        0,
-        0,
-        IPV4 as u8 + LENGTH,
-        0,
-        0,
-        0x40,
-        0,
-        64,
-        TCP_NUMBER,
-        0,
-        0,
-    ];
-    let addresses = [&peer.0[..4], &known.own[..4]];
-    let sums = [&head[..], addresses[0], addresses[1]].map(|part| folded(part).to_be_bytes());
-    head[10..].copy_from_slice(&(!folded(sums.as_flattened())).to_be_bytes());
-    let [from, to] = addresses;
-    Some(Packet::new([
-        hardware,
-        &[2; 6][..],
-        &[0x08, 0x00],
-        &head,
-        from,
-        to,
-        &tcp,
-    ]))
+    Some(packet)
 }
 
 /// Changes a segment to the service where that is called for.
@@ -218,10 +191,9 @@ pub fn changes(packet: &mut [u8], watch: &Watch) -> Option<()> {
         _ => leave_out_small_size(&mut tcp[TCP..]),
     }
     // The difference in ones' complement (RFC 1624).
-    tcp[SUM..][..2].fill(0);
-    let sums = [before, !folded(tcp)].map(u16::to_be_bytes);
-    let sum = folded(sums.as_flattened());
-    tcp[SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+    put(tcp, SUM, 0);
+    let (sum, carry) = before.overflowing_add(!folded(tcp));
+    put(tcp, SUM, sum + u16::from(carry));
     Some(())
 }
 
