@@ -1,5 +1,6 @@
 //! Devices: finding and initialising them.
 
+use core::cell::Cell;
 use core::fmt;
 use core::num::NonZeroU16;
 use core::ptr::{read_volatile, write_volatile};
@@ -109,13 +110,14 @@ pub struct Device {
 #[derive(Debug)]
 pub struct Interrupts {
     vector: u8,
-    seen: u64,
+    seen: Cell<u64>,
 }
 
 impl Interrupts {
     fn new() -> Result<Self, DeviceError> {
         let vector = interrupts::take_vector().ok_or(DeviceError::NoInterrupts)?;
-        Ok(Self { vector, seen: 0 })
+        let seen = Cell::new(0);
+        Ok(Self { vector, seen })
     }
 
     /// Returns their number.
@@ -125,10 +127,9 @@ impl Interrupts {
     }
 
     /// Returns whether one has come since the last call.
-    pub fn came(&mut self) -> bool {
-        let before = self.seen;
-        self.seen = self.count();
-        self.seen != before
+    pub fn came(&self) -> bool {
+        let count = self.count();
+        self.seen.replace(count) != count
     }
 }
 
@@ -148,18 +149,24 @@ pub fn find(kind: Kind, command_line: &str) -> Option<Device> {
 fn mmio(word: &str) -> Option<Device> {
     let (_, place) = word.strip_prefix("virtio_mmio.device=")?.split_once('@')?;
     let mut parts = place.split(':');
-    let base = parts.next()?.strip_prefix("0x")?;
-    let base = u64::from_str_radix(base, 16).ok()?;
-    let line = parts.next()?.parse().ok()?;
+    let base = number(parts.next()?.strip_prefix("0x")?, 16)?;
+    let line = number(parts.next()?, 10)?;
     // Other addresses are not mapped as registers.
     if !(0xe000_0000..0xffff_f000).contains(&base) || line >= 48 {
         return None;
     }
+    let line = line as u32;
     let registers = Registers::Mmio { base, line };
     Some(Device {
         registers,
         features: 0,
     })
+}
+
+/// Reads a number.
+#[inline(never)]
+fn number(text: &str, radix: u32) -> Option<u64> {
+    u64::from_str_radix(text, radix).ok()
 }
 
 /// Returns the device of a PCI function if it is of this kind and of version 1.
@@ -325,36 +332,36 @@ impl Device {
         self.set_status(ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK);
     }
 
-    /// Sets up interrupts: `N` vectors on PCI, the first for changes of the configuration; one
-    /// vector for all events with MMIO.
+    /// Sets up interrupts: three vectors on PCI, the first for changes of the configuration; only
+    /// one vector, for all events, with MMIO.
     ///
     /// # Errors
     ///
     /// Returns [`DeviceError::NoInterrupts`] if there are none.
-    pub fn interrupts<const N: usize>(&self) -> Result<[Option<Interrupts>; N], DeviceError> {
+    pub fn interrupts(&self) -> Result<[Option<Interrupts>; 3], DeviceError> {
         apic::enable();
-        let mut all = [const { None }; N];
-        match self.registers {
+        let mut all = [const { None }; 3];
+        match &self.registers {
             Registers::Pci {
                 function,
                 common,
                 messages,
                 ..
             } => {
-                let messages = messages.ok_or(DeviceError::NoInterrupts)?;
-                let mut vectors = [0; N];
+                let messages = messages.as_ref().ok_or(DeviceError::NoInterrupts)?;
+                let mut vectors = [0; 3];
                 for (slot, vector) in all.iter_mut().zip(&mut vectors) {
                     let interrupts = Interrupts::new()?;
                     *vector = interrupts.vector;
                     *slot = Some(interrupts);
                 }
-                let routed = function.route(&messages, &vectors);
+                let routed = function.route(messages, &vectors);
                 routed.ok_or(DeviceError::NoInterrupts)?;
                 write(common + common::CHANGE_MESSAGE, 0_u16);
             }
             Registers::Mmio { line, .. } => {
                 let interrupts = Interrupts::new()?;
-                io_apic::route(line, interrupts.vector);
+                io_apic::route(*line, interrupts.vector);
                 all[0] = Some(interrupts);
             }
         }
@@ -383,25 +390,29 @@ impl Device {
     /// lacks.
     #[must_use]
     pub fn own<const N: usize>(&self, offset: u32) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.read_own(offset, &mut bytes);
+        bytes
+    }
+
+    /// Reads such bytes. Compiled once, not for each number of them.
+    #[inline(never)]
+    fn read_own(&self, offset: u32, bytes: &mut [u8]) {
         /// How often a configuration that changes is read again.
         const ATTEMPTS: u8 = 100;
-        let mut bytes = [0; N];
+        let (start, length) = match self.registers {
+            Registers::Pci { own, .. } => own,
+            Registers::Mmio { base, .. } => (base + mmio::OWN, u32::MAX),
+        };
         for _ in 0..ATTEMPTS {
             let before = self.generation();
-            for (place, byte) in (offset..).zip(&mut bytes) {
-                *byte = match self.registers {
-                    Registers::Pci {
-                        own: (own, length), ..
-                    } if place < length => read(own + u64::from(place)),
-                    Registers::Pci { .. } => 0,
-                    Registers::Mmio { base, .. } => read(base + mmio::OWN + u64::from(place)),
-                };
+            for (place, byte) in (offset..length).zip(&mut *bytes) {
+                *byte = read(start + u64::from(place));
             }
             if self.generation() == before {
                 break;
             }
         }
-        bytes
     }
 
     /// Returns a number that changes with the device-specific configuration.
@@ -424,7 +435,7 @@ impl Device {
         let memory = memory::take(Rings::bytes(size)).ok_or(DeviceError::Memory)?;
         // SAFETY: whole pages that are zero and nobody else has.
         let rings = unsafe { Rings::new(memory.as_mut_ptr().cast(), size) };
-        let register = self.set_up(number, &rings, message).ok_or(no_queue)?;
+        let register = self.set_up(&rings, message).ok_or(no_queue)?;
         let bell = Bell {
             register,
             is_wide: self.is_in_memory(),
@@ -433,7 +444,7 @@ impl Device {
         Ok(Queue::over(rings, bell, self.has(EVENT_IDX)))
     }
 
-    /// Returns the maximum number of entries in a queue.
+    /// Selects a queue, and returns the maximum number of entries in it.
     fn queue_most(&self, queue: u16) -> Option<NonZeroU16> {
         self.select(queue);
         let most = match self.registers {
@@ -443,11 +454,24 @@ impl Device {
         NonZeroU16::new(most)
     }
 
-    /// Sets the addresses of a queue and the message for its interrupts. Returns the address of its
-    /// notification register. None if that is not among the device's.
-    fn set_up(&self, queue: u16, rings: &Rings, message: u16) -> Option<u64> {
-        self.select(queue);
-        let addresses = rings.addresses();
+    /// Sets the addresses of the selected queue and the message for its interrupts. Returns the
+    /// address of its notification register. None if that is not among the device's.
+    fn set_up(&self, rings: &Rings, message: u16) -> Option<u64> {
+        let (start, registers) = match self.registers {
+            Registers::Pci { common, .. } => {
+                write(common + common::QUEUE_SIZE, rings.size());
+                write(common + common::QUEUE_MESSAGE, message);
+                (common, common::QUEUE_ADDRESSES)
+            }
+            Registers::Mmio { base, .. } => {
+                write(base + mmio::QUEUE_SIZE, u32::from(rings.size()));
+                (base, mmio::QUEUE_ADDRESSES)
+            }
+        };
+        for (register, address) in registers.into_iter().zip(rings.addresses()) {
+            write(start + register, address as u32);
+            write(start + register + 4, (address >> 32) as u32);
+        }
         match self.registers {
             Registers::Pci {
                 common,
@@ -456,23 +480,12 @@ impl Device {
                 multiplier,
                 ..
             } => {
-                write(common + common::QUEUE_SIZE, rings.size());
-                write(common + common::QUEUE_MESSAGE, message);
-                for (register, address) in common::QUEUE_ADDRESSES.into_iter().zip(addresses) {
-                    write(common + register, address as u32);
-                    write(common + register + 4, (address >> 32) as u32);
-                }
                 write(common + common::QUEUE_ENABLE, 1_u16);
                 let offset: u16 = read(common + common::QUEUE_NOTIFY);
                 let offset = u64::from(offset) * u64::from(multiplier);
                 (offset + 2 <= notify_length.into()).then_some(notify + offset)
             }
             Registers::Mmio { base, .. } => {
-                write(base + mmio::QUEUE_SIZE, u32::from(rings.size()));
-                for (register, address) in mmio::QUEUE_ADDRESSES.into_iter().zip(addresses) {
-                    write(base + register, address as u32);
-                    write(base + register + 4, (address >> 32) as u32);
-                }
                 write(base + mmio::QUEUE_READY, 1_u32);
                 Some(base + mmio::NOTIFY)
             }

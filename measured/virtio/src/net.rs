@@ -8,6 +8,7 @@
 //! taken, and for room in the transmit queue when it is full.
 
 use core::cell::{Cell, RefCell};
+use core::mem::swap;
 use core::task::{Context, Waker};
 
 use embassy_net_driver::{Capabilities, Checksum, Driver, HardwareAddress, LinkState};
@@ -112,22 +113,33 @@ impl Direction {
         })
     }
 
-    /// Returns a buffer, which belongs to the caller until it is put into the queue.
+    fn address(&self, name: u16) -> u64 {
+        self.memory + (usize::from(name) * self.piece) as u64
+    }
+
+    /// Returns a buffer: the header, and room for the packet. It belongs to the caller until it is
+    /// put into the queue.
     ///
     /// # Safety
     ///
     /// The device must not own the buffer, and only one may be in use at a time.
-    unsafe fn piece(&mut self, name: u16) -> &mut [u8] {
-        let start = self.memory + (usize::from(name) * self.piece) as u64;
-        // SAFETY: memory of this direction; the caller guarantees the rest.
-        unsafe { core::slice::from_raw_parts_mut(start as *mut u8, self.piece) }
+    unsafe fn piece(&mut self, name: u16) -> (&mut [u8; HEADER], &mut [u8]) {
+        let start = self.address(name) as *mut u8;
+        let room = start.wrapping_add(HEADER);
+        // SAFETY: memory of this direction, which is longer; the caller guarantees the rest.
+        unsafe {
+            (
+                &mut *start.cast(),
+                core::slice::from_raw_parts_mut(room, self.piece - HEADER),
+            )
+        }
     }
 
     /// Passes the next free buffer to the device.
     fn put(&mut self, bytes: usize, is_writable: bool) {
         if let Some(name) = self.queue.next() {
             let buffer = Buffer {
-                address: self.memory + (usize::from(name) * self.piece) as u64,
+                address: self.address(name),
                 bytes: bytes as u32,
                 is_writable,
             };
@@ -145,7 +157,7 @@ pub struct Port {
     address: [u8; 6],
     receive: RefCell<Direction>,
     transmit: RefCell<Direction>,
-    changes: RefCell<Option<Interrupts>>,
+    changes: Option<Interrupts>,
     is_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     drops: Cell<u64>,
@@ -165,13 +177,10 @@ impl Port {
             return Err(DeviceError::Address(address));
         }
         // With MMIO there is one interrupt for all events; it counts as received packets.
-        let (changes, received, sent) = if device.is_in_memory() {
-            let [all] = device.interrupts()?;
-            (None, all, None)
-        } else {
-            let [changes, received, sent] = device.interrupts()?;
-            (changes, received, sent)
-        };
+        let [mut changes, mut received, sent] = device.interrupts()?;
+        if device.is_in_memory() {
+            swap(&mut changes, &mut received);
+        }
         let mut receive = Direction::new(&device, RECEIVE, &settings, received)?;
         for _ in 0..receive.queue.size() {
             receive.put(receive.piece, true);
@@ -185,7 +194,7 @@ impl Port {
             address,
             receive: RefCell::new(receive),
             transmit: RefCell::new(transmit),
-            changes: RefCell::new(changes),
+            changes,
             is_up: Cell::new(true),
             waker: RefCell::new(None),
             drops: Cell::new(0),
@@ -203,13 +212,11 @@ impl Port {
         receive.queue.notify();
         transmit.queue.notify();
         let mut has_come = self.settings.polls && receive.queue.has_come();
-        for interrupts in [&mut receive.interrupts, &mut transmit.interrupts] {
-            has_come |= interrupts.as_mut().is_some_and(Interrupts::came);
+        for interrupts in [&receive.interrupts, &transmit.interrupts] {
+            has_come |= interrupts.as_ref().is_some_and(Interrupts::came);
         }
         let mut has_changed = has_come && self.device.acknowledge();
-        if let Some(changes) = &mut *self.changes.borrow_mut() {
-            has_changed |= changes.came();
-        }
+        has_changed |= self.changes.as_ref().is_some_and(Interrupts::came);
         if has_changed {
             self.read_link();
         }
@@ -343,8 +350,7 @@ impl embassy_net_driver::RxToken for Received {
         };
         receive.packets += 1;
         // SAFETY: the device has returned it, and it is put in again after its use.
-        let piece = unsafe { receive.piece(name) };
-        let (header, room) = piece.split_at_mut(HEADER);
+        let (header, room) = unsafe { receive.piece(name) };
         let known = !self.0.device.has(GUEST_CSUM) || header[0] & (NEEDS_CSUM | DATA_VALID) != 0;
         let length = (bytes as usize).saturating_sub(HEADER);
         let mut frame = room.get_mut(..length).unwrap_or_default();
@@ -371,10 +377,9 @@ impl embassy_net_driver::TxToken for ToSend {
         transmit.packets += 1;
         let name = transmit.queue.next().expect("a token stands for room");
         // SAFETY: it is free, so the device does not own it.
-        let piece = unsafe { transmit.piece(name) };
-        let (header, frame) = piece.split_at_mut(HEADER);
+        let (header, room) = unsafe { transmit.piece(name) };
         header.fill(0);
-        let frame = &mut frame[..bytes];
+        let frame = &mut room[..bytes];
         let result = fill(frame);
         if self.0.device.has(CSUM)
             && let Some(sum) = Place::find(frame)
