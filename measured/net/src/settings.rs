@@ -6,16 +6,15 @@
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use core::str::FromStr;
 
 use embassy_net::{Config, Ipv4Cidr, StaticConfigV4};
 #[cfg(feature = "ipv6")]
 use embassy_net::{ConfigV6, Ipv6Cidr, StaticConfigV6};
 
 /// The default maximum size of an IP packet, in bytes, as on Ethernet.
-const MTU: u16 = 1500;
+const MTU: u32 = 1500;
 /// The minimum MTU of IPv6, in bytes (RFC 8200, section 5).
-const LEAST_MTU: u16 = 1280;
+const LEAST_MTU: u32 = 1280;
 
 /// The addresses of one version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ impl Default for Settings {
         Self {
             v4: Addresses::NONE,
             v6: Addresses::NONE,
-            mtu: MTU,
+            mtu: MTU as u16,
         }
     }
 }
@@ -81,42 +80,49 @@ impl Settings {
     ///
     /// Returns [`BadWord`] if the value is invalid.
     pub fn read<'a>(&mut self, word: &'a str) -> Result<bool, BadWord<'a>> {
-        let Some((key, value)) = word.split_once('=') else {
+        let Some((key, value)) = halves(word, '=') else {
             return Ok(false);
         };
-        let bad = |wanted| BadWord { word, wanted };
+        let bad = |wanted| Err(BadWord { word, wanted });
         match key {
             "ip" => {
-                let network = network(value, 32, is_host_v4);
-                self.v4.address = Some(network.ok_or(bad(
-                    "a host's address with the length of its prefix, such as 192.0.2.2/24",
-                ))?);
+                let Some((IpAddr::V4(own), prefix @ 0..=32)) = network(value) else {
+                    return bad(
+                        "a host's address with the length of its prefix, such as 192.0.2.2/24",
+                    );
+                };
+                self.v4.address = Some((own, prefix as u8));
             }
             "gateway" => {
-                let gateway = value.parse().ok().filter(is_host_v4);
-                self.v4.gateway = Some(gateway.ok_or(bad("a host's IPv4 address"))?);
+                let Some(IpAddr::V4(router)) = host(value) else {
+                    return bad("a host's IPv4 address");
+                };
+                self.v4.gateway = Some(router);
             }
             "ip6" => {
-                let network = network(value, 128, is_host_v6);
-                self.v6.address = Some(network.ok_or(bad(
-                    "a host's address with the length of its prefix, such as 2001:db8::2/64",
-                ))?);
+                let Some((IpAddr::V6(own), prefix @ 0..=128)) = network(value) else {
+                    return bad(
+                        "a host's address with the length of its prefix, such as 2001:db8::2/64",
+                    );
+                };
+                self.v6.address = Some((own, prefix as u8));
             }
             "gateway6" => {
-                let gateway = value.parse().ok().filter(is_host_v6);
-                self.v6.gateway = Some(gateway.ok_or(bad("a host's IPv6 address"))?);
+                let Some(IpAddr::V6(router)) = host(value) else {
+                    return bad("a host's IPv6 address");
+                };
+                self.v6.gateway = Some(router);
             }
-            "dns" => match value.parse() {
-                Ok(IpAddr::V4(address)) if is_host_v4(&address) => self.v4.dns = Some(address),
-                Ok(IpAddr::V6(address)) if is_host_v6(&address) => self.v6.dns = Some(address),
-                _ => return Err(bad("a host's address")),
+            "dns" => match host(value) {
+                Some(IpAddr::V4(server)) => self.v4.dns = Some(server),
+                Some(IpAddr::V6(server)) => self.v6.dns = Some(server),
+                None => return bad("a host's address"),
             },
             "mtu" => {
-                let mtu = value
-                    .parse()
-                    .ok()
-                    .filter(|mtu| (LEAST_MTU..=MTU).contains(mtu));
-                self.mtu = mtu.ok_or(bad("bytes from 1280 to 1500"))?;
+                let Some(mtu @ LEAST_MTU..=MTU) = number(value) else {
+                    return bad("bytes from 1280 to 1500");
+                };
+                self.mtu = mtu as u16;
             }
             _ => return Ok(false),
         }
@@ -157,12 +163,33 @@ impl Settings {
     }
 }
 
-/// Reads the address of a host with the length of its prefix, at most `most` bits.
-fn network<A: FromStr>(text: &str, most: u8, is_host: impl Fn(&A) -> bool) -> Option<(A, u8)> {
-    let (address, prefix) = text.split_once('/')?;
-    let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most)?;
-    let address = address.parse().ok().filter(is_host)?;
-    Some((address, prefix))
+/// Splits a text at the first separator.
+#[inline(never)]
+fn halves(text: &str, separator: char) -> Option<(&str, &str)> {
+    text.split_once(separator)
+}
+
+/// Reads a number.
+#[must_use]
+#[inline(never)]
+pub fn number(text: &str) -> Option<u32> {
+    text.parse().ok()
+}
+
+/// Reads the address of a host.
+#[inline(never)]
+fn host(text: &str) -> Option<IpAddr> {
+    text.parse().ok().filter(|address| match address {
+        IpAddr::V4(address) => is_host_v4(address),
+        IpAddr::V6(address) => is_host_v6(address),
+    })
+}
+
+/// Reads the address of a host with the length of its prefix.
+#[inline(never)]
+fn network(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, prefix) = halves(text, '/')?;
+    Some((host(address)?, number(prefix)?))
 }
 
 /// Returns whether an address can be that of one host. The stack panics on others.

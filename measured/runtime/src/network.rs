@@ -9,7 +9,7 @@ use embassy_net::{Stack, StackResources};
 use embassy_time::Timer;
 use tare_net::Clock;
 use tare_net::filter::{Filter, use_routers};
-use tare_net::settings::{BadWord, Settings};
+use tare_net::settings::{BadWord, Settings, number};
 use tare_net::watch::Watch;
 use tare_unikernel::local::local;
 use tare_virtio::device::{self, DeviceError, Kind};
@@ -81,19 +81,17 @@ impl Network {
         let (mut addresses, mut card) = (Settings::default(), net::Settings::default());
         for word in command_line.split_ascii_whitespace() {
             let bad = |wanted| NetworkError::Word(BadWord { word, wanted });
-            match word.split_once('=') {
-                Some(("ring", value)) => {
-                    let ring = value
-                        .parse()
-                        .ok()
-                        .filter(|ring: &u16| ring.is_power_of_two());
-                    card.ring = ring.ok_or_else(|| bad("a power of two"))?;
+            if let Some(value) = word.strip_prefix("ring=") {
+                let ring = number(value).and_then(|ring| ring.try_into().ok());
+                let ring = ring.filter(|ring: &u16| ring.is_power_of_two());
+                card.ring = ring.ok_or_else(|| bad("a power of two"))?;
+            } else if let Some(value) = word.strip_prefix("poll=") {
+                card.polls = value == "yes";
+                if !card.polls {
+                    return Err(bad("poll=yes"));
                 }
-                Some(("poll", "yes")) => card.polls = true,
-                Some(("poll", _)) => return Err(bad("poll=yes")),
-                _ => {
-                    addresses.read(word).map_err(NetworkError::Word)?;
-                }
+            } else {
+                addresses.read(word).map_err(NetworkError::Word)?;
             }
         }
         card.mtu = addresses.mtu;

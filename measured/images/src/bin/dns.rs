@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 
 use tare_heap::Heap;
 use tare_net::dns;
+use tare_net::settings::number;
 use tare_net::zone::{MOST_HOSTS, Zone};
 #[cfg(feature = "files")]
 use tare_runtime::files::Files;
@@ -64,7 +65,7 @@ fn zone(boot: &'static Boot) -> Result<Zone, Status> {
             str::from_utf8(text).map_err(|error| failed(&format_args!("{name}: {error}")))?;
         return Zone::read(text).map_err(|bad| failed(&format_args!("{name}: {bad}")));
     }
-    let hosts = service::word(boot, "records=").map_or(Some(HOSTS), |text| text.parse().ok());
+    let hosts = service::word(boot, "records=").map_or(Some(HOSTS), number);
     let hosts = hosts.filter(|hosts| *hosts <= MOST_HOSTS);
     let hosts =
         hosts.ok_or_else(|| service::misused("dns", "records=", "a number of at most 2^24"))?;
