@@ -4,7 +4,6 @@
 
 use alloc::vec::Vec;
 use core::fmt::Write;
-use core::net::{Ipv4Addr, Ipv6Addr};
 
 #[cfg(feature = "zone-file")]
 mod file;
@@ -86,33 +85,29 @@ impl Zone {
             hosts <= MOST_HOSTS,
             "a synthetic zone has 2^24 hosts at most"
         );
-        const SERVER: &str = "ns.example";
-        let mut zone = Self::new(wire("example").unwrap_or_default());
-        let server = wire(SERVER).unwrap_or_default();
-        let mut start = server.clone();
-        start.extend(wire("hostmaster.example").unwrap_or_default());
+        const ORIGIN: &[u8] = b"\x07example\0";
+        const SERVER: &[u8] = b"\x02ns\x07example\0";
+        let mut zone = Self::new(ORIGIN.to_vec());
+        let mut start = SERVER.to_vec();
+        start.extend_from_slice(b"\x0ahostmaster\x07example\0");
         // Serial, refresh, retry, expire, and the time to live of negative answers.
         for number in [1_u32, 3600, 600, 86_400, 60] {
-            start.extend(number.to_be_bytes());
+            start.extend_from_slice(&number.to_be_bytes());
         }
-        let origin = zone.origin.clone();
-        zone.add(&origin, &[record(SOA, &start), record(NS, &server)]);
-        zone.add(
-            &server,
-            &[record(A, &Ipv4Addr::new(192, 0, 2, 53).octets())],
-        );
+        zone.add(ORIGIN, &[record(SOA, &start), record(NS, SERVER)]);
+        zone.add(SERVER, &[record(A, &[192, 0, 2, 53])]);
         // Reserved once: a vector that grows holds up to three times its size while it is copied.
         zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
         zone.names.reserve_exact(hosts as usize);
         // In wire order: names with fewer digits are shorter and come first.
         for host in 0..hosts {
-            let mut name = heapless::String::<22>::new();
-            // There is room for the longest.
-            let _ = write!(name, "host{host}.example");
-            let name = wire(&name).unwrap_or_default();
-            let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + host).octets();
-            let first: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
-            let v6 = Ipv6Addr::from(u128::from(first) + u128::from(host)).octets();
+            let mut name = heapless::Vec::<u8, LONGEST_HOST>::new();
+            // There is room for the longest. The first byte is the length of the label.
+            let _ = write!(name, " host{host}\x07example\0");
+            name[0] = (name.len() - 1 - ORIGIN.len()) as u8;
+            let v4 = (u32::from_be_bytes([10, 0, 0, 0]) + host).to_be_bytes();
+            let mut v6 = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            v6[12..].copy_from_slice(&host.to_be_bytes());
             zone.add(&name, &[record(A, &v4), record(AAAA, &v6)]);
         }
         zone
@@ -153,16 +148,17 @@ impl Zone {
     fn begin(&mut self, name: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.push(name.len() as u8);
-        self.bytes.extend(name);
+        self.bytes.extend_from_slice(name);
         self.names.push((start, self.bytes.len() as u32));
     }
 
     /// Adds a record to the last name.
     fn push(&mut self, record: &Record<'_>) {
-        self.bytes.extend(record.kind.to_be_bytes());
-        self.bytes.extend(record.ttl.to_be_bytes());
-        self.bytes.extend((record.data.len() as u16).to_be_bytes());
-        self.bytes.extend(record.data);
+        let length = record.data.len() as u16;
+        self.bytes.extend_from_slice(&record.kind.to_be_bytes());
+        self.bytes.extend_from_slice(&record.ttl.to_be_bytes());
+        self.bytes.extend_from_slice(&length.to_be_bytes());
+        self.bytes.extend_from_slice(record.data);
         if let Some((_, end)) = self.names.last_mut() {
             *end = self.bytes.len() as u32;
         }
@@ -220,8 +216,10 @@ fn parent(name: &[u8]) -> &[u8] {
     name.get(1 + usize::from(length)..).unwrap_or_default()
 }
 
+/// Maximum length of a host's name in a synthetic zone, in wire format.
+const LONGEST_HOST: usize = 22;
 /// Maximum size of a host in a synthetic zone: its name, and two records of 8 bytes plus address.
-const HOST_BYTES: usize = 1 + 22 + 8 + 4 + 8 + 16;
+const HOST_BYTES: usize = 1 + LONGEST_HOST + 8 + 4 + 8 + 16;
 
 /// Returns a name in wire format, in lower case. None if it is invalid.
 #[must_use]
