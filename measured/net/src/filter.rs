@@ -86,6 +86,9 @@ const SOLICITATION_SECONDS: u64 = 4;
 #[cfg(feature = "slaac")]
 const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
+/// Whether an address of IPv6 may come from SLAAC.
+pub const HAS_SLAAC: bool = cfg!(feature = "slaac");
+
 /// Maximum size of an injected packet, in bytes: an IPv6 router advertisement with one prefix.
 const LONGEST: usize = 102;
 

@@ -8,7 +8,7 @@ use embassy_executor::raw::{Executor, TaskStorage};
 use embassy_net::{Stack, StackResources};
 use embassy_time::Timer;
 use tare_net::Clock;
-use tare_net::filter::{Filter, use_routers};
+use tare_net::filter::{self, Filter, use_routers};
 use tare_net::settings::{BadWord, Settings, number};
 use tare_net::watch::Watch;
 use tare_unikernel::local::local;
@@ -117,7 +117,7 @@ impl Network {
             polls: card.polls,
         };
         network.spawn(async move { runner.run().await });
-        if addresses.v6.address.is_none() {
+        if filter::HAS_SLAAC && addresses.v6.address.is_none() {
             network.spawn(use_routers(stack, watch));
         }
         Ok(network)
