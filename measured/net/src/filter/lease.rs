@@ -9,7 +9,7 @@ use core::net::Ipv4Addr;
 use alloc::vec::Vec;
 
 use super::ETHERNET;
-use super::rules::{IPV4, UDP, bytes, folded, put};
+use super::rules::{ETHERTYPE_IPV4, IPV4, UDP, UDP_NUMBER, bytes, folded, put};
 use crate::settings::is_host_v4;
 use crate::watch::{Lease, Watch};
 
@@ -41,7 +41,10 @@ pub struct Agreed {
 pub fn asks(packet: &[u8], watch: &Watch) -> Option<()> {
     let message = packet.get(ETHERNET + IPV4 + UDP..)?;
     // As the stack builds it.
-    if packet[ETHERNET + IPV4..][..2] != CLIENT.to_be_bytes() || packet[ETHERNET + 9] != 17 {
+    if packet[12..ETHERNET] != ETHERTYPE_IPV4
+        || packet[ETHERNET + 9] != UDP_NUMBER
+        || packet[ETHERNET + IPV4..][..2] != CLIENT.to_be_bytes()
+    {
         return None;
     }
     watch.transaction.set(bytes(message, 4)?);

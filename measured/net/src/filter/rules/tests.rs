@@ -406,3 +406,14 @@ fn a_renewal_says_what_the_first_agreement_said_and_all_are_counted() {
     assert_eq!(counts(), [3, 1, 1]);
     assert_eq!(hears([5; 4], &[53, 1, 5, 255]), None);
 }
+
+#[cfg(feature = "dhcp")]
+#[test]
+fn a_packet_of_ipv6_is_no_message_of_the_dhcp_client() {
+    let watch = watch();
+    let mut packet = ipv4(OWN_IP, 67, &message([1; 4], &[53, 1, 1, 255]));
+    packet[34..38].copy_from_slice(&[0, 68, 0, 67]);
+    packet[12..14].copy_from_slice(&[0x86, 0xdd]);
+    assert_eq!(lease::asks(&packet, watch), None);
+    assert_eq!(watch.transaction.get(), [0; 4]);
+}
