@@ -320,8 +320,12 @@ pub(super) fn put(to: &mut [u8], at: usize, word: u16) {
 
 /// Returns the sum of words in ones' complement (RFC 1071).
 pub(super) fn folded(bytes: &[u8]) -> u16 {
-    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    let sum: u32 = bytes.chunks(2).map(word).sum();
+    let (words, rest) = bytes.as_chunks();
+    let words = words
+        .iter()
+        .map(|word| u32::from(u16::from_be_bytes(*word)));
+    let last = rest.first().map_or(0, |last| u32::from(*last) << 8);
+    let sum = words.sum::<u32>() + last;
     let once = (sum & 0xffff) + (sum >> 16);
     (once + (once >> 16)) as u16
 }

@@ -67,30 +67,33 @@ impl Segment {
     /// Finds a segment in a packet, which the service sends or gets.
     fn find(packet: &[u8], is_sent: bool, service: u16) -> Option<Self> {
         let ip = packet.get(ETHERNET..)?;
-        let (from, to) = if is_sent { (1, 0) } else { (0, 1) };
-        let is_6 = cfg!(feature = "ipv6") && packet[12..ETHERNET] == [0x86, 0xdd];
-        let mut addresses = [[0; 16]; 2];
-        let (protocol, at, length) = match [packet[12], packet[13]] {
-            [0x08, 0x00] => {
-                for (place, address) in [(12, from), (16, to)] {
-                    addresses[address][..4].copy_from_slice(&bytes::<4>(ip, place)?);
-                }
-                let head = usize::from(ip[0] & 15) * 4;
-                (*ip.get(9)?, head, bytes(ip, 2)?)
-            }
+        let (is_6, protocol, source, width) = match [packet[12], packet[13]] {
+            ETHERTYPE_IPV4 => (false, 9, 12, 4),
             #[cfg(feature = "ipv6")]
-            ETHERTYPE_IPV6 => {
-                (addresses[from], addresses[to]) = (bytes(ip, 8)?, bytes(ip, 24)?);
-                let length = u16::from_be_bytes(bytes(ip, 4)?).checked_add(IPV6 as u16)?;
-                (ip[6], IPV6, length.to_be_bytes())
-            }
+            ETHERTYPE_IPV6 => (true, 6, 8, 16),
             _ => return None,
         };
+        // Most packets are datagrams.
+        if *ip.get(protocol)? != TCP_NUMBER {
+            return None;
+        }
+        let (at, length) = match is_6 {
+            #[cfg(feature = "ipv6")]
+            true => (IPV6, IPV6 + usize::from(u16::from_be_bytes(bytes(ip, 4)?))),
+            _ => {
+                let length = u16::from_be_bytes(bytes(ip, 2)?);
+                (usize::from(ip[0] & 15) * 4, usize::from(length))
+            }
+        };
+        let (from, to) = if is_sent { (1, 0) } else { (0, 1) };
+        let mut addresses = [[0; 16]; 2];
+        for (place, address) in [(source, from), (source + width, to)] {
+            addresses[address][..width].copy_from_slice(ip.get(place..place + width)?);
+        }
         let [address, stack] = addresses;
-        let length = usize::from(u16::from_be_bytes(length));
         let tcp = ip.get(..length)?.get(at..)?;
         let (own, its) = (2 * to, 2 * from);
-        if protocol != TCP_NUMBER || at < IPV4 || bytes(tcp, own)? != service.to_be_bytes() {
+        if at < IPV4 || bytes(tcp, own)? != service.to_be_bytes() {
             return None;
         }
         let head = usize::from(tcp.get(FLAGS - 1)? >> 4) * 4;
