@@ -263,17 +263,18 @@ impl<D: Driver> Driver for Filter<D> {
         context: &mut Context<'_>,
     ) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
         let sent = &self.sent;
-        if let Some(packet) = self.state.question.take()
+        if let Some(packet) = &self.state.question
             && let Some(token) = self.device.transmit(context)
         {
             let question = &packet.bytes[..packet.length];
             let token = ToSend { token, sent };
             token.send(question.len(), &mut |to| to.copy_from_slice(question));
+            self.state.question = None;
         }
         #[cfg(feature = "tcp")]
         {
             sent.watch.stack.borrow_mut().register(context.waker());
-            if self.state.pending.is_none() {
+            if self.state.pending.is_none() && sent.watch.is_ending() {
                 self.state.pending = segments::ending(sent.watch, &self.state.hardware);
             }
         }
