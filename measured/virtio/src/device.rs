@@ -433,7 +433,7 @@ impl Device {
         let offered = self.queue_most(number).ok_or(no_queue)?;
         let size = 1 << most.clamp(1, offered.get()).ilog2();
         let memory = memory::take(Rings::bytes(size)).ok_or(DeviceError::Memory)?;
-        // SAFETY: whole pages that are zero and nobody else has.
+        // SAFETY: a power of two, and whole pages that are zero and nobody else has.
         let rings = unsafe { Rings::new(memory.as_mut_ptr().cast(), size) };
         let register = self.set_up(&rings, message).ok_or(no_queue)?;
         let bell = Bell {

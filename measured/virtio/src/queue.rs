@@ -90,8 +90,8 @@ impl Rings {
     ///
     /// # Safety
     ///
-    /// The memory is zero, has [`Rings::bytes`] bytes and [`Rings::ALIGNMENT`], and only the queue
-    /// and its device use it.
+    /// The size is a power of two. The memory is zero, has [`Rings::bytes`] bytes and
+    /// [`Rings::ALIGNMENT`], and only the queue and its device use it.
     #[must_use]
     pub unsafe fn new(start: *mut u8, size: u16) -> Self {
         let rings = Self { start, size };
@@ -110,6 +110,11 @@ impl Rings {
     #[must_use]
     pub fn size(&self) -> u16 {
         self.size
+    }
+
+    /// Returns the slot of an index, which runs on: the size divides 65,536.
+    fn slot(&self, index: u16) -> usize {
+        usize::from(index & (self.size - 1))
     }
 
     /// Returns the offsets of the descriptors, the driver's part and the device's part.
@@ -308,7 +313,7 @@ impl Queue {
         self.link(head).state = State::InFlight(count);
         self.free_count -= count;
         self.in_flight += 1;
-        let slot = 2 + usize::from(self.put % self.rings.size);
+        let slot = 2 + self.rings.slot(self.put);
         self.put = self.put.wrapping_add(1);
         // SAFETY: words of the driver's part. The device must see the entry before the index.
         unsafe {
@@ -415,7 +420,7 @@ impl Queue {
             }
             // The entry must be read after the index.
             fence(Ordering::Acquire);
-            let place = 2 + 4 * usize::from(self.taken % self.rings.size);
+            let place = 2 + 4 * self.rings.slot(self.taken);
             self.taken = self.taken.wrapping_add(1);
             // SAFETY: an entry of the device's part: name and length, of 32 bits each.
             let (name, bytes) = unsafe {
