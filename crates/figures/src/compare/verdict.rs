@@ -78,10 +78,13 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
         let mut own = comparison.rows.iter().filter(has);
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
-        let [base, new] = [(base, row.base), (new, row.new)].map(|(modes, share)| {
+        let [of_base, of_new] = comparison.repetitions;
+        let sides = [(base, row.base, of_base), (new, row.new, of_new)];
+        let [base, new] = sides.map(|(modes, share, repetitions)| {
             let share = told(share, &row.unit);
+            let median = if repetitions > 1 { " (median)" } else { "" };
             format!(
-                "{} with {share} in the slow one in the median run",
+                "{} with {share}{median} in the slow one",
                 crate::modes::both(&row.of, modes)
             )
         });

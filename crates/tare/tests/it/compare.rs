@@ -74,7 +74,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     let ran = bench.run(&format!("{four} --json --fail-if response.p99>+5%"));
     ran.expect(3, &[]);
     serde_json::from_str::<Value>(&ran.out).unwrap();
-    assert!(ran.err.contains("Gate failed"), "{}", ran.err);
+    assert!(ran.err.contains("Gate not passed"), "{}", ran.err);
 
     let ran = bench.run("compare a1 a2 --to b1 b2 --fail-if response.mean>+5%");
     ran.expect(

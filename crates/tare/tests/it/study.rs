@@ -63,7 +63,7 @@ fn a_study_is_checked_explained_planned_and_run() {
 }
 
 #[test]
-fn an_estimate_for_a_busy_cpu_is_a_lower_bound_wherever_it_is_given() {
+fn an_estimate_for_a_busy_cpu_says_so_wherever_it_is_given() {
     let bench = bench_with("small.toml", &format!("cpu = 0\n{SMALL}"));
     let ends = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -80,9 +80,11 @@ fn an_estimate_for_a_busy_cpu_is_a_lower_bound_wherever_it_is_given() {
         for ran in ran {
             ran.expect(
                 0,
-                &["8 cells, at least", "in all (the measured CPU is busy)"],
+                &[
+                    "8 cells, about",
+                    "in all; longer if the measured CPU stays busy",
+                ],
             );
-            assert!(!ran.out.contains(", about"), "{ran:?}");
         }
     });
 }
