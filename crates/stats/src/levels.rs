@@ -3,8 +3,9 @@
 //! As long as a working set fits into a level, its latency does not depend on its size; beyond, it
 //! rises. Both axes are logarithmic. At each point, the slope of the points before it is compared
 //! with that of the points behind it; where the slope grows most, within an octave on either side,
-//! and the curve is higher by a quarter an octave later, a level begins to overflow. The curve is
-//! first freed of single outliers (a median of three), and made to rise only (isotonic regression,
+//! and the curve is higher by a quarter an octave later, a level begins to overflow. One that others
+//! share, or in which pages lie at random, overflows more slowly: behind a flat stretch a smaller growth
+//! counts, over an octave and a half. The curve is first freed of single outliers (a median of three), and made to rise only (isotonic regression,
 //! Barlow et al., 1972), since a larger working set is never faster.
 //!
 //! Where a level begins to overflow is its capacity only if a line may lie anywhere in it. Pages
@@ -32,6 +33,11 @@ pub struct MemoryLevel {
 
 /// The least growth of the slope, d ln(latency) / d ln(size), at the end of a level.
 const KINK: f64 = 0.4;
+/// The same over [`FAR`], where the curve was flat before; and the greatest slope that is flat.
+const SLOW_KINK: f64 = 0.34;
+const FLAT: f64 = 0.05;
+/// The least growth of the slope right behind such a point: it rises there already.
+const BEGUN: f64 = 0.2;
 /// The least factor by which the latency rises within an octave and a half behind a level.
 const RISE: f64 = 1.25;
 /// An octave and a half, as natural logarithm.
@@ -57,12 +63,19 @@ pub fn memory_levels(curve: &[(f64, f64)]) -> Vec<MemoryLevel> {
     }
     let smooth = smooth(curve);
     let mut ends: Vec<usize> = Vec::new();
-    let kinks: Vec<f64> = (0..smooth.len()).map(|at| kink(&smooth, at)).collect();
-    let mut order: Vec<usize> = (0..smooth.len())
-        .filter(|at| kinks[*at] >= KINK && rises(&smooth, *at) && goes_on(&smooth, *at))
-        .collect();
+    let kinks: Vec<(f64, f64)> = (0..smooth.len()).map(|at| kinks(&smooth, at)).collect();
+    let found = |is_kink: &dyn Fn(usize) -> bool| {
+        let all = 0..smooth.len();
+        Vec::from_iter(
+            all.filter(|at| is_kink(*at) && rises(&smooth, *at) && goes_on(&smooth, *at)),
+        )
+    };
     // The sharpest first; what is near to one of them belongs to it.
-    order.sort_by(|a, b| kinks[*b].total_cmp(&kinks[*a]));
+    let mut order = found(&|at| kinks[at].0 >= KINK);
+    order.sort_by(|a, b| kinks[*b].0.total_cmp(&kinks[*a].0));
+    let mut slow = found(&|at| kinks[at].1 >= SLOW_KINK);
+    slow.sort_by(|a, b| kinks[*b].1.total_cmp(&kinks[*a].1));
+    order.extend(slow);
     for at in order.into_iter().map(|at| last_level_point(&smooth, at)) {
         let is_apart = |end: &usize| (smooth[*end].0 - smooth[at].0).abs() >= APART;
         if ends.iter().all(is_apart) {
@@ -129,15 +142,17 @@ fn smooth(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     sizes.zip(level).collect()
 }
 
-/// Returns by how much the slope grows at a point.
-fn kink(curve: &[(f64, f64)], at: usize) -> f64 {
+/// Returns by how much the slope grows at a point, and by how much over a longer way behind it if the
+/// curve was flat before.
+fn kinks(curve: &[(f64, f64)], at: usize) -> (f64, f64) {
     let here = curve[at].0;
     let before = curve[..=at].iter().filter(|(x, _)| here - x <= BEFORE);
-    let behind = curve[at..].iter().filter(|(x, _)| x - here <= BEHIND);
-    let (Some(before), Some(behind)) = (slope(before), slope(behind)) else {
-        return 0.0;
+    let behind = |far| slope(curve[at..].iter().filter(move |(x, _)| x - here <= far));
+    let (Some(before), Some(near), Some(far)) = (slope(before), behind(BEHIND), behind(FAR)) else {
+        return (0.0, 0.0);
     };
-    behind - before
+    let is_slow = before <= FLAT && near - before >= BEGUN;
+    (near - before, if is_slow { far - before } else { 0.0 })
 }
 
 /// Returns the slope of the line through points by least squares; `None` of fewer than two.
@@ -317,6 +332,79 @@ mod tests {
             assert!(steps.is_none_or(|steps| steps < 1.1), "{found:?}");
             assert!((found.latency / ns - 1.0).abs() < 0.05, "{found:?}");
         }
+    }
+
+    /// The least latencies of two runs in a guest of a cloud, in huge pages: caches of 32 KiB, 1 MiB
+    /// and 32 MiB, whose second and third others share.
+    #[test]
+    fn a_level_that_overflows_slowly_is_one() {
+        let curve = [
+            (16384.0, 1.08),
+            (19456.0, 1.08),
+            (23168.0, 1.08),
+            (27520.0, 1.08),
+            (32768.0, 1.08),
+            (38976.0, 3.85),
+            (46336.0, 3.80),
+            (55104.0, 3.80),
+            (65536.0, 3.80),
+            (77952.0, 3.80),
+            (92672.0, 3.80),
+            (110208.0, 3.80),
+            (131072.0, 3.80),
+            (155904.0, 3.80),
+            (185344.0, 3.80),
+            (220416.0, 3.80),
+            (262144.0, 3.80),
+            (311808.0, 3.94),
+            (370688.0, 4.26),
+            (440832.0, 4.53),
+            (524288.0, 5.02),
+            (623616.0, 5.29),
+            (741376.0, 6.04),
+            (881664.0, 6.86),
+            (1048576.0, 8.24),
+            (1247232.0, 9.65),
+            (1482752.0, 11.32),
+            (1763328.0, 12.03),
+            (2097152.0, 12.69),
+            (2494464.0, 13.22),
+            (2965504.0, 13.52),
+            (3526656.0, 14.36),
+            (4194304.0, 14.78),
+            (4988928.0, 15.16),
+            (5931008.0, 16.06),
+            (7053312.0, 16.51),
+            (8388608.0, 15.98),
+            (9977856.0, 16.49),
+            (11862016.0, 19.58),
+            (14106624.0, 29.25),
+            (16777216.0, 55.94),
+            (19955712.0, 85.98),
+            (23724032.0, 113.15),
+            (28213248.0, 129.24),
+            (33554432.0, 125.52),
+            (39911424.0, 135.59),
+            (47448064.0, 133.36),
+            (56426496.0, 143.27),
+            (67108864.0, 142.71),
+            (79822848.0, 150.16),
+            (94896128.0, 151.11),
+            (112852992.0, 151.23),
+            (134217728.0, 157.91),
+            (159645696.0, 155.71),
+            (189792256.0, 154.66),
+            (225705984.0, 160.40),
+            (268435456.0, 163.26),
+        ];
+        let found = memory_levels(&curve);
+        let latencies: Vec<f64> = found.iter().map(|level| level.latency.round()).collect();
+        assert_eq!(latencies[..2], [1.0, 4.0], "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(
+            (found[0].capacity.unwrap() / 32_768.0).log2().abs() < 0.3,
+            "{found:?}"
+        );
     }
 
     #[test]
