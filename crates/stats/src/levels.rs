@@ -4,9 +4,10 @@
 //! rises. Both axes are logarithmic. At each point, the slope of the points before it is compared
 //! with that of the points behind it; where the slope grows most, within an octave on either side,
 //! and the curve is higher by a quarter an octave later, a level begins to overflow. One that others
-//! share, or in which pages lie at random, overflows more slowly: behind a flat stretch a smaller growth
-//! counts, over an octave and a half. The curve is first freed of single outliers (a median of three), and made to rise only (isotonic regression,
-//! Barlow et al., 1972), since a larger working set is never faster.
+//! share, or in which pages lie at random, overflows more slowly: behind a flat stretch a smaller
+//! growth counts, over an octave and a half. The curve is first freed of single outliers (a median of
+//! three), and made to rise only (isotonic regression, Barlow et al., 1972), since a larger working
+//! set is never faster.
 //!
 //! Where a level begins to overflow is its capacity only if a line may lie anywhere in it. Pages
 //! that lie at random in a cache that is indexed by physical addresses overflow some of its sets
