@@ -39,7 +39,7 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
     let found = found(rows);
     if found.len() > MANY {
         details.push(format!(
-            "Samples have two modes in {} places, which the page lists; figures.csv has the share of the slow one (figure \
+            "Samples of {} conditions have two modes; the page lists the first measure of each, figures.csv has all (figure \
              slow).",
             found.len()
         ));
@@ -118,7 +118,8 @@ pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
         .collect();
     (found.len() > MANY).then(|| {
         let text = format!(
-            "Samples have two modes in {} places, so that a median is of one of them at most: {}.",
+            "Samples of {} conditions have two modes, so that a median is of one of them at most; the first measure of each: \
+             {}.",
             found.len(),
             each.join("; ")
         );

@@ -105,7 +105,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
         let mut watched = run.cells.iter().filter_map(|cell| cell.other_work.as_ref());
         let is_watched = watched.any(OtherWork::is_telling);
         let findings = machine.findings.iter();
-        let findings = findings.filter(|finding| !is_watched || finding.id != "other-load");
+        let findings = findings.filter(|finding| !is_watched || finding.id != "load");
         let findings: Vec<&Finding> = findings.collect();
         cautions.extend(disturbances(&findings, is_pinned));
     }
@@ -126,7 +126,7 @@ fn disturbances(findings: &[&Finding], is_pinned: bool) -> Option<String> {
     let mut named: Vec<String> = found
         .iter()
         .take(3)
-        .map(|(finding, _)| in_short(finding, is_pinned || finding.id != "other-load"))
+        .map(|(finding, _)| in_short(finding, is_pinned || finding.id != "load"))
         .collect();
     named.extend(under.map(|finding| in_short(finding, true)));
     (!named.is_empty()).then(|| format!("What here may have added to it: {}.", named.join("; ")))

@@ -44,6 +44,8 @@ struct OnCpu {
     ns: u64,
     /// Of the time in which the CPU was watched.
     share: f64,
+    /// Whether that is the time without a load: kernel threads that work for one belong to it.
+    is_without_load: bool,
     /// The greatest share of the time of a cell, and the cell.
     greatest: (f64, Option<u32>),
 }
@@ -136,19 +138,23 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
         let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
         let used = by_name(&watched).into_iter();
-        let much = used.filter(|used| used.share() >= MUCH);
-        Vec::from_iter(much.map(|used| (used.name(), used.share())))
+        let much = used.filter(|used| used.greatest() >= MUCH);
+        let told = much.filter_map(|used| {
+            let on = used.on.first()?;
+            let share = N.percent(on.share);
+            let share = format!("{share} of the CPU's time{}", most(on, ", ", ""));
+            Some((format!("{} ({share})", used.name()), on.share))
+        });
+        Vec::from_iter(told)
     };
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let told =
-        |(name, share): (String, f64)| format!("{name} ({} of the CPU's time)", N.percent(share));
-    let told = much.into_iter().map(told);
+    let told = much.into_iter().map(|(told, _)| told);
     told.chain(stolen(&cells)).collect()
 }
 
-/// Says how much the hypervisor took from the measured CPUs, if that is much of what was watched. Some
+/// Says how much the hypervisor took from the measured CPUs, if that is much of a cell. Some
 /// of it may have come before the first sample and after the last.
 fn stolen(cells: &[&Cell]) -> Option<String> {
     let watched = cells
@@ -156,12 +162,13 @@ fn stolen(cells: &[&Cell]) -> Option<String> {
         .filter_map(|cell| Some((cell, cell.other_work.as_ref()?)));
     let watched = watched.filter(|(_, other)| other.is_telling());
     let each = watched.filter_map(|(cell, other)| {
-        let record = cell.outcome.record()?;
-        let ns = record.value("stolen", &Labels::default()).unwrap_or(0.0);
-        Some((ns, other.watched_ns as f64))
+        let ns = cell.outcome.record()?.value("stolen", &Labels::default())?;
+        Some((ns, ns / other.watched_ns as f64))
     });
-    let (stolen, all) = each.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
-    (all > 0.0 && stolen >= MUCH * all).then(|| format!("stolen time ({})", N.ns(stolen, None)))
+    let each: Vec<(f64, f64)> = each.collect();
+    let stolen: f64 = each.iter().map(|(ns, _)| ns).sum();
+    let is_much = each.iter().any(|(_, share)| *share >= MUCH);
+    is_much.then(|| format!("stolen time ({})", N.ns(stolen, None)))
 }
 
 fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
@@ -177,7 +184,8 @@ fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'
 fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     let watched = || watched.iter().filter(|it| it.other.is_telling());
     // In a guest, CPUs have other numbers than in the plan.
-    let watched_ns = |cpu: u32| -> u64 {
+    let watched_ns = |cpu: u32, is_kernel: bool| -> u64 {
+        let watched = || watched().filter(|it| !(is_kernel && it.is_loaded));
         let is_own = |it: &&Watched<'_>| it.cpus.contains(&cpu);
         let is_known = watched().any(|it| is_own(&it));
         let own = watched().filter(|it| !is_known || is_own(it));
@@ -220,9 +228,12 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
             }
         }
     }
+    let any_loaded = watched().any(|it| it.is_loaded);
     for used in &mut all {
+        let is_kernel = used.is_kernel;
         for on in &mut used.on {
-            on.share = on.ns as f64 / watched_ns(on.cpu).max(1) as f64;
+            on.share = on.ns as f64 / watched_ns(on.cpu, is_kernel).max(1) as f64;
+            on.is_without_load = is_kernel && any_loaded;
         }
         used.on.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
@@ -240,11 +251,6 @@ fn process_of(task: &str) -> &str {
 }
 
 impl Used<'_> {
-    /// Returns its greatest share of the time of a CPU.
-    fn share(&self) -> f64 {
-        self.on.first().map_or(0.0, |on| on.share)
-    }
-
     /// Returns its greatest share of the time of a cell.
     fn greatest(&self) -> f64 {
         self.on.iter().map(|on| on.greatest.0).fold(0.0, f64::max)
@@ -322,18 +328,28 @@ fn told(used: &Used<'_>) -> String {
     format!("{} ({processes}) used {}", used.name(), words::list(&each))
 }
 
-fn on_cpu(on: &OnCpu) -> String {
-    let most = match on.greatest {
+/// Says in which cell it was most, if that is much more than in all.
+fn most(on: &OnCpu, begin: &str, end: &str) -> String {
+    match on.greatest {
         (share, Some(cell)) if share > UNEVEN * on.share => {
-            format!(" ({} in cell {cell})", N.percent(share))
+            format!("{begin}{} in cell {cell}{end}", N.percent(share))
         }
         _ => String::new(),
-    };
+    }
+}
+
+fn on_cpu(on: &OnCpu) -> String {
     format!(
-        "CPU {} for about {}, {} of the time{most}",
+        "CPU {} for about {}, {} of the time{}{}",
         on.cpu,
         N.ns(on.ns as f64, None),
-        N.percent(on.share)
+        N.percent(on.share),
+        if on.is_without_load {
+            " without a load"
+        } else {
+            ""
+        },
+        most(on, " (", ")")
     )
 }
 

@@ -30,6 +30,7 @@ use thiserror::Error;
 pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
+use crate::rows::derive::Refused;
 use crate::rows::{Better, Figure, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
@@ -349,7 +350,15 @@ fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, Compa
 
 fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
     let (base, new) = (pair.base.row, pair.new.row);
-    let refused = pair.base.refused().or(pair.new.refused());
+    // That of the side with the fewest samples.
+    let has = |row: &Row| match row.over {
+        Err(Refused::Samples { has, .. }) => has,
+        _ => u64::MAX,
+    };
+    let refused = match has(new) < has(base) {
+        true => pair.new.refused().or(pair.base.refused()),
+        false => pair.base.refused().or(pair.new.refused()),
+    };
     ComparedRow {
         experiment: base.experiment.clone(),
         base_target: base.target.clone(),

@@ -55,8 +55,8 @@ pub struct RunIdentity {
     pub command: String,
     /// Its invocations.
     pub invocations: u64,
-    /// CPU that was measured.
-    pub cpu: u32,
+    /// CPU that was measured; null where instances run on any.
+    pub cpu: Option<u32>,
     /// Cells that were cut short: their figures are of less time than those of the others.
     pub cut_short: Vec<u32>,
     /// Whether that is when it measured: of imported results it may be when they were imported.
@@ -102,7 +102,7 @@ impl ComparedRun {
             tare_version: plan.tare_version.clone(),
             command: plan.command.join(" "),
             invocations: invocations(&rows).len() as u64,
-            cpu: plan.cpu,
+            cpu: plan.measured_cpu(),
             cut_short: {
                 let cut = run.cut_short();
                 cut.map(|cell| cell.plan.id).collect()
@@ -381,7 +381,7 @@ impl Pair<'_> {
         let of = between
             .filter(|_| overlap)
             .or_else(|| self.in_same_modes())?;
-        let has_both = sides.iter().all(|side| side.row.modes.is_some());
+        let has_both = self.has_same_modes() == Some(true);
         let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
         Some(format!(
             "on one side it may be in either of two modes, {}{}",
@@ -641,7 +641,11 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
         ("clock source", |m| m.clock.current.to_string()),
     ];
     let known: [(&str, Of); 2] = [
-        ("measured CPU", |run| run.identity.cpu.to_string()),
+        ("measured CPU", |run| {
+            run.identity
+                .cpu
+                .map_or_else(|| "any".to_owned(), |cpu| cpu.to_string())
+        }),
         ("version of tare", |run| run.identity.tare_version.clone()),
     ];
     let all = |side: &Side, of: &dyn Fn(&ComparedRun) -> String| {

@@ -7,8 +7,8 @@ use crate::rows::{Figure, Row, labelled};
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
-    let mut said = conclusion(comparison);
-    said.extend(emulated(comparison));
+    let mut said = Vec::from_iter(emulated(comparison));
+    said.extend(conclusion(comparison));
     said.extend(modes(comparison));
     said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();

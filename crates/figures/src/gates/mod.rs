@@ -70,6 +70,10 @@ enum LimitUnit {
     Cycles,
     /// Bytes.
     Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Hertz.
+    Hertz,
 }
 
 /// The reason why a gate can't be applied.
@@ -230,6 +234,12 @@ pub(crate) fn split_limit(text: &str) -> Result<(f64, &str), String> {
         "us" | "µs" | "\u{3bc}s" => (number * 1e3, "ns"),
         "ms" => (number * 1e6, "ns"),
         "s" => (number * 1e9, "ns"),
+        "B/s" => (number, "bytes/s"),
+        "kB/s" => (number * 1e3, "bytes/s"),
+        "MB/s" => (number * 1e6, "bytes/s"),
+        "GB/s" => (number * 1e9, "bytes/s"),
+        "MHz" => (number * 1e6, "Hz"),
+        "GHz" => (number * 1e9, "Hz"),
         unit => (number, unit),
     })
 }
@@ -243,6 +253,8 @@ fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
         "/s" => (number, LimitUnit::PerSecond),
         "cycles" => (number, LimitUnit::Cycles),
         "bytes" => (number, LimitUnit::Bytes),
+        "bytes/s" => (number, LimitUnit::BytesPerSecond),
+        "Hz" => (number, LimitUnit::Hertz),
         other => return Err(format!("'{other}' is no unit")),
     })
 }
@@ -550,6 +562,8 @@ impl LimitUnit {
             Self::PerSecond => unit == "1/s",
             Self::Cycles => unit == "cycles",
             Self::Bytes => unit == "bytes",
+            Self::BytesPerSecond => unit == "bytes/s",
+            Self::Hertz => unit == "Hz",
         }
     }
 }
@@ -559,6 +573,8 @@ fn unit_in_words(unit: &str) -> &str {
         "" => "mere numbers: write no unit",
         "1" => "shares: write a percentage, such as 2%",
         "ns" => "time: write ns, us, ms or s",
+        "bytes/s" => "bytes per second: write MB/s or GB/s",
+        "Hz" => "hertz: write MHz or GHz",
         "1/s" => "numbers per second: write /s",
         "bytes" => "bytes: write B, KiB, MiB or GiB",
         other => other,
@@ -598,6 +614,10 @@ mod tests {
         let gate: Gate = "memory > 2MiB".parse().unwrap();
         assert_eq!((gate.side, gate.limit), (Beyond::Above, 2_097_152.0));
         assert_eq!(gate.unit, LimitUnit::Bytes);
+        let gate: Gate = "bandwidth.max < 10GB/s".parse().unwrap();
+        assert_eq!((gate.limit, gate.unit), (1e10, LimitUnit::BytesPerSecond));
+        let gate: Gate = "core-clock < 2.5 GHz".parse().unwrap();
+        assert_eq!((gate.limit, gate.unit), (2.5e9, LimitUnit::Hertz));
     }
 
     #[test]

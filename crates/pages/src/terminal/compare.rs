@@ -72,7 +72,10 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
             page.table(&rows);
         }
     }
-    let left_out = comparison.listed().count() - shown.len();
+    // Those that are refused are named below.
+    let told = comparison.listed().filter(|row| row.refused.is_none());
+    let shown_of = shown.iter().filter(|row| row.refused.is_none());
+    let left_out = told.count() - shown_of.count();
     if left_out > 0 {
         let text = format!("{left_out} figures that were not shown to differ are in --json only.");
         page.paragraph(&text, Style::new().dimmed(), "");
@@ -137,12 +140,10 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         text.push('\n');
     }
     let judged = comparison.judged().filter(|row| row.refused.is_none());
-    let judged = words::counted(
-        N,
-        judged.count() as u64,
-        "figure was compared",
-        "figures were compared",
-    );
+    let judged = match judged.count() as u64 {
+        0 => "No figure could be judged".to_owned(),
+        judged => words::counted(N, judged, "figure was compared", "figures were compared"),
+    };
     let [base_repetitions, new_repetitions] = comparison.repetitions;
     text.push_str(&format!(
         "{judged} (tare compare); repetitions: {} {base_repetitions}, {} {new_repetitions}. {READ}\n",

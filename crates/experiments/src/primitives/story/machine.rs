@@ -34,19 +34,18 @@ pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
     Points(least.collect())
 }
 
-/// Returns the latency of a load that no cache holds, on a target: that of the runs that agree on how
-/// many levels there are. A single level is no hierarchy, and the last level of a curve that ends
-/// within the claimed caches is one of these.
+/// Returns the latency of a load that no cache holds, on a target: the least of all runs. A single
+/// level is no hierarchy, and the last level of a curve that ends within the claimed caches is one of
+/// these.
 pub(super) fn slowest(run: &Run, target: &str) -> Option<f64> {
-    let last = known(run, "level-latency", Figure::Min).filter(|(row, _)| {
-        let levels = row.labels.number("levels");
-        let is_last = levels > Some(1) && row.labels.number("level") == levels;
-        is_last && row.target == target && row.load.is_idle()
-    });
-    let most = last.max_by_key(|(row, _)| row.over.as_ref().map_or(0, |over| over.runs));
+    let points = least(run, target);
+    let levels = points.levels();
     let claimed = caches(run).last().map_or(0, |cache| cache.size_bytes);
-    most.filter(|_| least(run, target).largest() > claimed as f64)
-        .map(|(_, ns)| ns)
+    let is_beyond = levels.len() > 1 && points.largest() > claimed as f64;
+    levels
+        .last()
+        .filter(|_| is_beyond)
+        .map(|level| level.latency)
 }
 
 /// Returns the caches of the measured CPU that hold data, from the first level on: those of others
@@ -119,8 +118,7 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
     };
     let machine = &machine.machine;
     let points = least(run, target);
-    let levels = points.levels();
-    for (cache, level) in matched(&caches(run), &levels) {
+    for (cache, level) in matched(&caches(run), &points.levels()) {
         let end = level.and_then(|level| Some((level.capacity?, level.latency)));
         let effective =
             end.map(|(bytes, ns)| format!("{}, {}", N.bytes(bytes as u64), N.ns(ns, None)));
@@ -135,10 +133,8 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
         .total_bytes
         .as_ref()
         .map(|bytes| N.bytes(*bytes));
-    let beyond = slowest(run, target).and(levels.last());
-    if let Some(level) = beyond {
-        let ns = N.ns(level.latency, None);
-        lines.push(line("memory", Some(memory.to_string()), ns));
+    if let Some(ns) = slowest(run, target) {
+        lines.push(line("memory", Some(memory.to_string()), N.ns(ns, None)));
     }
     if let Some(bytes) = points.line_size() {
         let claimed = caches(run).first().and_then(|cache| cache.line_bytes);

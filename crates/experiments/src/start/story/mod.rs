@@ -152,7 +152,7 @@ impl Story for Started {
     fn limits(&self) -> Vec<String> {
         [
             "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is measured. The \
-             column of the whole machine's CPU time shows how much it is.",
+             column of the whole machine's CPU time bounds it from above: whatever else ran is in it, too.",
             "Every instance starts from a warm page cache. The first start after boot is not measured.",
             "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is shown \
              only as the engine's share.",
@@ -183,5 +183,5 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
     let arrived = data.record.arrived.as_ref();
     let saturated = arrived.is_some_and(|arrived| arrived.saturated.is_some());
     let end = if saturated { ", saturated" } else { "" };
-    Ok(format!("{ready}, {done} of {all} done{end}"))
+    Ok(format!("{ready}, {done} of {all} planned ended well{end}"))
 }

@@ -65,7 +65,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         tabled(
             "Time until an instance is ready",
             "From the planned start, so that lateness in starting it counts. A quantile is given only if ten instances lie beyond \
-             it, and is the median over the runs; the mean is of all instances, max the longest of all.",
+             it, and is the median over the runs; the mean is that of the runs' means, max the longest of all.",
             READY,
         ),
         tabled(

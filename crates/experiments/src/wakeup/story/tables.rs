@@ -93,7 +93,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         columns: AVERAGE.to_vec(),
     });
     tables.push(Tabled::interrupts(
-        "From first to last sample. Fewer timer interrupts than wake-ups: one of them woke several. More: some were not for a \
+        "From first to last sample. Fewer timer interrupts than wake-ups: the time of some had passed before the CPU could halt. More: some were not for a \
          wake-up.",
     ));
     if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {

@@ -88,7 +88,9 @@ impl Overlap {
     /// Says it of the two whose intervals were compared: `their`.
     pub(super) fn text(self, whose: &str) -> String {
         match self {
-            Self::Apart => format!("{whose} 95 % intervals do not overlap"),
+            Self::Apart => {
+                format!("{whose} 95 % intervals do not overlap in this invocation")
+            }
             Self::Overlapping => {
                 format!("{whose} 95 % intervals overlap, so take this as no difference shown")
             }
