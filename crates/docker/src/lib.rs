@@ -33,6 +33,8 @@ use http::{Connection, Request};
 
 /// How long most calls may take. Starting a container takes half a second on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How much of what an engine says of a call that it refuses is kept, in characters.
+const MOST_SAID: usize = 1_000;
 
 /// Says what went wrong with an engine.
 #[derive(Debug, thiserror::Error)]
@@ -358,6 +360,10 @@ fn refused(what: &'static str, status: u16, body: &[u8]) -> DockerError {
         Some(message) => message.trim().to_owned(),
         None => String::from_utf8_lossy(body).trim().to_owned(),
     };
+    // Another one's words stand in one line, and not for long.
+    let words = message.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let message = words.join(" ").chars().take(MOST_SAID).collect();
     DockerError::Refused {
         what,
         status,

@@ -111,7 +111,7 @@ impl Plan {
         let cells = self.cells.iter();
         let mut all: Vec<String> = cells.flat_map(CellPlan::programs).collect();
         let settings = self.settings.iter();
-        let run = settings.filter(|setting| setting.value.starts_with(['|', '/']));
+        let run = settings.filter(|setting| setting.value.contains(['|', '/']));
         all.extend(run.map(|setting| format!("{}={}", setting.path, setting.value)));
         let mut known = HashSet::new();
         all.retain(|one| known.insert(one.clone()));
@@ -119,18 +119,31 @@ impl Plan {
     }
 }
 
-/// The options of ssh_config(5) that name a program or a library to run, or a file with such
-/// options.
-const OF_PROGRAMS: [&str; 9] = [
-    "Include",
-    "KnownHostsCommand",
-    "LocalCommand",
-    "Match",
-    "PKCS11Provider",
-    "ProxyCommand",
-    "ProxyJump",
-    "SecurityKeyProvider",
-    "XAuthLocation",
+/// The options of ssh_config(5) that name no program, no library, no file that is written, and no
+/// file with options. All others are taken for programs: keywords have aliases, and new ones come.
+const HARMLESS: [&str; 22] = [
+    "AddressFamily",
+    "BatchMode",
+    "BindAddress",
+    "BindInterface",
+    "CASignatureAlgorithms",
+    "Ciphers",
+    "Compression",
+    "ConnectTimeout",
+    "ConnectionAttempts",
+    "HostKeyAlgorithms",
+    "HostName",
+    "IPQoS",
+    "IdentitiesOnly",
+    "IdentityFile",
+    "KexAlgorithms",
+    "LogLevel",
+    "MACs",
+    "Port",
+    "PubkeyAcceptedAlgorithms",
+    "ServerAliveInterval",
+    "TCPKeepAlive",
+    "User",
 ];
 
 /// Says which kernel setting is changed for the time of the run.
@@ -200,11 +213,12 @@ impl CellPlan {
         all.extend(own.map(|words| format!("command:{}", words.join(" "))));
         let options = self.target.options.iter();
         let is_program = |option: &&TargetOption| {
-            let key = option.value.split('=').next().unwrap_or_default();
-            let is_known = OF_PROGRAMS
-                .iter()
-                .any(|known| key.eq_ignore_ascii_case(known));
-            option.key == "option" && is_known
+            // As ssh reads it: a keyword, and its value behind spaces or an equals sign.
+            let line = option.value.trim_start();
+            let end = line.find(|c: char| !c.is_ascii_alphanumeric());
+            let key = &line[..end.unwrap_or(line.len())];
+            let is_harmless = HARMLESS.iter().any(|known| key.eq_ignore_ascii_case(known));
+            option.key == "option" && !is_harmless
         };
         all.extend(
             options

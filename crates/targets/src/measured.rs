@@ -121,7 +121,19 @@ impl MeasuredFile {
     ///
     /// Returns [`TargetError::Unusable`] if it is not found or can't be read.
     pub fn read(&self) -> Result<Vec<u8>, TargetError> {
-        fs::read(self.path()?).map_err(|error| self.unreadable(&error))
+        /// More than any agent and any image of the unikernel has, in bytes.
+        const LONGEST: u64 = 64 << 20;
+        let path = self.path()?;
+        let read = || {
+            // To open what is no file may wait for ever.
+            let metadata = fs::metadata(path)?;
+            if !metadata.is_file() || metadata.len() > LONGEST {
+                let why = "it is not an ordinary file of 64 MiB at most";
+                return Err(io::Error::other(why));
+            }
+            fs::read(path)
+        };
+        read().map_err(|error| self.unreadable(&error))
     }
 
     /// Returns the SHA-256 of the file, in hexadecimal.

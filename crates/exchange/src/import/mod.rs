@@ -29,7 +29,7 @@ pub const TOOLS: [&str; 3] = ["cyclictest", "oslat", "rtla"];
 /// # Errors
 ///
 /// [`ExchangeError::NotOutput`] if it is compressed or UTF-16, with what makes a text of it.
-pub fn text(bytes: &[u8]) -> Result<String, ExchangeError> {
+pub fn text(bytes: Vec<u8>) -> Result<String, ExchangeError> {
     const OTHERS: [(&[u8], &str); 5] = [
         (
             &[0x1f, 0x8b],
@@ -54,7 +54,8 @@ pub fn text(bytes: &[u8]) -> Result<String, ExchangeError> {
     ];
     match OTHERS.iter().find(|(begin, _)| bytes.starts_with(begin)) {
         Some((_, why)) => Err(ExchangeError::NotOutput((*why).to_owned())),
-        None => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        None => Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
     }
 }
 

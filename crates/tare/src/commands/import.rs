@@ -16,7 +16,7 @@ use crate::exit;
 use crate::terminal::Terminal;
 
 /// The longest file that is read: no histogram is longer.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: u64 = 64 << 20;
 
 /// Reads the file and writes the run folder.
 pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, CommandError> {
@@ -26,7 +26,7 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
         source,
     })?;
     let now = tare_results::now()?;
-    let imported = import::text(&bytes)
+    let imported = import::text(bytes)
         .and_then(|text| import::read(&arguments.tool, &text))
         .and_then(|foreign| import::run(&foreign, arguments.interval, command_line(), now));
     let imported = imported.map_err(|source| CommandError::Import {
@@ -55,11 +55,19 @@ pub fn run(arguments: &ImportArguments, terminal: &Terminal) -> Result<u8, Comma
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
-        io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
+        io::stdin()
+            .lock()
+            .take(LONGEST + 1)
+            .read_to_end(&mut bytes)?;
     } else {
         fs::File::open(path)?
-            .take(LONGEST)
+            .take(LONGEST + 1)
             .read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > LONGEST {
+        return Err(io::Error::other(
+            "it has more than 64 MiB, as no histogram has",
+        ));
     }
     Ok(bytes)
 }

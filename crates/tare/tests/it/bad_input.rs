@@ -309,6 +309,31 @@ fn the_report_of_a_damaged_run_is_shown_and_fails() {
 }
 
 #[test]
+fn what_is_no_ordinary_file_is_refused_before_it_is_opened() {
+    let bench = Bench::new();
+    let fifo = bench.work().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    for target in [
+        "noise --target ssh,host=127.0.0.1,identity=fifo",
+        "noise --target unikernel,image=fifo",
+        "noise --target unikernel,image=/dev/zero",
+        "start --target guest,image=fifo,ready=x,success=1 --interval alone",
+    ] {
+        let ran = bench.run(target);
+        assert!([2, 5].contains(&ran.code.unwrap()), "{ran:?}");
+    }
+    let endless = bench.run("import oslat /dev/zero");
+    endless.expect(1, &["it has more than 64 MiB"]);
+}
+
+#[test]
 fn a_damaged_cell_is_not_exported() {
     let bench = Bench::new();
     let words = "wakeup --interval 1ms --duration 100ms --cpu 0 --runs 2 --output run";

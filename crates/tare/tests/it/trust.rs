@@ -30,6 +30,16 @@ fn a_study_that_names_programs_runs_only_when_it_is_trusted() {
     bench
         .run("run s.toml --dry-run")
         .expect(0, &["ssh,host=lab"]);
+    for option in [
+        "SmartcardDevice=/x.so",
+        "PKCS11Provider=/x.so",
+        "include=/x",
+        "UserKnownHostsFile=/x",
+        "KeywordOfTomorrow=x",
+    ] {
+        study(&format!("ssh,host=lab,option={option}"), "idle");
+        bench.run("run s.toml").expect(2, &[option, REFUSED]);
+    }
     study("process", &format!("command:touch {}", mark.display()));
     bench
         .run("run s.toml")

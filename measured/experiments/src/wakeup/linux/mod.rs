@@ -189,8 +189,8 @@ impl Ready {
         let mut threads = self.threads.iter();
         if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
             notices.push(format!(
-                "an interval of {} ns is hardly longer than what setting a timer, being woken up and recording \
-                 take here: much is missed, and the CPU has little time for anything else",
+                "an interval of {} ns is hardly longer than setting a timer, being woken up and recording took before the \
+                 measurement: if they take as long during it, much is missed",
                 plan.interval_of(thread.number)
             ));
         }
