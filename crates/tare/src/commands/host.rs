@@ -25,7 +25,7 @@ pub struct Host {
     pub cpu_reason: String,
     /// Warnings about that CPU.
     pub cpu_warnings: Vec<String>,
-    /// Whether the CPU has other work, so that durations are estimated from below.
+    /// Whether the CPU has other work, so that it may all take longer.
     pub is_busy: bool,
     /// CPUs on which tare itself runs.
     controller: Cpus,

@@ -79,9 +79,10 @@ fn a_dry_run_prints_the_plan_and_leaves_nothing() {
          --load dd --load idle",
     );
     ran.expect(0, &[]);
-    // The reason for that CPU, and "at least", depend on how busy it is just now.
-    let out = ran.out.replace("at least", "about");
-    let out = out.replace(" (the measured CPU is busy)", "");
+    // The reason for that CPU, and whether it may take longer, depend on how busy it is just now.
+    let out = ran
+        .out
+        .replace("; longer if the measured CPU stays busy", "");
     let plan: Vec<&str> = out
         .lines()
         .filter(|line| !line.starts_with("on CPU"))
