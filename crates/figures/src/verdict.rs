@@ -101,7 +101,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
-        // What was seen while it measured is told by itself.
+        // Other work that was seen during the measurement has its own notice.
         let mut watched = run.cells.iter().filter_map(|cell| cell.other_work.as_ref());
         let is_watched = watched.any(OtherWork::is_telling);
         let findings = machine.findings.iter();

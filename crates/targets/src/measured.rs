@@ -29,6 +29,15 @@ pub struct MeasuredFile {
     found: Result<PathBuf, Vec<PathBuf>>,
 }
 
+/// Returns the metadata of an ordinary file: opening a FIFO or a device may wait without end.
+pub(crate) fn ordinary(path: &Path) -> io::Result<fs::Metadata> {
+    let metadata = fs::metadata(path)?;
+    match metadata.is_file() {
+        true => Ok(metadata),
+        false => Err(io::Error::other("it is not an ordinary file")),
+    }
+}
+
 impl MeasuredFile {
     /// Looks for the agent.
     #[must_use]
@@ -124,14 +133,9 @@ impl MeasuredFile {
         /// More than any agent and any image of the unikernel has, in bytes.
         const LONGEST: u64 = 64 << 20;
         let path = self.path()?;
-        let read = || {
-            // To open what is no file may wait for ever.
-            let metadata = fs::metadata(path)?;
-            if !metadata.is_file() || metadata.len() > LONGEST {
-                let why = "it is not an ordinary file of 64 MiB at most";
-                return Err(io::Error::other(why));
-            }
-            fs::read(path)
+        let read = || match ordinary(path)?.len() {
+            0..=LONGEST => fs::read(path),
+            _ => Err(io::Error::other("it has more than 64 MiB")),
         };
         read().map_err(|error| self.unreadable(&error))
     }

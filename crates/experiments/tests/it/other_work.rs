@@ -46,7 +46,7 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
         text,
         &[
             "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time (42.0 % in cell 2); cc1 (process 41) \
-             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include what of it came",
+             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include the part",
         ],
     );
     assert_eq!(analysis.summary().verdict.cautions[0], text);
@@ -133,7 +133,7 @@ fn what_had_much_of_the_cpu_stands_beside_the_latest_wake_up() {
 }
 
 #[test]
-fn only_what_ran_beside_the_latest_wake_up_stands_beside_it() {
+fn the_latest_wake_up_is_named_with_the_work_of_its_own_cell() {
     let mut run = Run::new(1);
     let cell = run.woken(1, Schedule::default(), |_, _, n| 4_000 + n % 100);
     beside(cell, (7, "tiny", 1));

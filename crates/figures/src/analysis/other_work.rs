@@ -33,7 +33,7 @@ struct Used<'a> {
     pids: BTreeSet<u32>,
     /// Whether one of them is a thread of the kernel.
     is_kernel: bool,
-    /// What they had of each CPU, the greatest share first.
+    /// Their time on each CPU, the greatest share first.
     on: Vec<OnCpu>,
 }
 
@@ -91,8 +91,8 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
     let tasks = other_tasks(watched, "other-work", |cpus, each| {
         format!(
-            "Other work ran on the measured {cpus}: {each}. The figures include what of it came between their first \
-             and last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
+            "Other work ran on the measured {cpus}: {each}. The figures include the part between their first and \
+             last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
     let notices = [other_runs(watched), tasks];
@@ -328,7 +328,7 @@ fn told(used: &Used<'_>) -> String {
     format!("{} ({processes}) used {}", used.name(), words::list(&each))
 }
 
-/// Says in which cell it was most, if that is much more than in all.
+/// Says in which cell it was most, if that is much more than on average.
 fn most(on: &OnCpu, begin: &str, end: &str) -> String {
     match on.greatest {
         (share, Some(cell)) if share > UNEVEN * on.share => {

@@ -68,7 +68,7 @@ pub struct TwoModes {
     pub low: f64,
     /// The median of the upper one.
     pub high: f64,
-    /// What is between them.
+    /// The border between them.
     pub border: f64,
     /// Whether that is only the least that it can be: most of its samples lie beyond the end of a
     /// histogram.

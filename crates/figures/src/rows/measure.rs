@@ -318,7 +318,7 @@ pub(crate) struct RunModes {
     /// Values in rising order, in the measure's unit, with the number of samples: of those that are
     /// closer than [`RunModes::STEP`], the median stands for all.
     values: Vec<(f64, f64)>,
-    /// The difference of its own two modes; 0 if it has but one.
+    /// The difference between its two modes; 0 if it has only one.
     apart: f64,
     /// The least difference of two modes.
     least: f64,

@@ -102,7 +102,7 @@ fn told(cells: &[(&Cell, &Program)]) -> String {
         .iter()
         .filter_map(|(_, program)| frequency::choose(&program.frequencies))
         .collect();
-    // What was counted once for several cells, or is claimed, says nothing of how it varies.
+    // A frequency that was counted once for several cells, or is claimed, does not show how it varies.
     known.dedup_by_key(|tsc| tsc.hz.to_bits());
     let Some(first) = known.first() else {
         return "not known; durations are in cycles only".to_owned();

@@ -1,11 +1,12 @@
 //! What kind of file an image is, told by its first bytes and never by its name.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::elf;
 use crate::error::TargetError;
+use crate::measured::ordinary;
 
 /// A kind of image that QEMU boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +100,7 @@ pub(super) fn refused(path: &Path, why: &str) -> TargetError {
 
 /// Returns the beginning of a file, and the length of all of it.
 fn beginning(path: &Path) -> io::Result<(Vec<u8>, u64)> {
-    // To open what is no file may wait for ever.
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not an ordinary file"));
-    }
+    let metadata = ordinary(path)?;
     let file = File::open(path)?;
     let mut bytes = Vec::new();
     file.take(LOOKED_AT).read_to_end(&mut bytes)?;

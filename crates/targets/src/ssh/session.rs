@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,7 +35,7 @@ use super::client;
 use super::refusal::{one_line, refused};
 use super::settings::Settings;
 use crate::error::TargetError;
-use crate::measured::MeasuredFile;
+use crate::measured::{MeasuredFile, ordinary};
 use crate::programs;
 
 /// The script that the monitor executes.
@@ -368,12 +368,8 @@ fn require_identity(settings: &Settings) -> Result<(), TargetError> {
             format!("name the key with identity=FILE, or make one with `ssh-keygen -f {path}`");
         settings.unusable(why, remedy)
     };
-    // To open what is no file may wait for ever.
-    let is_file = fs::metadata(path).map(|metadata| metadata.is_file());
-    match is_file.map_err(unreadable)? {
-        true => File::open(path).map(drop).map_err(unreadable),
-        false => Err(unreadable(io::Error::other("it is not an ordinary file"))),
-    }
+    let opened = ordinary(path).and_then(|_| File::open(path));
+    opened.map(drop).map_err(unreadable)
 }
 
 #[cfg(test)]

@@ -175,8 +175,8 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
             let each = row.into_iter().flat_map(|row| &row.each);
             let mut worst = each.filter(|run| run.figure.value() == Some(*ns));
             let cell = worst.next().map(|run| run.cell);
-            let beside = alongside_in(case, |id| Some(id) == cell);
-            (*ns, format!("{} on {}{beside}", time(*ns), name(case)))
+            let work = alongside_in(case, |id| Some(id) == cell);
+            (*ns, format!("{} on {}{work}", time(*ns), name(case)))
         });
         let each: Vec<(f64, String)> = each.collect();
         ranked += each.len();
