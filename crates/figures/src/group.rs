@@ -1,5 +1,9 @@
 //! Lists whose order is that of first appearance.
 
+use std::hash::Hash;
+
+use indexmap::{IndexMap, IndexSet};
+
 /// Returns the entry of a list that fits, after adding it if there is none.
 pub fn entry<T>(all: &mut Vec<T>, fits: impl FnMut(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let at = all.iter().position(fits).unwrap_or_else(|| {
@@ -10,24 +14,16 @@ pub fn entry<T>(all: &mut Vec<T>, fits: impl FnMut(&T) -> bool, new: impl FnOnce
 }
 
 /// Puts the values of each key together.
-pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+pub fn grouped<K: Hash + Eq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: IndexMap<K, Vec<V>> = IndexMap::new();
     for (key, value) in pairs {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) => values.push(value),
-            None => groups.push((key, vec![value])),
-        }
+        groups.entry(key).or_default().push(value);
     }
-    groups
+    groups.into_iter().collect()
 }
 
 /// Returns each value once.
-pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut all = Vec::new();
-    for value in values {
-        if !all.contains(&value) {
-            all.push(value);
-        }
-    }
-    all
+pub fn distinct<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let all: IndexSet<T> = values.into_iter().collect();
+    all.into_iter().collect()
 }

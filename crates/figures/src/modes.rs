@@ -46,10 +46,18 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
         return;
     }
     let each = found.iter();
-    details.splice(..0, each.map(|(row, modes)| sentence(row, *modes)));
+    let has_median = |slow: &Row| {
+        let is_there = |row: &&Row| row.figure == Figure::MEDIAN && row.over.is_ok();
+        let mut medians = rows.0.iter().filter(is_there);
+        medians.any(|row| row.is_sibling(slow))
+    };
+    details.splice(
+        ..0,
+        each.map(|(row, modes)| sentence(row, *modes, has_median(row))),
+    );
 }
 
-fn sentence(row: &Row, modes: TwoModes) -> String {
+fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
     let percent = |low, high| words::percent_range(Numbers::PLAIN, low, high);
     let sure = row.over.as_ref().ok().and_then(|over| match over.interval {
         Ok(interval) => Some(format!(
@@ -65,12 +73,13 @@ fn sentence(row: &Row, modes: TwoModes) -> String {
     });
     let is_slow = row.estimate().is_some_and(|share| share > 0.5);
     let which = match (modes.split_median, is_slow) {
-        (true, _) => "the median may be in either",
-        (false, true) => "the median of each run is in the slow one",
-        (false, false) => "the median of each run is in the fast one",
+        _ if !has_median => "",
+        (true, _) => ": the median may be in either",
+        (false, true) => ": the median of each run is in the slow one",
+        (false, false) => ": the median of each run is in the fast one",
     };
     format!(
-        "{} on {}: {}; the slow one has {} of the samples{}: {which}.",
+        "{} on {}: {}; the slow one has {} of the samples{}{which}.",
         has_two(row),
         row.place(),
         both(row, modes),

@@ -8,7 +8,7 @@ use tare_results::target::Group;
 use crate::group::entry;
 
 /// The CPU that a cell was measured on. A guest numbers its CPUs by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct Placement {
     /// CPU of this machine; null if it was not pinned, or ran on another machine.
     pub host_cpu: Option<u32>,

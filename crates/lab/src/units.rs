@@ -38,7 +38,12 @@ pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
         Some(unit) => format!("want a number, of {unit} or with a unit: ns, us, ms, s, m, h or d"),
         None => "want a number with a unit: ns, us, ms, s, m, h or d".to_owned(),
     };
-    let unit_at = text.find(|c: char| c != '.' && !c.is_ascii_digit());
+    let is_digit = |c: char| c.is_ascii_digit();
+    // Of 1e6s, the first letter belongs to the number.
+    let is_of_number =
+        |at: usize, c| is_digit(c) || c == '.' || c == 'e' && text[at + 1..].starts_with(is_digit);
+    let mut letters = text.char_indices();
+    let unit_at = letters.find_map(|(at, c)| (!is_of_number(at, c)).then_some(at));
     let (number, unit) = match unit_at {
         Some(at) => text.split_at(at),
         None => (text, bare.ok_or_else(wanted)?),
@@ -189,6 +194,8 @@ mod tests {
             assert_eq!(whole(text), None, "{text}");
         }
         assert_eq!(nanoseconds("5\u{3bc}s", None), Ok(5_000));
+        assert_eq!(nanoseconds("1e3us", None), Ok(1_000_000));
+        assert_eq!(nanoseconds("2.5e1", Some("s")), Ok(25_000_000_000));
     }
 
     #[test]

@@ -20,6 +20,12 @@ const PPM: RangeInclusive<f64> = 0.0..=1e6;
 const COST: RangeInclusive<f64> = 0.0..=1e12;
 /// Length of one of several phases, in seconds.
 const PHASE_SECONDS: RangeInclusive<f64> = 1e-9..=MAX_DURATION_NS as f64 / 1e9;
+/// Counters of one program, and values of one record: what is put together of them takes time that
+/// grows with the square of their number.
+pub(crate) const MOST_COUNTERS: usize = 1_000;
+pub(crate) const MOST_VALUES: usize = 2_000;
+/// A target as it is written, in bytes: each row of figures names it.
+const MOST_TARGET_BYTES: usize = 16 << 10;
 /// Time that a cell is expected, or allowed, to take, in seconds.
 const CELL_SECONDS: RangeInclusive<f64> = 0.0..=1e11;
 
@@ -41,6 +47,8 @@ fn within<T: PartialOrd + Display>(
 /// Checks the figures of a plan; says which one is out of bounds.
 pub(crate) fn check_plan(plan: &CellPlan) -> Result<(), String> {
     let of_cell = |problem| format!("cell {}: {problem}", plan.id);
+    let text = plan.target.text.len();
+    within("a target's name in bytes", text, &(0..=MOST_TARGET_BYTES)).map_err(of_cell)?;
     let phase = plan.phase_seconds;
     phase
         .map_or(Ok(()), |seconds| {
@@ -78,6 +86,11 @@ fn check_record(record: &Record) -> Result<(), String> {
 
 /// Checks the parts of a record other than programs and sets.
 pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
+    within(
+        "a number of values",
+        record.values.len(),
+        &(0..=MOST_VALUES),
+    )?;
     for value in &record.values {
         if !value.value.is_finite() {
             let problem = format!("a {} of {} is no number", value.measure, value.value);
@@ -96,6 +109,8 @@ pub(crate) fn check_values(mut values: impl Iterator<Item = u64>) -> Result<(), 
 
 /// Checks what a program told; says which figure is out of bounds.
 pub(crate) fn check_program(program: &Program) -> Result<(), String> {
+    let counters = program.counters.len();
+    within("a number of counters", counters, &(0..=MOST_COUNTERS))?;
     for claim in &program.frequencies {
         within("a frequency in Hz", claim.hz, &HZ)?;
         let ppm = claim.uncertainty_ppm;

@@ -12,6 +12,9 @@ use crate::problem::Problem;
 /// How many problems of one file are shown: the later ones often follow from the first.
 const SHOWN: usize = 20;
 
+/// How many are looked for: each is counted from the start of the file.
+pub(crate) const MOST_NOTED: usize = 100;
+
 /// Says why a study can't be used.
 #[derive(Debug, Error)]
 pub enum StudyError {
@@ -71,6 +74,7 @@ impl fmt::Display for Problems {
         }
         match self.0.len().saturating_sub(SHOWN) {
             0 => Ok(()),
+            _ if self.0.len() >= MOST_NOTED => write!(f, "\nand many more"),
             more => write!(f, "\nand {more} more"),
         }
     }

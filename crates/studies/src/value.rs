@@ -8,6 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::error::MOST_NOTED;
 use crate::problem::{Problem, Source};
 
 /// A value with its place.
@@ -67,8 +68,10 @@ impl<'a> Reader<'a> {
 
     /// Notes something wrong at a place.
     pub fn wrong(&mut self, place: Range<usize>, text: impl Into<String>) {
-        let problem = self.source.problem(place, text);
-        self.problems.push(problem);
+        if self.problems.len() < MOST_NOTED {
+            let problem = self.source.problem(place, text);
+            self.problems.push(problem);
+        }
     }
 
     /// Reads a whole number within bounds.

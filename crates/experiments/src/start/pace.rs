@@ -1,7 +1,7 @@
 //! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as
 //! a rate: `16`, `1..1024`.
 
-use tare_lab::units::{exact_word, nanoseconds};
+use tare_lab::units::{exact_word, nanoseconds, whole};
 
 /// A second, in ns.
 const SECOND: f64 = 1e9;
@@ -47,7 +47,7 @@ impl Pace {
 
     /// Reads a rate in starts per second: `16`.
     fn of_rate(text: &str) -> Option<Self> {
-        Self::every(SECOND / text.parse::<u64>().ok()? as f64, true)
+        Self::every(SECOND / whole(text)? as f64, true)
     }
 
     /// Returns the interval in whole ns; `None` without one.
@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(rates.last().unwrap().interval_ns(), Some(976_563));
         assert_eq!(rates.last().unwrap().text(), "1/1024s");
         assert_eq!(read_rate("10").unwrap()[0].text(), "1/10s");
+        assert_eq!(read_rate("1e3").unwrap()[0].text(), "1/1000s");
     }
 
     #[test]

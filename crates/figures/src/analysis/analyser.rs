@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_results::target::Kernel;
 use tare_results::{CellState, MachineRecord};
 
 use super::loads::Disturbances;
@@ -74,10 +75,11 @@ impl<'a> Analyser<'a> {
             }
             CellState::Damaged { path, reason } => {
                 let file = path.file_name().unwrap_or(path.as_os_str());
-                let reason = format!(
-                    "{}: {reason}; `--resume` with this run folder measures the cell again",
-                    file.to_string_lossy()
-                );
+                let remedy = match plan.target.kernel() {
+                    Kernel::Unknown => "import the file again",
+                    _ => "`--resume` with this run folder measures the cell again",
+                };
+                let reason = format!("{}: {reason}; {remedy}", file.to_string_lossy());
                 (State::Damaged, reason)
             }
         };

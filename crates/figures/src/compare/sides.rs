@@ -421,19 +421,20 @@ impl Pair<'_> {
     pub fn is_same(&self, other: &Self) -> bool {
         let (own, of) = (self.base.row, other.base.row);
         let is_of_times = matches!(own.unit, "ns" | "cycles") || own.figure == Figure::Slow;
-        let values = [&self.base, &self.new, &other.base, &other.new].map(|side| side.values());
-        let [base, new, other_base, other_new] = &values;
-        let is_there = !base.is_empty() && !new.is_empty();
         let is_same_place = own.experiment == of.experiment
             && own.target == of.target
             && own.load == of.load
             && own.labels == of.labels;
-        let is_like = own.figure == of.figure
+        let has_same = |own: &Figures<'_>, of: &Figures<'_>| match (&own.values, &of.values) {
+            (Ok(own), Ok(of)) => !own.is_empty() && own == of,
+            _ => false,
+        };
+        own.figure == of.figure
             && own.unit == of.unit
             && is_of_times
-            && is_there
-            && is_same_place;
-        is_like && base == other_base && new == other_new
+            && is_same_place
+            && has_same(&self.base, &other.base)
+            && has_same(&self.new, &other.new)
     }
 
     /// Says whether both sides were counted in instructions and repeat themselves.

@@ -501,7 +501,13 @@ impl Gate {
         let limit = limit.map_or_else(String::new, |row| written(self.limit, row.unit));
         let mut failed = Vec::new();
         if !beyond.is_empty() {
-            let each = beyond.iter().map(|(row, value)| judged(row, *value));
+            let each = beyond.iter().map(|(row, value)| {
+                // What is as much when it is rounded.
+                let by = ((value - self.limit) / self.limit).abs();
+                let is_as_much = written(*value, row.unit) == limit && by.is_finite();
+                let by = is_as_much.then(|| format!(" ({} beyond)", Numbers::PLAIN.percent(by)));
+                judged(row, *value) + &by.unwrap_or_default()
+            });
             let each = each.collect::<Vec<_>>().join("; ");
             failed.push(format!("Gate failed: {each}, {word} {limit}."));
         }

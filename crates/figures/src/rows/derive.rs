@@ -5,6 +5,7 @@
 //! figure's kind.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels, Schedule};
@@ -148,6 +149,8 @@ pub struct Rows(pub Vec<Row>);
 #[derive(Debug, Default)]
 pub struct Collector {
     rows: Vec<Row>,
+    /// The places of those with the same labels: a cell may have thousands, each with its own.
+    places: HashMap<Labels, Vec<usize>>,
 }
 
 /// The sample of a cell for one measure under one choice of labels.
@@ -251,12 +254,13 @@ impl Collector {
             tsc_hz: data.hz(),
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
-        let known = self.rows.iter().position(|row| {
+        let places = self.places.entry(labels.clone()).or_default();
+        let known = places.iter().copied().find(|place| {
+            let row = &self.rows[*place];
             row.measure == measure
                 && row.figure == figure
                 && row.unit == unit
                 && row.in_cycles == in_cycles
-                && row.labels == labels
                 && plan.target.text == row.target
                 && row.load == *load
                 && row.experiment == plan.experiment
@@ -268,6 +272,7 @@ impl Collector {
             row.emulated |= emulated;
             return row;
         }
+        places.push(place_of_row);
         self.rows.push(Row {
             experiment: plan.experiment.clone(),
             target: plan.target.text.clone(),
@@ -299,10 +304,11 @@ impl Collector {
         self.rows.retain(|row| !is_of_one_mode(row));
         // Shares of what is in cycles in some cells and in ns in others are of the latter.
         let in_ns = |row: &Row| row.figure == Figure::Slow && !row.in_cycles;
-        let in_ns: Vec<Row> = self.rows.iter().filter(|row| in_ns(row)).cloned().collect();
+        let in_ns = by_labels(&self.rows, in_ns);
         self.rows.retain(|row| {
             let is_known = |other: &Row| other.is_of_samples_of(row);
-            row.figure != Figure::Slow || !row.in_cycles || !in_ns.iter().any(is_known)
+            let mut known = in_ns.get(&row.labels).into_iter().flatten();
+            row.figure != Figure::Slow || !row.in_cycles || !known.any(is_known)
         });
         for row in &mut self.rows {
             if let Some((each, _)) = row.divide() {
@@ -310,14 +316,10 @@ impl Collector {
             }
             row.over = over(row.figure, &row.each);
         }
-        let slow: Vec<Row> = self
-            .rows
-            .iter()
-            .filter(|row| row.figure == Figure::Slow)
-            .cloned()
-            .collect();
+        let slow = by_labels(&self.rows, |row| row.figure == Figure::Slow);
         for row in &mut self.rows {
-            let own = slow.iter().find(|slow| slow.is_sibling(row));
+            let mut slow = slow.get(&row.labels).into_iter().flatten();
+            let own = slow.find(|slow| slow.is_sibling(row));
             row.modes = own.and_then(Row::two_modes);
         }
         // The order within a block is drawn at random; a row should have its place in every report.
@@ -325,6 +327,18 @@ impl Collector {
         self.rows.sort_by(order);
         Rows(self.rows)
     }
+}
+
+/// Returns those rows that fit, by their labels.
+fn by_labels(rows: &[Row], fits: impl Fn(&Row) -> bool) -> HashMap<Labels, Vec<Row>> {
+    let mut found: HashMap<_, Vec<Row>> = HashMap::new();
+    for row in rows.iter().filter(|row| fits(row)) {
+        found
+            .entry(row.labels.clone())
+            .or_default()
+            .push(row.clone());
+    }
+    found
 }
 
 /// Puts the figures of some runs together; the runs may be those of one invocation only. An

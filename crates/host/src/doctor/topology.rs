@@ -7,7 +7,10 @@ use crate::choose::BUSY_SHARE;
 pub(super) fn measured_cpu(e: &Examination<'_>) -> Judgement {
     match &e.choice {
         Err(error) => Ok(Verdict::new(Problem, error.to_string())),
-        Ok(choice) if !choice.controller_shares() => good(&choice.reason),
+        Ok(choice) if !choice.controller_shares() => match choice.warnings.is_empty() {
+            true => good(&choice.reason),
+            false => note(&choice.reason),
+        },
         Ok(choice) => {
             let state = format!(
                 "{}; tare itself has to run there too, so its own work shows in the measurement",

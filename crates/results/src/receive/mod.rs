@@ -236,11 +236,19 @@ impl Receiver {
                 })
             },
         );
-        if self.notices.len() > MOST_NOTICES {
-            self.sequence.fill(format!("{MOST_NOTICES} remarks"));
-        }
-        if self.program.facts.len() > MOST_FACTS {
-            self.sequence.fill(format!("{MOST_FACTS} facts"));
+        for (has, most, what) in [
+            (self.notices.len(), MOST_NOTICES, "remarks"),
+            (self.program.facts.len(), MOST_FACTS, "facts"),
+            (
+                self.program.counters.len(),
+                bounds::MOST_COUNTERS,
+                "counters",
+            ),
+            (self.record.values.len(), bounds::MOST_VALUES, "values"),
+        ] {
+            if has > most {
+                self.sequence.fill(format!("{most} {what}"));
+            }
         }
         if self.sequence.is_full() {
             // Nothing of it is of use.

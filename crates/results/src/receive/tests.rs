@@ -451,6 +451,17 @@ fn no_more_is_kept_than_a_plan_can_have() {
         why.ends_with(": 10000 facts") && sent < most,
         "{why} {sent}"
     );
+    let (why, _) =
+        flood(|count, send| send(&Record::Counter(record::Counter { name: "a", count })));
+    assert!(why.ends_with(": 1000 counters"), "{why}");
+    let value = record::Value {
+        measure: "live",
+        labels: "",
+        unit: "1",
+        value: 1.0,
+    };
+    let (why, _) = flood(|_, send| send(&Record::Value(value)));
+    assert!(why.ends_with(": 2000 values"), "{why}");
     let set = |number: u64| Set {
         number: number as u32,
         measure: "duration",

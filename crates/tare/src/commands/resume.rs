@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use tare_results::model::Record;
-use tare_results::{CellState, MachineRecord, RunFolder};
+use tare_results::{CellState, MachineRecord, ResultsError, RunFolder};
 use tare_targets::spec;
 
 use super::trust;
@@ -21,9 +21,16 @@ pub fn open(
     here: &MachineRecord,
     options: &RunOptions,
 ) -> Result<RunFolder, CommandError> {
-    let folder = RunFolder::open_for_writing(path)?;
-    // Before any of it is asked for.
     let what = format!("the run {}", path.display());
+    let opened = RunFolder::open_for_writing(path);
+    let folder = opened.map_err(|error| match error {
+        ResultsError::NotYours { owner, .. } => CommandError::Usage(format!(
+            "{what} belongs to user {owner}: read it, and continue a copy of your own, with --trust if the programs that \
+             it names are to run"
+        )),
+        other => other.into(),
+    })?;
+    // Before any of it is asked for.
     trust::programs(folder.plan(), &what, options)?;
     same_machine(&folder, here)?;
     let mut compared = HashSet::new();

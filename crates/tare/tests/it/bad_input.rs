@@ -395,9 +395,10 @@ fn the_run_of_another_user_is_shown_and_its_report_written_elsewhere() {
         &["belongs to user 65534", "tare report run --output DIR"],
     );
     assert!(ran.out.contains("Wake-up"), "{}", ran.out);
-    bench
-        .run("wakeup --resume run")
-        .expect(1, &["belongs to user 65534"]);
+    bench.run("wakeup --resume run").expect(
+        2,
+        &["belongs to user 65534", "a copy of your own, with --trust"],
+    );
     assert_eq!(files(&bench.work()), before);
     bench
         .run("report run --output elsewhere")

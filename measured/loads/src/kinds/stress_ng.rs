@@ -14,15 +14,21 @@ pub(super) const STRESS_NG: Kind = Kind {
     summary: "stress-ng with these arguments, in a loop",
     tools: &[Tool::new("stress-ng", "stress-ng")],
     example: Some("stress-ng:--cpu 2"),
-    refuses: |word| {
-        let option = word.split('=').next().unwrap_or_default();
-        let ours = ["--yaml", "-Y", "--temp-path", "--log-file"].contains(&option);
-        ours.then_some("tare itself says where figures and files go")
-    },
+    refuses,
     writes: |_| None,
     tasks,
     ..PLAIN
 };
+
+/// Refuses options that name files; as with getopt_long(3), a long option may be abbreviated.
+fn refuses(word: &str) -> Option<&'static str> {
+    let option = word.split('=').next().unwrap_or_default();
+    let is_abbreviated = |long: &&str| option.len() > 2 && long.starts_with(option);
+    let mut named = ["--yaml", "--temp-path", "--log-file", "--job"].iter();
+    let is_short = !word.starts_with("--") && word.starts_with('-') && word.contains(['Y', 'j']);
+    let is_ours = is_short || named.any(|long| is_abbreviated(&long));
+    is_ours.then_some("tare itself says where figures and files go")
+}
 
 fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> {
     let figures = setup.dir.join("stress-ng.yaml");
@@ -88,6 +94,17 @@ fn operations(text: &str) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_option_names_a_file_however_it_is_written() {
+        let bad = "--yaml -Y -Yx -vYx --temp-path=/x --temp --log-file --log-fil --job -j -jx --jo";
+        for word in bad.split(' ') {
+            assert!(refuses(word).is_some(), "{word}");
+        }
+        for word in "--cpu 2 -c 4 --timeout --jpeg --log-brief --vm-bytes=1G Yj --".split(' ') {
+            assert_eq!(refuses(word), None, "{word}");
+        }
+    }
 
     #[test]
     fn the_figures_of_each_stressor_are_found() {
