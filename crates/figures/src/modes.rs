@@ -9,8 +9,8 @@ use crate::words;
 /// The number of distributions up to which a verdict describes each.
 const MANY: usize = 4;
 
-/// Returns the distributions with two modes: of measures of the same samples the first, and of
-/// threads the one of all together.
+/// Returns the distributions with two modes: of measures and parts of the same samples the first, and
+/// of threads the one of all together.
 fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
     let mut found: Vec<(&Row, TwoModes)> = Vec::new();
     for row in &rows.0 {
@@ -18,13 +18,12 @@ fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
         let Some(modes) = row.modes.filter(|_| is_judged) else {
             continue;
         };
-        let place = |row: &Row| row.labels.clone().without("thread");
+        let place = |row: &Row| row.labels.clone().without("thread").without("part");
         let is_known = |(known, _): &(&Row, TwoModes)| {
-            let is_same_cell = known.experiment == row.experiment
+            known.experiment == row.experiment
                 && known.target == row.target
                 && known.load == row.load
-                && known.plan == row.plan;
-            is_same_cell && (known.measure != row.measure || place(known) == place(row))
+                && place(known) == place(row)
         };
         if !found.iter().any(is_known) {
             found.push((row, modes));

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
-use tare_results::model::OtherWork;
 
 use crate::claims::Reproduction;
 use crate::modes;
@@ -102,8 +101,11 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
         // Other work that was seen during the measurement has its own notice.
-        let mut watched = run.cells.iter().filter_map(|cell| cell.other_work.as_ref());
-        let is_watched = watched.any(OtherWork::is_telling);
+        let mut cells = run.cells.iter();
+        let is_watched = cells.any(|cell| {
+            let mut other = cell.other_work.iter();
+            other.any(|other| cell.is_told_by(other))
+        });
         let findings = machine.findings.iter();
         let findings = findings.filter(|finding| !is_watched || finding.id != "load");
         let findings: Vec<&Finding> = findings.collect();

@@ -36,6 +36,7 @@ use crate::loaded::Loaded;
 use crate::many;
 use crate::other_work::{self, OtherWorkWatch};
 use crate::stolen::Stolen;
+use crate::units;
 
 /// An event of a run.
 #[derive(Clone, Copy, Debug)]
@@ -495,8 +496,8 @@ impl<'a> Limit<'a> {
     fn explain(&self, doing: &str, error: &dyn Display) -> String {
         match self.interrupt.left() {
             Some(Duration::ZERO) => format!(
-                "timed out after {:.0} s while {doing}. `--cell-limit` changes the limit",
-                self.limit.as_secs_f64()
+                "timed out after {} while {doing}. `--cell-limit` changes the limit",
+                units::limit(self.limit.as_secs_f64())
             ),
             _ => error.to_string(),
         }
@@ -610,8 +611,8 @@ fn judge(
             _ => with_blamed(why),
         }),
         Ending::TimedOut { doing } => Err(format!(
-            "timed out after {:.0} s: {}{}. `--cell-limit` changes the limit. {}",
-            plan.limit_seconds,
+            "timed out after {}: {}{}. `--cell-limit` changes the limit. {}",
+            units::limit(plan.limit_seconds),
             match received {
                 Err(incomplete) => incomplete.to_string(),
                 Ok(_) => "all records had come".to_owned(),

@@ -115,6 +115,14 @@ pub fn human(duration: Duration) -> String {
     }
 }
 
+/// Writes a limit in whole seconds, or a shorter one in ms: `90 s`, `5 ms`.
+pub(crate) fn limit(seconds: f64) -> String {
+    match seconds < 1.0 {
+        true => format!("{:.0} ms", seconds * 1e3),
+        false => format!("{seconds:.0} s"),
+    }
+}
+
 /// Writes a number with its noun: `1 cell`, `5 cells`.
 #[must_use]
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {

@@ -107,7 +107,7 @@ enum Form {
 /// A line of a table, with the row of each column.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
-    /// Any of its rows: all are of one target under one load.
+    /// Its first row: all are of one target under one load.
     pub of: &'a Row,
     /// The labels that all its rows have.
     pub labels: Labels,
@@ -353,7 +353,11 @@ impl Column {
                 Some(_) => words::cycles_figure(numbers, row.time(value).cycles),
                 None => NONE.to_owned(),
             },
-            (_, "ns") => numbers.ns(value, row.resolution_ns),
+            (_, "ns") => {
+                // The mean of many is finer than one of them.
+                let is_one = |step: &f64| row.figure != Figure::Mean || value >= *step;
+                numbers.ns(value, row.resolution_ns.filter(is_one))
+            }
             (_, "1") => numbers.percent(value),
             (_, "bytes") => numbers.bytes(value as u64),
             (_, "bytes/s") => numbers.byte_rate(value),
@@ -386,11 +390,10 @@ impl Column {
 }
 
 impl Line<'_> {
-    /// Returns how many runs its figures stand for.
+    /// Returns for how many runs its first figure stands.
     #[must_use]
     pub fn runs(&self) -> usize {
-        let rows = self.rows.iter().flatten();
-        rows.map(|row| row.each.len()).max().unwrap_or(0)
+        self.of.each.len()
     }
 
     /// Names its target; an emulated one is marked.

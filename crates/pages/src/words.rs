@@ -1,7 +1,10 @@
 //! Phrases that only terminal and page share.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use tare_figures::Run;
 use tare_figures::analysis::Daemon;
+
 use tare_figures::group::{distinct, grouped};
 use tare_figures::notices::{AgentNotice, name_cells};
 use tare_figures::places::Placement;
@@ -88,6 +91,14 @@ fn with_thin_spaces(word: &str) -> String {
 /// How many notices and facts of agents a report has; the others are in summary.json.
 pub(crate) const MOST_TOLD: usize = 50;
 
+/// Returns the numbers in a text, in their order.
+fn numbers(text: &str) -> Vec<f64> {
+    let is_of_none = |c: char| !c.is_ascii_digit() && c != '.';
+    text.split(is_of_none)
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
 /// Writes each notice with its cells; those that differ in their figures only, once.
 pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
     let words = |text: &str| text.replace(|digit: char| digit.is_ascii_digit(), "");
@@ -96,20 +107,25 @@ pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
     let told = grouped(few.map(|notice| (words(&notice.text), notice)));
     let unread = notices.len().saturating_sub(20 * MOST_TOLD);
     let left_out = told.len().saturating_sub(MOST_TOLD) + unread;
-    let told = told.into_iter().take(MOST_TOLD).map(|(_, same)| {
-        let (first, others) = (same[0], &same[1..]);
-        let mut text = format!("{} ({}", first.text, name_cells(&first.cells));
-        if !others.is_empty() {
-            let mut cells: Vec<u32> = others
-                .iter()
-                .flat_map(|other| other.cells.clone())
-                .collect();
-            cells.sort_unstable();
-            cells.dedup();
-            text.push_str(&format!("; with other figures in {}", name_cells(&cells)));
-        }
-        text + ")"
-    });
+    let told = told
+        .into_iter()
+        .take(MOST_TOLD)
+        .filter_map(|(_, mut same)| {
+            // The one with the greatest figures stands for all.
+            same.sort_by(|a, b| {
+                numbers(&b.text)
+                    .partial_cmp(&numbers(&a.text))
+                    .unwrap_or(Ordering::Equal)
+            });
+            let (first, others) = same.split_first()?;
+            let mut text = format!("{} ({}", first.text, name_cells(&first.cells));
+            if !others.is_empty() {
+                let others = others.iter().flat_map(|other| other.cells.clone());
+                let cells = Vec::from_iter(BTreeSet::from_iter(others));
+                text.push_str(&format!("; with other figures in {}", name_cells(&cells)));
+            }
+            Some(text + ")")
+        });
     let more = (left_out > 0).then(|| format!("{left_out} more are in summary.json"));
     told.chain(more).collect()
 }

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::frequency;
 use crate::target::{Engine, Kernel, TargetOption, TargetSpec};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
@@ -346,6 +347,33 @@ pub struct Cell {
     pub guest_work: Option<OtherWork>,
 }
 
+impl Cell {
+    /// Returns how long it was measured, in ns: all its sets one after the other. `None` if it has
+    /// none, or their ticks are of unknown length.
+    #[must_use]
+    pub fn measured_ns(&self) -> Option<f64> {
+        let record = self
+            .outcome
+            .record()
+            .filter(|record| !record.sets.is_empty())?;
+        let hz = frequency::choose(&record.program()?.frequencies).map(|tsc| tsc.hz);
+        let each = record.sets.iter().map(|head| match head.unit {
+            Unit::Ns => Some(head.length() as f64),
+            Unit::Cycles => Some(head.length() as f64 * 1e9 / hz?),
+        });
+        each.sum()
+    }
+
+    /// Returns whether other work says something of its figures: it was watched for long enough, and
+    /// not mostly while nothing was measured.
+    #[must_use]
+    pub fn is_told_by(&self, other: &OtherWork) -> bool {
+        let is_within =
+            |ns| ns >= OtherWork::SHORTEST_NS as f64 && 2.0 * ns >= other.watched_ns as f64;
+        other.is_telling() && self.measured_ns().is_none_or(is_within)
+    }
+}
+
 /// What else ran on the measured CPUs of this machine while a cell was measured, as far as its
 /// kernel tells.
 ///
@@ -369,7 +397,7 @@ pub struct OtherWork {
 impl OtherWork {
     /// The shortest time whose other work says something: tasks are looked at before the measurement
     /// and after it, and in a shorter one what ran in between is not what ran within.
-    const SHORTEST_NS: u64 = 50_000_000;
+    pub const SHORTEST_NS: u64 = 50_000_000;
 
     /// Returns whether it was watched for long enough to say something.
     #[must_use]

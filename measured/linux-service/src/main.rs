@@ -157,7 +157,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     let device = tap::Tap::open(name, wanted.settings.mtu)
         .map_err(|error| format!("the TAP device '{name}' can't be used: {error}"))?;
     let watch = Box::leak(Box::new(Watch::new(wanted.port)));
-    let device = Filter::new(device, watch, wanted.settings.v4.address);
+    let device = Filter::new(device, watch, &wanted.settings);
     let resources = Box::leak(Box::new(StackResources::<{ CONNECTIONS + 4 }>::new()));
     let (stack, mut runner) =
         embassy_net::new(device, wanted.settings.config(), resources, seed()?);
@@ -214,7 +214,7 @@ async fn serve(
     }
     let all = async {
         match (wanted.service, datagrams) {
-            (Service::Echo, Some(datagrams)) => echo::udp(datagrams).await,
+            (Service::Echo, Some(datagrams)) => echo::udp(datagrams, wanted.port).await,
             (Service::Dns, Some(datagrams)) => dns::udp(datagrams, &zone).await,
             _ => pending().await,
         }

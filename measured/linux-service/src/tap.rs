@@ -6,7 +6,10 @@ use std::os::fd::AsRawFd;
 use std::task::Context;
 
 use async_io::Async;
-use embassy_net_driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
+use embassy_net_driver::{
+    Capabilities, Checksum, Driver, HardwareAddress, LinkState, RxToken, TxToken,
+};
+use tare_virtio::checksum::Place;
 
 /// The header of Ethernet, in bytes.
 const ETHERNET: usize = 14;
@@ -73,6 +76,11 @@ impl Driver for Tap {
             let read = unsafe { self.device.get_mut() }.read(&mut self.packet);
             match read {
                 Ok(bytes) => {
+                    let packet = &self.packet[..bytes];
+                    // The filter reads packets before the stack would check them.
+                    if Place::find(packet).is_some_and(|sum| !sum.is_right(packet)) {
+                        continue;
+                    }
                     self.bytes = bytes;
                     let packet = &mut self.packet[..self.bytes];
                     return Some((Received(packet), ToSend(&self.device)));
@@ -98,6 +106,7 @@ impl Driver for Tap {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.max_transmission_unit = self.packet.len();
+        (capabilities.checksum.udp, capabilities.checksum.tcp) = (Checksum::Tx, Checksum::Tx);
         capabilities
     }
 

@@ -278,6 +278,21 @@ fn files_are_answered_on_the_sockets_of_linux_and_over_tap() {
 }
 
 #[test]
+fn a_datagram_from_the_port_of_the_service_is_not_echoed() {
+    let port = free_port();
+    let word = format!("port={port}");
+    let _service = Service::start(&["echo", "address=127.0.0.1", &word]);
+    let sends = |from: (&str, u16), wait| {
+        let socket = UdpSocket::bind(from).unwrap();
+        socket.set_read_timeout(Some(wait)).unwrap();
+        socket.send_to(b"echo", ("127.0.0.1", port)).unwrap();
+        socket.recv(&mut [0; 100]).ok()
+    };
+    assert_eq!(sends(("127.0.0.2", port), Duration::from_millis(500)), None);
+    assert_eq!(sends(("127.0.0.2", 0), Duration::from_secs(10)), Some(4));
+}
+
+#[test]
 fn what_is_sent_comes_back_whole() {
     let port = free_port();
     let word = format!("port={port}");

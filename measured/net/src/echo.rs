@@ -12,14 +12,15 @@ pub const PORT: u16 = 7;
 /// to that may be answered in turn: one forged datagram would keep two services busy for ever.
 const CLIENTS: u16 = 1024;
 
-/// Echoes datagrams. Never returns. A datagram that can't be sent is lost, and one that does not
-/// come from a client is not answered.
-pub async fn udp(mut socket: impl UdpReceive + UdpSend) -> ! {
+/// Echoes datagrams on a port. Never returns. A datagram that can't be sent is lost. Datagrams from
+/// the same port or from one below 1024 are not answered.
+pub async fn udp(mut socket: impl UdpReceive + UdpSend, port: u16) -> ! {
     let mut datagram = [0; 2048];
     loop {
         if let Ok((bytes, from)) = socket.receive(&mut datagram).await
             && let Some(said) = datagram.get(..bytes)
             && from.port() >= CLIENTS
+            && from.port() != port
         {
             let _ = socket.send(from, said).await;
         }
@@ -107,13 +108,14 @@ mod tests {
                 (PORT, 5),
                 (53, 5),
                 (1_023, 5),
+                (2_001, 5),
                 // Longer than what is kept of it.
                 (2_000, 2_049),
                 (1_024, 2_048),
             ]),
             answered: &answered,
         };
-        let mut service = pin!(udp(socket));
+        let mut service = pin!(udp(socket, 2_001));
         let context = &mut Context::from_waker(Waker::noop());
         assert!(service.as_mut().poll(context).is_pending());
         assert_eq!(answered.borrow()[..], [(1_024, 2_048), (65_535, 5)]);

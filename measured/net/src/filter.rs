@@ -1,17 +1,19 @@
 //! A filter between the card and the stack, for packets that smoltcp 0.13 cannot handle safely.
 //!
 //! Some packets make the stack panic or wait forever, and it waits for packets that never come. The
-//! filter works around six of its defects:
+//! filter works around seven of its defects:
 //!
 //! * An invalid address makes it panic. DHCP messages whose router or sender is not a host are
 //!   dropped, and so are IPv6 router advertisements that lead to an invalid address, those of more
 //!   routers than its table holds, and packets from 0.0.0.0.
 //! * It sends no other datagram while it waits for a neighbour's hardware address, so a forged
-//!   sender would block all others. The filter injects the answer to that question, from the
-//!   datagram, unless the address is known to be another's ([`neighbors`]).
+//!   sender would block all others. The filter injects the answer to that question, from a datagram
+//!   that the stack accepts, unless the address is known to be another's ([`neighbors`]).
 //! * It ignores a DHCP renewal that says only what has changed. The filter completes it ([`lease`]).
 //! * It believes each RST inside of a connection's window, and any maximum size of segments
 //!   ([`segments`]).
+//! * It skips hop-by-hop options of IPv6, which would hide a segment or a router from the filter.
+//!   Packets with them are dropped, except MLD queries.
 //! * It ignores IPv6 routers while there is a route of IPv4: [`use_routers`] sets them.
 //! * Without an IPv6 router it keeps the CPU busy after its third solicitation, and without any
 //!   prefix it forgets all its timers. The filter injects an advertisement of no router, at the
@@ -33,7 +35,6 @@ mod segments;
 use core::cell::Cell;
 #[cfg(feature = "slaac")]
 use core::future::Future;
-use core::net::Ipv4Addr;
 #[cfg(any(feature = "ipv6", feature = "tcp"))]
 use core::ops::Range;
 #[cfg(feature = "slaac")]
@@ -55,6 +56,7 @@ pub use rules::State;
 pub(crate) use segments::{Established, Peer};
 
 use crate::backlog;
+use crate::settings::Settings;
 use crate::watch::{Dropped, Watch};
 
 /// The header of Ethernet, in bytes.
@@ -74,7 +76,7 @@ const ICMPV6_NUMBER: u8 = 58;
 /// Types of ICMPv6 messages (RFC 4861, section 4).
 #[cfg(feature = "slaac")]
 const ROUTER_SOLICITATION: u8 = 133;
-#[cfg(feature = "slaac")]
+#[cfg(feature = "ipv6")]
 const ROUTER_ADVERTISEMENT: u8 = 134;
 /// The number of solicitations, and the interval between them in seconds (RFC 4861, section 10).
 #[cfg(feature = "slaac")]
@@ -224,16 +226,20 @@ pub struct Filter<D> {
 }
 
 impl<D: Driver> Filter<D> {
-    /// Puts a filter between a device and the stack, which may have a static address with the length
-    /// of its prefix.
-    pub fn new(device: D, watch: &'static Watch, address: Option<(Ipv4Addr, u8)>) -> Self {
+    /// Puts a filter between a device and the stack with these settings. The device drops
+    /// datagrams and segments with a wrong checksum.
+    pub fn new(device: D, watch: &'static Watch, settings: &Settings) -> Self {
+        #[cfg(feature = "ipv6")]
+        if let Some((own, _)) = settings.v6.address {
+            watch.learn(own.octets());
+        }
         let hardware = match device.hardware_address() {
             HardwareAddress::Ethernet(own) => own,
             _ => [0; 6],
         };
         Self {
             device,
-            state: State::new(watch, hardware, address),
+            state: State::new(watch, hardware, settings.v4.address),
             #[cfg(feature = "slaac")]
             turns: 0,
             sent: Sent {
@@ -395,6 +401,12 @@ impl Sent {
         lease::asks(packet, self.watch);
         #[cfg(feature = "tcp")]
         segments::sends(packet, self.watch);
+        #[cfg(feature = "ipv6")]
+        if packet.get(12..ETHERNET) == Some(&ETHERTYPE_IPV6)
+            && let Some(from) = rules::bytes(packet, ETHERNET + 8)
+        {
+            self.watch.learn(from);
+        }
         let _ = packet;
     }
 
@@ -462,6 +474,7 @@ impl<T: TxToken> ToSend<'_, T> {
 mod tests {
     use alloc::boxed::Box;
     use alloc::vec::Vec;
+    use core::net::Ipv4Addr;
 
     use super::*;
 
@@ -543,7 +556,9 @@ mod tests {
             sent: Vec::new(),
         };
         let watch = Box::leak(Box::new(Watch::new(53)));
-        let mut filter = Filter::new(card, watch, Some((Ipv4Addr::new(10, 0, 0, 2), 24)));
+        let mut settings = Settings::default();
+        settings.v4.address = Some((Ipv4Addr::new(10, 0, 0, 2), 24));
+        let mut filter = Filter::new(card, watch, &settings);
         filter.sent.lacks_router.set(false);
         let context = &mut Context::from_waker(core::task::Waker::noop());
         let mut received = |filter: &mut Filter<Card>| {
@@ -559,6 +574,38 @@ mod tests {
         // The sender of the datagram, by ARP, before the lack of a router.
         assert_eq!(received(&mut filter), Some([0x08, 0x06]));
         assert_eq!(received(&mut filter), Some(ETHERTYPE_IPV6));
+    }
+
+    #[test]
+    fn own_addresses_are_those_from_which_packets_are_sent_and_the_static_one() {
+        let watch: &'static Watch = Box::leak(Box::new(Watch::new(53)));
+        let card = Card {
+            arrived: Vec::new(),
+            sent: Vec::new(),
+        };
+        let mut settings = Settings::default();
+        settings.v6.address = Some(([9; 16].into(), 64));
+        let mut filter = Filter::new(card, watch, &settings);
+        assert!(watch.owns([9; 16]));
+        let mut sends = |kind: [u8; 2], from: [u8; 16], bytes: usize| {
+            let mut packet = alloc::vec![0; bytes];
+            packet[12..ETHERNET].copy_from_slice(&kind);
+            packet[22..38].copy_from_slice(&from);
+            let context = &mut Context::from_waker(core::task::Waker::noop());
+            let token = filter.transmit(context).unwrap();
+            token.consume(bytes, |to| to.copy_from_slice(&packet));
+        };
+        sends(ETHERTYPE_ARP, [7; 16], 60);
+        sends(ETHERTYPE_IPV6, [0; 16], 60);
+        assert!(!watch.owns([7; 16]) && !watch.owns([0; 16]));
+        for (last, bytes) in [(1, 54), (2, 60), (3, 1_000)] {
+            sends(ETHERTYPE_IPV6, [last; 16], bytes);
+            assert!((1..=last).all(|last| watch.owns([last; 16])));
+        }
+        // As many as the stack can have.
+        (10..16).for_each(|last| sends(ETHERTYPE_IPV6, [last; 16], 54));
+        assert!(!watch.owns([9; 16]) && !watch.owns([1; 16]));
+        assert!((2..4).chain(10..16).all(|last| watch.owns([last; 16])));
     }
 
     #[test]

@@ -340,11 +340,7 @@ impl Datagrams {
                     || self.stack.config_v6().is_some_and(|config| {
                         config.gateway.is_some() || config.address.contains_addr(&from)
                     });
-                let can_be_answered = leads_there && !to.is_multicast();
-                if can_be_answered {
-                    self.watch.own.set(Some(to.octets()));
-                }
-                can_be_answered
+                leads_there && !to.is_multicast()
             }
             _ => false,
         }

@@ -22,6 +22,13 @@ use crate::filter::{Established, Peer};
 #[cfg(feature = "tcp")]
 const CONNECTIONS: usize = 64;
 
+/// Maximum number of own IPv6 addresses that are kept: the stack has no room for more.
+#[cfg(feature = "ipv6")]
+const ADDRESSES: usize = 8;
+/// The IPv6 address of loopback.
+#[cfg(feature = "ipv6")]
+pub(crate) const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
 /// A place where packets are dropped, besides the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
@@ -112,9 +119,12 @@ pub struct Watch {
     pub(crate) ending: Cell<Option<Peer>>,
     #[cfg(feature = "tcp")]
     pub(crate) stack: RefCell<WakerRegistration>,
-    /// The stack's address of IPv6 to which the last datagram came.
+    /// The IPv6 addresses from which the stack last sent, and their number. Unused places hold the
+    /// address of loopback.
     #[cfg(feature = "ipv6")]
-    pub(crate) own: Cell<Option<[u8; 16]>>,
+    own: [Cell<[u8; 16]>; ADDRESSES],
+    #[cfg(feature = "ipv6")]
+    learned: Cell<usize>,
 }
 
 impl Watch {
@@ -140,8 +150,26 @@ impl Watch {
             #[cfg(feature = "tcp")]
             stack: RefCell::new(WakerRegistration::new()),
             #[cfg(feature = "ipv6")]
-            own: Cell::new(None),
+            own: [const { Cell::new(LOOPBACK) }; ADDRESSES],
+            #[cfg(feature = "ipv6")]
+            learned: Cell::new(0),
         }
+    }
+
+    /// Keeps an IPv6 address from which the stack sends.
+    #[cfg(feature = "ipv6")]
+    pub(crate) fn learn(&self, address: [u8; 16]) {
+        if address != [0; 16] && !self.owns(address) {
+            let learned = self.learned.get();
+            self.own[learned % ADDRESSES].set(address);
+            self.learned.set(learned + 1);
+        }
+    }
+
+    /// Returns whether the stack has sent from an IPv6 address.
+    #[cfg(feature = "ipv6")]
+    pub(crate) fn owns(&self, address: [u8; 16]) -> bool {
+        self.own.iter().any(|own| own.get() == address)
     }
 
     /// Returns how many packets were dropped at a place.

@@ -104,7 +104,7 @@ impl Network {
         let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));
         let watch: &'static Watch = Box::leak(Box::new(Watch::new(service)));
         let (stack, mut runner) = embassy_net::new(
-            Filter::new(Net(port), watch, addresses.v4.address),
+            Filter::new(Net(port), watch, &addresses),
             addresses.config(),
             resources,
             seed,

@@ -320,13 +320,10 @@ impl Driver for Net {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.max_transmission_unit = ETHERNET + usize::from(self.0.settings.mtu);
-        // The checksums that are left to the stack.
-        let does = |feature| !self.0.device.has(feature);
-        let sums = match (does(GUEST_CSUM), does(CSUM)) {
-            (true, true) => Checksum::Both,
-            (true, false) => Checksum::Rx,
-            (false, true) => Checksum::Tx,
-            (false, false) => Checksum::None,
+        // The checksums that are left to the stack: none of received packets.
+        let sums = match self.0.device.has(CSUM) {
+            true => Checksum::None,
+            false => Checksum::Tx,
         };
         (capabilities.checksum.udp, capabilities.checksum.tcp) = (sums, sums);
         capabilities.max_burst_size = Some(self.0.transmit.borrow().queue.size().into());
@@ -351,7 +348,7 @@ impl embassy_net_driver::RxToken for Received {
         receive.packets += 1;
         // SAFETY: the device has returned it, and it is put in again after its use.
         let (header, room) = unsafe { receive.piece(name) };
-        let known = !self.0.device.has(GUEST_CSUM) || header[0] & (NEEDS_CSUM | DATA_VALID) != 0;
+        let known = self.0.device.has(GUEST_CSUM) && header[0] & (NEEDS_CSUM | DATA_VALID) != 0;
         let length = (bytes as usize).saturating_sub(HEADER);
         let mut frame = room.get_mut(..length).unwrap_or_default();
         let is_wrong = |frame: &[u8]| Place::find(frame).is_some_and(|sum| !sum.is_right(frame));

@@ -514,6 +514,30 @@ fn without_a_frequency_there_are_cycles_and_no_time() {
 }
 
 #[test]
+fn where_most_runs_have_a_time_the_cycles_of_one_are_no_figure_of_all() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        let cell = run.gap(block, "process", regular_gaps(Fold::above(1_300)));
+        if block == 4 {
+            measured(cell).frequencies.clear();
+        }
+    }
+    let analysis = run.analyse();
+    let longest = analysis.run().rows.0.iter();
+    let longest = Vec::from_iter(longest.filter(|row| row.name().starts_with("gap.max")));
+    assert_eq!(
+        (longest.len(), longest[0].unit, longest[0].each.len()),
+        (1, "ns", 5)
+    );
+    let alarm = &analysis.summary().alarms[0];
+    assert_eq!(alarm.id, "tsc-frequency-unknown");
+    assert_contains(
+        &alarm.text,
+        &["in cell 4", "in no figure where other runs have ns"],
+    );
+}
+
+#[test]
 fn a_spin_without_gaps_lost_nothing() {
     let analysis = gap(spin(1_000_000, 20, &[], Fold::above(1_300)));
     near(figure(&analysis, "gaps.total"), 0.0);

@@ -147,8 +147,28 @@ fn the_latest_wake_up_is_named_with_the_work_of_its_own_cell() {
     beside(cell, (40, "hog", 600));
     assert_eq!(
         run.analyse().summary().verdict.headline,
-        "Latest wake-up: 4.10 µs on process alongside stolen time (50.0 ms)."
+        "Latest wake-up: 4.10 µs on process alongside at most 50.0 ms of stolen time."
     );
+}
+
+#[test]
+fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
+    let mut run = Run::new(1);
+    // 20 ms, and 400 ms of the watched second.
+    for (block, cycles) in [(1, HZ / 50.0), (2, HZ / 2.5)] {
+        let cell = run.gap(block, "process", evenly(cycles as u64, 10, 1_300));
+        beside(cell, (40, "hog", 600));
+        record(cell).values.push(Value {
+            measure: "stolen".to_owned(),
+            labels: Labels::default(),
+            unit: "ns".to_owned(),
+            value: 500e6,
+        });
+    }
+    let headline = run.analyse().summary().verdict.headline.clone();
+    assert_contains(&headline, &["CPU 1 lost"]);
+    // No more was stolen than was measured.
+    assert_contains(&headline, &[" alongside at most 400 ms of stolen time;"]);
 }
 
 #[test]

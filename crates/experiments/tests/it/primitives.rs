@@ -28,7 +28,7 @@ fn figure_of(measure: &str) -> &'static str {
     match measure {
         "cost" | "level-latency" => "min",
         "mean" => "mean",
-        "level-size" | "line-size" | "tlb-reach" => "p50",
+        "ratio" | "level-size" | "line-size" | "tlb-reach" => "p50",
         _ => "value",
     }
 }
@@ -175,7 +175,7 @@ fn what_is_expected_without_placement_is_of_the_nearest_other_side() {
         ..Primitives::default()
     };
     let analysis = analysed(cell);
-    let of = |labels: &str| figure(&analysis, "ratio", "value", labels);
+    let of = |labels: &str| figure(&analysis, "ratio", "p50", labels);
     let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 1e-3;
     assert!(near(of("primitive=pipe-bandwidth cpu=same"), 1.0));
     assert!(near(of("primitive=fairness of=least"), 0.8));
@@ -249,6 +249,30 @@ fn levels_of_runs_that_saw_different_ones_are_not_put_together() {
     assert_eq!(size("level=1 levels=4"), 32_768.0);
     assert_eq!(size("level=1 levels=3"), 524_288.0);
     assert_eq!(size("level=3 levels=4"), 8_388_608.0);
+}
+
+#[test]
+fn what_was_measured_divided_by_what_was_expected_is_that_of_the_median_run() {
+    let mut run = Run::new(1);
+    for (block, cost) in [(1, 3_440.0), (2, 39.0), (3, 49.0)] {
+        let cell = Primitives {
+            target: "process",
+            area: "file",
+            values: &[("cost", "primitive=open", cost)],
+            sets: &[("time", "primitive=open", &[104; 40])],
+            expected: &[("cost", "primitive=open", 100.0)],
+            ..Primitives::default()
+        };
+        run.measured(block, cell);
+    }
+    let analysis = run.analyse();
+    let of = |measure| figure(&analysis, measure, figure_of(measure), "primitive=open");
+    assert!((of("cost") - 49.0).abs() < 1e-6 && (of("ratio") - 0.49).abs() < 1e-6);
+    // In one run all rounds were disturbed: a single one takes 40 ns.
+    assert_contains(
+        &terminal::render(&analysis, 100, false),
+        &["open on process in cell 1 cost more than a single one takes"],
+    );
 }
 
 #[test]

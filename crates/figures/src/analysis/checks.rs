@@ -86,7 +86,10 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     }
     // Measurements in ns need no frequency.
     let unknown = which(&|m| {
-        let in_cycles = m.record.sets.iter().any(|head| head.unit == Unit::Cycles);
+        let mut sets = m.record.sets.iter();
+        let mut values = m.record.values.iter();
+        let in_cycles = sets.any(|head| head.unit == Unit::Cycles)
+            || values.any(|value| value.unit == "cycles");
         in_cycles && m.frequency.is_none()
     });
     if !unknown.is_empty() {
@@ -94,8 +97,8 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         notices.push(Notice::warning(
             "tsc-frequency-unknown",
             format!(
-                "Nothing told the TSC's frequency precisely enough in {cells}: durations there are in cycles only, and figures \
-                 in ns are of the other runs."
+                "Nothing told the TSC's frequency precisely enough in {cells}: durations there are in cycles, and in no figure \
+                 where other runs have ns."
             ),
         ));
     }

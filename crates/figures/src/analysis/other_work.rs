@@ -132,7 +132,7 @@ fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
 /// the time, the greatest first, and how much the hypervisor took:
-/// `sh (66 % of the CPU's time)`, `stolen time (50.0 ms)`.
+/// `sh (66 % of the CPU's time)`, `at most 50.0 ms of stolen time`.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
@@ -149,26 +149,32 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     };
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
+    much.extend(stolen(&cells));
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let told = much.into_iter().map(|(told, _)| told);
-    told.chain(stolen(&cells)).collect()
+    much.into_iter().map(|(told, _)| told).collect()
 }
 
-/// Says how much the hypervisor took from the measured CPUs, if that is much of a cell. Some
-/// of it may have come before the first sample and after the last.
-fn stolen(cells: &[&Cell]) -> Option<String> {
-    let watched = cells
-        .iter()
-        .filter_map(|cell| Some((cell, cell.other_work.as_ref()?)));
-    let watched = watched.filter(|(_, other)| other.is_telling());
-    let each = watched.filter_map(|(cell, other)| {
-        let ns = cell.outcome.record()?.value("stolen", &Labels::default())?;
-        Some((ns, ns / other.watched_ns as f64))
+/// Says how much the hypervisor took from the measured CPUs, if that is much of a cell, with its
+/// share of the time. It is the most that it can be: some may have come before the first sample and
+/// after the last.
+fn stolen(cells: &[&Cell]) -> Option<(String, f64)> {
+    let each = cells.iter().filter_map(|cell| {
+        let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
+        let of = cell.measured_ns().or_else(watched)?;
+        let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;
+        let stolen = cell.outcome.record()?.value("stolen", &Labels::default())?;
+        Some((stolen.min(of), of))
     });
     let each: Vec<(f64, f64)> = each.collect();
-    let stolen: f64 = each.iter().map(|(ns, _)| ns).sum();
-    let is_much = each.iter().any(|(_, share)| *share >= MUCH);
-    is_much.then(|| format!("stolen time ({})", N.ns(stolen, None)))
+    let is_much = each.iter().any(|(stolen, of)| *stolen >= MUCH * of);
+    let stolen: f64 = each.iter().map(|(stolen, _)| stolen).sum();
+    let all: f64 = each.iter().map(|(_, of)| of).sum();
+    is_much.then(|| {
+        (
+            format!("at most {} of stolen time", N.ns(stolen, None)),
+            stolen / all,
+        )
+    })
 }
 
 fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
@@ -176,7 +182,7 @@ fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'
         cell: Some(cell.plan.id),
         cpus: cell.plan.work.measured_cpus().iter().collect(),
         is_loaded: cell.load.is_some(),
-        other: of(cell)?,
+        other: of(cell).filter(|other| cell.is_told_by(other))?,
     })
 }
 

@@ -429,6 +429,15 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
 }
 
 impl ComparedRow {
+    /// Returns whether an emulator executed the measured code of one side, and the processor that of
+    /// the other: which is better says nothing.
+    #[must_use]
+    pub fn is_of_emulator_alone(&self) -> bool {
+        let is_native = |row: &Row| !row.emulated && !row.counts_instructions;
+        let (base, new) = (&self.base_row, &self.of);
+        (base.emulated && is_native(new)) || (new.emulated && is_native(base))
+    }
+
     /// Returns where both sides were measured: `process`, `process and crun under dd`.
     #[must_use]
     pub fn places(&self) -> String {

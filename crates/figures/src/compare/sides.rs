@@ -383,8 +383,13 @@ impl Pair<'_> {
             .or_else(|| self.in_same_modes())?;
         let has_both = self.has_same_modes() == Some(true);
         let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
+        let is_between = |side: &Figures<'_>| side.row.is_between_modes();
+        let on = match is_between(&self.base) && is_between(&self.new) {
+            true => "both sides",
+            false => "one side",
+        };
         Some(format!(
-            "on one side it may be in either of two modes, {}{}",
+            "on {on} it may be in either of two modes, {}{}",
             modes::both(of.row, of.row.modes?),
             if has_both { &instead } else { "" }
         ))

@@ -3,7 +3,7 @@
 use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::group::grouped;
 use crate::notices::name_cells;
-use crate::rows::{Figure, Row, labelled};
+use crate::rows::{Figure, labelled};
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -25,12 +25,7 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
 
 /// Says of sides of which an emulator executed one that their times have nothing in common.
 fn emulated(comparison: &Comparison) -> Option<String> {
-    let is_native = |row: &Row| !row.emulated && !row.counts_instructions;
-    let mut rows = comparison.listed();
-    let mixed = rows.find(|row| {
-        let (base, new) = (&row.base_row, &row.of);
-        (base.emulated && is_native(new)) || (new.emulated && is_native(base))
-    })?;
+    let mixed = comparison.listed().find(|row| row.is_of_emulator_alone())?;
     let of = [&mixed.base_row, &mixed.of]
         .into_iter()
         .find(|row| row.emulated)?;
@@ -107,14 +102,19 @@ fn modes(comparison: &Comparison) -> Vec<String> {
 }
 
 fn conclusion(comparison: &Comparison) -> Vec<String> {
-    let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) = comparison
-        .judged()
-        .filter(|row| row.differs)
-        .partition(|row| row.is_worse);
+    let differ = Vec::from_iter(comparison.judged().filter(|row| row.differs));
     let all = comparison.judged().count();
-    if worse.is_empty() && others.is_empty() {
+    if differ.is_empty() {
         return vec![nothing(comparison, all)];
     }
+    if differ.iter().any(|row| row.is_of_emulator_alone()) {
+        let number = differ.len();
+        return vec![format!(
+            "{number} of {all} figures differ, and which side is better is not judged."
+        )];
+    }
+    let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) =
+        differ.into_iter().partition(|row| row.is_worse);
     let of_two_runs = comparison.unit == CompareUnit::TwoRuns && !comparison.is_exact();
     let [base, new] = &comparison.names;
     let mut said = Vec::new();
@@ -166,7 +166,7 @@ fn nothing(comparison: &Comparison, all: usize) -> String {
     };
     format!(
         "None of {all} figures differs between {what}: the differences are within what chance does. That doesn't prove that \
-         there are none; the intervals say how large they may be."
+         there are none; the intervals (--json) say how large they may be."
     )
 }
 

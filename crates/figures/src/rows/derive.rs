@@ -302,14 +302,15 @@ impl Collector {
     pub fn finish(mut self) -> Rows {
         let is_of_one_mode = |row: &Row| row.figure == Figure::Slow && row.divide().is_none();
         self.rows.retain(|row| !is_of_one_mode(row));
-        // Shares of what is in cycles in some cells and in ns in others are of the latter.
-        let in_ns = |row: &Row| row.figure == Figure::Slow && !row.in_cycles;
-        let in_ns = by_labels(&self.rows, in_ns);
-        self.rows.retain(|row| {
-            let is_known = |other: &Row| other.is_of_samples_of(row);
-            let mut known = in_ns.get(&row.labels).into_iter().flatten();
-            row.figure != Figure::Slow || !row.in_cycles || !known.any(is_known)
-        });
+        // Figures of what is in cycles in some cells and in ns in others are of the latter.
+        if self.rows.iter().any(|row| row.in_cycles) {
+            let in_ns = by_labels(&self.rows, |row| !row.in_cycles);
+            self.rows.retain(|row| {
+                let is_known = |of: &Row| of.figure == row.figure && of.is_of_samples_of(row);
+                let mut known = in_ns.get(&row.labels).into_iter().flatten();
+                !row.in_cycles || !known.any(is_known)
+            });
+        }
         for row in &mut self.rows {
             if let Some((each, _)) = row.divide() {
                 row.each = each;

@@ -12,6 +12,7 @@ use tare_targets::instance::{Finish, now_ns};
 
 use super::Notify;
 use super::shared::Shared;
+use crate::units;
 
 /// How often it looks: rarely enough that a cell with few instances is left in peace.
 const LOOK: Duration = Duration::from_millis(40);
@@ -86,8 +87,8 @@ pub(super) fn watch(
         }
         if interrupt.left().is_some_and(|left| left.is_zero()) {
             shared.notice(format!(
-                "timed out after {:.0} s: what was still running was ended. `--cell-limit` changes the limit",
-                limit.as_secs_f64()
+                "timed out after {}: what was still running was ended. `--cell-limit` changes the limit",
+                units::limit(limit.as_secs_f64())
             ));
             break;
         }

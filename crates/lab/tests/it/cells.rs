@@ -249,7 +249,7 @@ fn an_instance_that_hangs_is_ended_at_the_limit() {
     let ran = run(vec![hanging]);
     let why = ran.reason(0);
     assert!(
-        why.starts_with("timed out after 0 s: the records broke off after number 0"),
+        why.starts_with("timed out after 100 ms: the records broke off after number 0"),
         "{why}"
     );
     assert!(why.contains("--cell-limit"), "{why}");

@@ -11,6 +11,9 @@ use tare_stats::Level;
 /// The number of targets up to which a sentence names each.
 pub const MANY: usize = 4;
 
+/// How many names of other work a sentence has.
+const NAMED: usize = 2;
+
 /// Lists figures, each with its text: all of a few; of many the least and the greatest, and their
 /// number.
 #[must_use]
@@ -53,7 +56,16 @@ pub fn alongside(case: &Case<'_>) -> String {
 pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
     let cells = case.cells.iter().copied();
     let much = much_other_work(cells.filter(|cell| is_own(cell.plan.id)));
-    let each: Vec<String> = much.into_iter().take(MANY).collect();
+    let more = much.len().saturating_sub(NAMED) as u64;
+    let mut each: Vec<String> = much.into_iter().take(NAMED).collect();
+    if more > 0 {
+        each.push(words::counted(
+            Numbers::PLAIN,
+            more,
+            "more name",
+            "more names",
+        ));
+    }
     match each.is_empty() {
         true => String::new(),
         false => format!(" alongside {}", words::list(&each)),

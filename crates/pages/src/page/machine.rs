@@ -197,7 +197,7 @@ pub(super) fn findings(findings: &[Finding]) -> Markup {
         }
         @if !good.is_empty() {
             details {
-                summary { (good.len()) " checks found things as they should be" }
+                summary { "Before the run, " (good.len()) " checks found things as they should be" }
                 (finding_table(&good))
             }
         }

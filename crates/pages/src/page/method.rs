@@ -24,7 +24,7 @@ pub(super) fn method(report: &Report) -> Markup {
         @for story in report.stories() { (story.method()) }
         p {
             "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: shares and rates \
-             are those of all runs together, as are means that divide a sum by a number (of delays, of CPU time); other means are the \
+             are those of all runs together, as are means that divide a sum by a number (of delays); other means are the \
              mean of the runs' means; \
              quantiles and deviations are the median over the runs. What a table calls max, longest, min or shortest is \
              the extreme of all runs, while figures.csv and the JSON have the median of the runs' extremes. Intervals are at \
@@ -102,7 +102,7 @@ fn other_work(report: &Report) -> Markup {
         for (place, other) in places
             .into_iter()
             .filter_map(|(place, other)| Some((place, other.as_ref()?)))
-            .filter(|(_, other)| other.is_telling())
+            .filter(|(_, other)| cell.is_told_by(other))
         {
             let share = |task: &OtherTask| task.ns as f64 / other.watched_ns.max(1) as f64;
             for task in other.tasks.iter().filter(|task| share(task) >= LISTED) {

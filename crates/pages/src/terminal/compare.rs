@@ -216,10 +216,11 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
             None => signed(shift, unit),
         },
     );
-    let mark = match (row.differs, row.is_worse) {
-        (true, true) => "worse",
-        (true, false) => "better",
-        (false, _) => "",
+    let mark = match row.is_worse {
+        _ if !row.differs => "",
+        _ if row.is_of_emulator_alone() => "differs",
+        true => "worse",
+        false => "better",
     };
     [
         name,

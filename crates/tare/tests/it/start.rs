@@ -217,6 +217,18 @@ fn commands_of_one_s_own_are_started_and_failures_have_reasons() {
         fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
         command(&bench, &text.display().to_string()).expect(5, &[why]);
     }
+    // A failed first instance takes none of the others with it.
+    let bench = Bench::new();
+    let text = "test -e begun || { : >begun; exit 7; }; echo ready";
+    let once = script(&bench, "once", text);
+    command(&bench, &once.display().to_string()).expect(
+        0,
+        &[
+            "Ready after",
+            "1 instance of ",
+            "1 × it ended with status 7",
+        ],
+    );
     // The lowest rate of a ladder is no other case.
     let bench = Bench::new();
     let words = "start --rate 4..16 --measure 1 --warmup 0 --runs 1 --output run --work";

@@ -12,7 +12,7 @@ pub(super) fn refused(settings: &Settings, said: &str) -> TargetError {
     let ssh = settings.words("-p");
     let port = settings.port.unwrap_or(22);
     let mut lines = said.lines().map(str::trim);
-    let last = lines.rfind(|line| !line.is_empty()).unwrap_or_default();
+    let last = one_line(lines.rfind(|line| !line.is_empty()).unwrap_or_default());
     let (why, remedy) = if says("IDENTIFICATION HAS CHANGED") {
         let why = "its host key is not the one that is known: either it was installed anew, or this \
                    is another machine";
@@ -60,10 +60,16 @@ pub(super) fn refused(settings: &Settings, said: &str) -> TargetError {
     settings.unusable(why, remedy)
 }
 
-/// Joins lines of output into one.
+/// Joins lines of output into one that can be read.
 pub(super) fn one_line(said: &str) -> String {
+    /// Its greatest length in characters.
+    const LONGEST: usize = 500;
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" / ")
+    let line = lines.collect::<Vec<_>>().join(" / ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// The command that makes a host key known.
@@ -153,6 +159,13 @@ mod tests {
         ),
         ("no reason", ""),
     ];
+
+    #[test]
+    fn a_flood_is_told_in_part() {
+        let told = one_line(&"µ\n".repeat(100_000));
+        assert_eq!(told.chars().count(), 501);
+        assert!(told.starts_with("µ / µ") && told.ends_with('…'));
+    }
 
     #[test]
     fn each_refusal_has_its_remedy() {

@@ -30,7 +30,7 @@ fn main(boot: &'static Boot) -> Status {
         Ok(service) => service,
         Err(status) => return status,
     };
-    service.on_datagrams(echo::udp);
+    service.on_datagrams(|socket| echo::udp(socket, echo::PORT));
     #[cfg(feature = "tcp")]
     service.on_connections(|listener| echo::tcp(listener, tare_runtime::network::Timers));
     service.run()

@@ -1,5 +1,6 @@
 //! Neighbours: many of them, and some that do not exist.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::packets::{
@@ -28,6 +29,37 @@ fn twenty_clients_in_turn_are_known_to_the_guest() {
                 |frame: &[u8]| from_guest(frame, ICMP).is_some() && frame[30..34] == client;
             assert!(end.receive(LIMIT, answers).is_some(), "{client:?}");
         }
+    }
+}
+
+#[test]
+fn only_a_datagram_that_the_stack_accepts_makes_it_ask_for_the_sender() {
+    let Some(wire) = Wire::up(DNS, CARDS[2], "", "ip6=2001:db8::2/64") else {
+        return;
+    };
+    let end = &wire.end;
+    end.announce();
+    let question = udp((1_111, 53), &query(1, "host1"));
+    // This card checks no checksum. Questions are at least 10 ms apart.
+    let is_asked = |frame: Vec<u8>, about: &[u8]| {
+        thread::sleep(Duration::from_millis(20));
+        end.send(&frame);
+        let asks = |frame: &[u8]| match frame[12..14] {
+            [0x08, 0x06] => frame.get(38..42) == Some(about),
+            _ => frame.get(54) == Some(&135) && frame.get(62..78) == Some(about),
+        };
+        end.receive(Duration::from_millis(300), asks).is_some()
+    };
+    for (change, is_good) in [(0, true), (1, false)] {
+        let from = [192, 0, 2, 100 + change];
+        let mut datagram = ipv4(from, UDP, &question);
+        datagram[40] ^= change;
+        assert_eq!(is_asked(datagram, &from), is_good);
+        let mut from = HOST_IP6;
+        from[15] = 100 + change;
+        let mut datagram = ipv6_from((from, GUEST_IP6), UDP, &question);
+        datagram[60] ^= change;
+        assert_eq!(is_asked(datagram, &from), is_good);
     }
 }
 

@@ -26,7 +26,7 @@ fn refuses(word: &str) -> Option<&'static str> {
     let is_abbreviated = |long: &&str| option.len() > 2 && long.starts_with(option);
     let mut named = ["--yaml", "--temp-path", "--log-file", "--job"].iter();
     let is_short = !word.starts_with("--") && word.starts_with('-') && word.contains(['Y', 'j']);
-    let is_ours = is_short || named.any(|long| is_abbreviated(&long));
+    let is_ours = is_short || named.any(is_abbreviated);
     is_ours.then_some("tare itself says where figures and files go")
 }
 

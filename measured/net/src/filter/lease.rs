@@ -13,8 +13,9 @@ use super::rules::{ETHERTYPE_IPV4, IPV4, UDP, UDP_NUMBER, bytes, folded, put};
 use crate::settings::is_host_v4;
 use crate::watch::{Lease, Watch};
 
-/// The port of clients.
+/// The port of clients, and the ports of messages to them, the server's first.
 pub(super) const CLIENT: u16 = 68;
+pub(super) const PORTS: [u8; 4] = [0, 67, 0, 68];
 /// The place of the options in a message (RFC 2131, section 2), and options (RFC 2132).
 const OPTIONS: usize = 240;
 const MASK: u8 = 1;
@@ -33,8 +34,8 @@ const SERVERS: usize = 12;
 pub struct Agreed {
     pub address: [u8; 4],
     pub mask: [u8; 4],
-    /// Mask, router and name servers, as options.
-    options: heapless::Vec<u8, { 6 + 6 + 2 + SERVERS }>,
+    /// Router and name servers, as options.
+    options: heapless::Vec<u8, { 6 + 2 + SERVERS }>,
 }
 
 /// Counts a message of the client. The stack discovers servers again when it has lost its address.
@@ -64,7 +65,12 @@ pub fn hears(agreed: &mut Option<Agreed>, message: &[u8], watch: &Watch) -> Opti
     let address = bytes(message, 16)?;
     match *option(message, KIND)? {
         [ACKNOWLEDGED] => {
-            let mask = option(message, MASK).and_then(|mask| bytes(mask, 0));
+            // The stack ignores others.
+            let mask: Option<[u8; 4]> = option(message, MASK).and_then(|mask| mask.try_into().ok());
+            let mask = mask.filter(|mask| {
+                let hosts = !u32::from_be_bytes(*mask);
+                hosts & hosts.wrapping_add(1) == 0
+            });
             let had_one = watch.has_lease.get();
             let is_thin = mask.is_none()
                 && had_one
@@ -73,10 +79,10 @@ pub fn hears(agreed: &mut Option<Agreed>, message: &[u8], watch: &Watch) -> Opti
                     .is_some_and(|agreed| agreed.address == address);
             if let Some(mask) = mask {
                 let mut options = heapless::Vec::new();
-                // There is room for these.
+                // There is room for one of each.
                 let _ = each(message).try_for_each(|(kind, value)| {
                     let value = match kind {
-                        MASK | ROUTER if value.len() == 4 => value,
+                        ROUTER if value.len() == 4 => value,
                         NAME_SERVERS => &value[..value.len().min(SERVERS)],
                         _ => return Ok(()),
                     };
@@ -115,9 +121,13 @@ pub fn completed(packet: &[u8], agreed: &Agreed) -> Option<Vec<u8>> {
         .last();
     let end = end.map_or(OPTIONS, |end| end as usize - message.as_ptr() as usize);
     let mut whole = packet.get(..before + UDP + end)?.to_vec();
+    // The stack takes the last valid mask.
+    whole.extend_from_slice(&[MASK, 4]);
+    whole.extend_from_slice(&agreed.mask);
     let mut more = &agreed.options[..];
-    while let [kind, length, ..] = *more {
-        let (this, rest) = more.split_at_checked(2 + usize::from(length))?;
+    while let [kind, length, ..] = *more
+        && let Some((this, rest)) = more.split_at_checked(2 + usize::from(length))
+    {
         if option(message, kind).is_none() {
             whole.extend_from_slice(this);
         }

@@ -60,16 +60,10 @@ impl Neighbors {
         }
     }
 
-    /// Returns what follows from a datagram from an address on the link, which can be asked or not.
-    pub fn sends(
-        &mut self,
-        address: [u8; 16],
-        hardware: [u8; 6],
-        can_ask: bool,
-        now: Instant,
-    ) -> Finding {
+    /// Returns what follows from a datagram from an address on the link.
+    pub fn sends(&mut self, address: [u8; 16], hardware: [u8; 6], now: Instant) -> Finding {
         let told = (now, self.told);
-        let may_ask = can_ask && (self.asked == Instant::MIN || now >= self.asked + QUESTIONS);
+        let may_ask = self.asked == Instant::MIN || now >= self.asked + QUESTIONS;
         let (tells, asks) = match self.find(address) {
             Some(known) if known.hardware == hardware => {
                 let (at, before) = known.told;
@@ -154,33 +148,34 @@ mod tests {
     #[test]
     fn a_datagram_tells_of_an_address_that_nobody_has_and_asks_who_has_it() {
         let mut neighbors = Neighbors::new();
-        let first = neighbors.sends(address(1), ONE, true, at(0));
+        let first = neighbors.sends(address(1), ONE, at(0));
         assert_eq!((first.tells, first.asks), (true, true));
-        assert_eq!(neighbors.sends(address(1), ONE, true, at(999)), NOTHING);
+        assert_eq!(neighbors.sends(address(1), ONE, at(999)), NOTHING);
         // The stack forgets in time.
-        assert!(neighbors.sends(address(1), ONE, true, at(1_000)).tells);
+        assert!(neighbors.sends(address(1), ONE, at(1_000)).tells);
         // Another sender redirects nothing; the link is asked.
-        let other = neighbors.sends(address(1), TWO, true, at(2_000));
+        let other = neighbors.sends(address(1), TWO, at(2_000));
         assert_eq!((other.tells, other.asks), (false, true));
-        assert_eq!(neighbors.sends(address(1), TWO, true, at(2_009)), NOTHING);
-        assert!(neighbors.sends(address(1), TWO, true, at(2_010)).asks);
+        assert_eq!(neighbors.sends(address(1), TWO, at(2_009)), NOTHING);
+        assert!(neighbors.sends(address(1), TWO, at(2_010)).asks);
         // What the link says, counts.
         neighbors.is_at(address(1), TWO, at(2_020));
-        assert!(!neighbors.sends(address(1), ONE, true, at(9_000)).tells);
-        assert!(neighbors.sends(address(1), TWO, true, at(9_000)).tells);
+        assert!(!neighbors.sends(address(1), ONE, at(9_000)).tells);
+        assert!(neighbors.sends(address(1), TWO, at(9_000)).tells);
     }
 
     #[test]
     fn the_link_is_asked_until_it_has_answered() {
         let mut neighbors = Neighbors::new();
-        let mut sends = |can_ask, millis| neighbors.sends(address(1), ONE, can_ask, at(millis));
-        // At once, as soon as it can be asked, and then each time that the stack is told.
-        assert!(!sends(false, 0).asks);
-        assert!(sends(true, 1).asks);
-        assert!(!sends(true, 500).asks);
-        assert!(sends(true, 1_000).asks && !sends(true, 1_500).asks);
+        assert!(neighbors.sends(address(2), TWO, at(1)).asks);
+        let mut sends = |millis| neighbors.sends(address(1), ONE, at(millis));
+        // As soon as a question may be sent, and then each time that the neighbour is reported.
+        assert!(!sends(10).asks);
+        assert!(sends(11).asks);
+        assert!(!sends(500).asks);
+        assert!(sends(1_010).asks && !sends(1_500).asks);
         neighbors.is_at(address(1), ONE, at(1_600));
-        assert!(!neighbors.sends(address(1), ONE, true, at(9_000)).asks);
+        assert!(!neighbors.sends(address(1), ONE, at(9_000)).asks);
     }
 
     #[test]
@@ -190,20 +185,20 @@ mod tests {
             neighbors.is_at(address(number), ONE, at(0));
         }
         for number in 1_000..10_000 {
-            assert!(neighbors.sends(address(number), TWO, true, at(1)).tells);
+            assert!(neighbors.sends(address(number), TWO, at(1)).tells);
         }
         for number in 0..32 {
             assert!(
-                !neighbors.sends(address(number), TWO, true, at(2)).tells,
+                !neighbors.sends(address(number), TWO, at(2)).tells,
                 "{number}"
             );
             // Told again at once: so many others may have taken its place in the stack's table.
             assert!(
-                neighbors.sends(address(number), ONE, true, at(2)).tells,
+                neighbors.sends(address(number), ONE, at(2)).tells,
                 "{number}"
             );
             assert!(
-                !neighbors.sends(address(number), ONE, true, at(2)).tells,
+                !neighbors.sends(address(number), ONE, at(2)).tells,
                 "{number}"
             );
         }
@@ -214,7 +209,7 @@ mod tests {
         neighbors.is_at(address(200), ONE, at(3));
         assert_eq!(neighbors.known.len(), NEIGHBORS);
         assert!(
-            neighbors.sends(address(200), TWO, true, at(4))
+            neighbors.sends(address(200), TWO, at(4))
                 != Finding {
                     tells: true,
                     asks: true

@@ -8,15 +8,17 @@ use core::net::Ipv6Addr;
 use embassy_time::Duration;
 use embassy_time::Instant;
 
+#[cfg(feature = "slaac")]
+use super::ALL_NODES;
 #[cfg(feature = "dhcp")]
 use super::lease;
-use super::neighbors::{Finding, Neighbors};
-#[cfg(feature = "slaac")]
-use super::{ALL_NODES, ROUTER_ADVERTISEMENT};
+use super::neighbors::Neighbors;
 use super::{ARP, ETHERNET, ETHERTYPE_ARP, Packet};
 #[cfg(feature = "ipv6")]
-use super::{ETHERTYPE_IPV6, ICMPV6_NUMBER, IPV6};
+use super::{ETHERTYPE_IPV6, ICMPV6_NUMBER, IPV6, ROUTER_ADVERTISEMENT};
 use crate::settings::is_host_v4;
+#[cfg(feature = "ipv6")]
+use crate::watch::LOOPBACK;
 use crate::watch::Watch;
 
 /// The header of IPv4 without options, in bytes.
@@ -30,6 +32,8 @@ const ICMP_NUMBER: u8 = 1;
 pub(super) const UDP_NUMBER: u8 = 17;
 #[cfg(feature = "tcp")]
 pub(super) const TCP_NUMBER: u8 = 6;
+/// A source port that cannot be answered (RFC 768).
+const NO_PORT: [u8; 2] = [0, 0];
 const ARP_REQUEST: u8 = 1;
 const ARP_REPLY: u8 = 2;
 /// Types of ICMPv6 messages (RFC 4861, section 4; RFC 4443, section 4.1).
@@ -39,9 +43,16 @@ const NEIGHBOR_SOLICITATION: u8 = 135;
 const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 #[cfg(feature = "ipv6")]
 const ECHO_REQUEST: u8 = 128;
-/// The address of loopback.
+/// The type of MLD queries (RFC 3810, section 5.1).
+#[cfg(feature = "slaac")]
+const GROUP_QUERY: u8 = 130;
+/// The protocol number of hop-by-hop options.
 #[cfg(feature = "ipv6")]
-const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const HOP_BY_HOP: u8 = 0;
+/// The sum over a valid NDP packet from the length field of its header on. Its checksum covers the
+/// protocol as its own word; in the header it shares a word with the hop limit of 255.
+#[cfg(feature = "ipv6")]
+const NDP_SUM: u16 = u16::from_be_bytes([ICMPV6_NUMBER, 255]) - ICMPV6_NUMBER as u16;
 
 /// Maximum number of routers at once: less than half of the stack's table, where an expired router
 /// may remain for a moment.
@@ -116,19 +127,25 @@ impl State {
         let Some((ethernet, ip)) = packet.split_first_chunk::<ETHERNET>() else {
             return true;
         };
-        // No answer goes to a group address, and the stack would wait for another one.
-        if ethernet[6] & 1 != 0 {
+        // No answer goes to such an address, and the stack would wait for another one.
+        let Some(sender) = bytes(ethernet, 6).filter(|sender| self.is_other(*sender)) else {
             return false;
+        };
+        // Frames to other machines and truncated packets pass unread: the stack drops them.
+        let is_to_group = ethernet[0] & 1 != 0;
+        if !is_to_group && ethernet[..6] != self.hardware {
+            return true;
         }
-        // A truncated packet passes: the stack drops it.
+        // A frame to a group says nothing about its sender.
+        let sender = (!is_to_group).then_some(sender);
         let passes = match [ethernet[12], ethernet[13]] {
-            ETHERTYPE_IPV4 => self.passes_ipv4(ethernet, ip, now),
+            ETHERTYPE_IPV4 => self.passes_ipv4(sender, ip, now),
             ETHERTYPE_ARP => {
                 self.hears(ip, now);
                 None
             }
             #[cfg(feature = "ipv6")]
-            ETHERTYPE_IPV6 => self.passes_ipv6(ethernet, ip, now),
+            ETHERTYPE_IPV6 => self.passes_ipv6(sender, ip, now),
             _ => None,
         };
         passes.unwrap_or(true)
@@ -136,7 +153,7 @@ impl State {
 
     fn passes_ipv4(
         &mut self,
-        ethernet: &[u8; ETHERNET],
+        sender: Option<[u8; 6]>,
         ip: &[u8],
         now: impl Fn() -> Instant,
     ) -> Option<bool> {
@@ -152,39 +169,40 @@ impl State {
             return Some(false);
         }
         // A ping to all would be answered by all.
-        if head[9] == ICMP_NUMBER && ethernet[0] & 1 != 0 {
+        if head[9] == ICMP_NUMBER && sender.is_none() {
             return Some(false);
         }
         if head[9] != UDP_NUMBER {
             return None;
         }
-        let (head, udp) = ip.split_at_checked(usize::from(head[0] & 15) * 4)?;
-        let port = u16::from_be_bytes(bytes(udp, 2)?);
+        let start = usize::from(head[0] & 15) * 4;
+        let total = usize::from(u16::from_be_bytes(bytes(head, 2)?));
+        #[cfg_attr(not(feature = "dhcp"), allow(unused_variables))]
+        let (ports, message) = datagram(ip.get(start..total)?)?;
+        if !(0x45..0x50).contains(&head[0]) || folded(&ip[..start]) != u16::MAX {
+            return None;
+        }
+        if ports[..2] == NO_PORT {
+            return Some(false);
+        }
         #[cfg(feature = "dhcp")]
-        if port == lease::CLIENT {
-            let message = udp.get(UDP..)?;
+        if ports == lease::PORTS {
             let is_good = is_host_v4(&from.into()) && lease::leads_to_hosts(message);
             self.is_thin =
                 is_good && lease::hears(&mut self.agreed, message, self.watch).unwrap_or(false);
             return Some(is_good);
         }
-        if port == self.watch.port {
-            self.watch.offer();
-            let total = usize::from(u16::from_be_bytes(bytes(head, 2)?));
-            let is_whole = head[0] >> 4 == 4
-                && (head.len() + UDP..=ip.len()).contains(&total)
-                && folded(head) == u16::MAX;
-            if is_whole && self.own_beside(from) == Some(to) {
-                let mut address = [0; 16];
-                address[..4].copy_from_slice(&from);
-                let (hardware, finding) = self.finds(ethernet, address, true, now)?;
-                let own = &self.hardware;
-                if finding.tells {
-                    self.pending = Some(Packet::arp([own, &hardware], ARP_REPLY, [&from, &to]));
-                }
-                if finding.asks {
-                    self.question = Some(Packet::arp([&[0xff; 6], own], ARP_REQUEST, [&to, &from]));
-                }
+        if self.is_request(ports)
+            && let Some(hardware) = sender
+            && self.own_beside(from) == Some(to)
+        {
+            let finding = self.neighbors.sends(padded(from), hardware, now());
+            let own = &self.hardware;
+            if finding.tells {
+                self.pending = Some(Packet::arp([own, &hardware], ARP_REPLY, [&from, &to]));
+            }
+            if finding.asks {
+                self.question = Some(Packet::arp([&[0xff; 6], own], ARP_REQUEST, [&to, &from]));
             }
         }
         Some(true)
@@ -195,95 +213,122 @@ impl State {
         let (hardware, sender) = (bytes::<6>(message, 8)?, bytes(message, 14)?);
         let to: [u8; 4] = bytes(message, 24)?;
         let is_arp = message[..7] == ARP && matches!(message[7], ARP_REQUEST | ARP_REPLY);
-        if is_arp && hardware[0] & 1 == 0 && self.own_beside(sender) == Some(to) {
-            let mut address = [0; 16];
-            address[..4].copy_from_slice(&sender);
-            self.neighbors.is_at(address, hardware, now());
+        if is_arp && self.is_other(hardware) && self.own_beside(sender) == Some(to) {
+            self.neighbors.is_at(padded(sender), hardware, now());
         }
         Some(())
     }
 
-    /// Returns the hardware address of a datagram's sender, and what follows from the datagram.
-    fn finds(
-        &mut self,
-        ethernet: &[u8; ETHERNET],
-        address: [u8; 16],
-        can_ask: bool,
-        now: impl Fn() -> Instant,
-    ) -> Option<([u8; 6], Finding)> {
-        // What was sent to others, and what is sent to a group, says nothing.
-        if ethernet[..6] != self.hardware {
-            return Some(([0; 6], Finding::default()));
+    /// Returns whether a hardware address can be another host's.
+    fn is_other(&self, hardware: [u8; 6]) -> bool {
+        hardware[0] & 1 == 0 && hardware != [0; 6] && hardware != self.hardware
+    }
+
+    /// Returns whether a datagram is for the service, and counts it.
+    fn is_request(&self, ports: [u8; 4]) -> bool {
+        let is_request = ports[2..] == self.watch.port.to_be_bytes();
+        if is_request {
+            self.watch.offer();
         }
-        let hardware = bytes(ethernet, 6)?;
-        let finding = self.neighbors.sends(address, hardware, can_ask, now());
-        Some((hardware, finding))
+        is_request
     }
 
     #[cfg(feature = "ipv6")]
     fn passes_ipv6(
         &mut self,
-        ethernet: &[u8; ETHERNET],
+        sender: Option<[u8; 6]>,
         ip: &[u8],
         now: impl Fn() -> Instant,
     ) -> Option<bool> {
-        let (head, mut payload) = ip.split_first_chunk::<IPV6>()?;
+        let (head, rest) = ip.split_first_chunk::<IPV6>()?;
         let (from, to) = (bytes::<16>(head, 8)?, bytes::<16>(head, 24)?);
-        let mut protocol = head[6];
-        if protocol == 0 {
-            // Hop-by-hop options, which the stack skips.
-            protocol = *payload.first()?;
-            payload = payload.get(8 * (1 + usize::from(*payload.get(1)?))..)?;
+        let payload = rest.get(..usize::from(u16::from_be_bytes(bytes(head, 4)?)))?;
+        if head[0] >> 4 != 6 {
+            return None;
         }
         // Groups and loopback; a ping to all.
+        let protocol = head[6];
         let is_ping = protocol == ICMPV6_NUMBER && payload.first() == Some(&ECHO_REQUEST);
-        if from[0] == 0xff || from == LOOPBACK || is_ping && ethernet[0] & 1 != 0 {
+        if from[0] == 0xff || from == LOOPBACK || to == LOOPBACK || is_ping && sender.is_none() {
             return Some(false);
         }
-        match protocol {
-            #[cfg(feature = "slaac")]
-            ICMPV6_NUMBER if payload.first() == Some(&ROUTER_ADVERTISEMENT) => {
-                let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
-                let is_good = is_accepted(head, payload) && makes_addresses(payload.get(16..)?);
-                return Some(is_good && self.has_room(from, lifetime, now()));
+        match (protocol, payload) {
+            // Only MLD needs these options, in messages to groups.
+            (HOP_BY_HOP, _) => {
+                #[cfg(feature = "slaac")]
+                if to[0] == 0xff && payload.starts_with(&[ICMPV6_NUMBER, 0]) {
+                    return Some(payload.get(8) == Some(&GROUP_QUERY));
+                }
+                return Some(false);
             }
-            // The answer to a question of the filter.
-            ICMPV6_NUMBER if payload.first() == Some(&NEIGHBOR_ADVERTISEMENT) => {
-                let its = payload.get(24..)?;
-                let overrides = payload[4] & 0x20 != 0;
-                let is_of_link = head[7] == 255 && ethernet[..6] == self.hardware;
-                if its.starts_with(&[2, 1]) && overrides && is_of_link {
-                    self.neighbors.is_at(from, bytes(its, 2)?, now());
+            (
+                ICMPV6_NUMBER,
+                [
+                    kind @ (ROUTER_ADVERTISEMENT | NEIGHBOR_ADVERTISEMENT),
+                    code,
+                    ..,
+                ],
+            ) => {
+                let covered = &ip[4..IPV6 + payload.len()];
+                if head[7] != 255 || *code != 0 || folded(covered) != NDP_SUM {
+                    return Some(false);
+                }
+                if *kind == ROUTER_ADVERTISEMENT {
+                    #[cfg(feature = "slaac")]
+                    {
+                        let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
+                        let is_good = is_from_link(head) && makes_addresses(payload.get(16..)?);
+                        return Some(is_good && self.has_room(from, lifetime, now()));
+                    }
+                } else if let (answer, [2, 1, its @ ..]) = payload.split_first_chunk::<24>()?
+                    // The answer to a question of the filter.
+                    && answer[4] & 0x20 != 0
+                    && answer[8..] == from
+                    && let Ok(hardware) = its.try_into()
+                    && self.is_other(hardware)
+                    && sender.is_some()
+                    && self.is_near(from, to)
+                {
+                    self.neighbors.is_at(from, hardware, now());
                 }
             }
-            UDP_NUMBER if bytes(payload, 2)? == self.watch.port.to_be_bytes() => {
-                self.watch.offer();
-                // Other senders are behind a router: nearly every prefix has 64 bits.
-                let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
-                if is_near && from != to {
-                    let source = self.watch.own.get();
-                    let (hardware, finding) = self.finds(ethernet, from, source.is_some(), now)?;
+            (UDP_NUMBER, _) => {
+                let (ports, _) = datagram(payload)?;
+                if ports[..2] == NO_PORT {
+                    return Some(false);
+                }
+                if self.is_request(ports)
+                    && let Some(hardware) = sender
+                    && self.is_near(from, to)
+                {
+                    let finding = self.neighbors.sends(from, hardware, now());
                     let own = self.hardware;
                     if finding.tells {
                         // Without any flag: it never replaces what the stack knows.
                         let answer = neighbor(NEIGHBOR_ADVERTISEMENT, from, 2, hardware);
                         self.pending = Some(Packet::icmpv6([own, hardware], &from, &to, &answer));
                     }
-                    if finding.asks
-                        && let Some(source) = source
-                    {
+                    if finding.asks {
                         // The group of hosts whose addresses end so (RFC 4291, section 2.7.1).
                         let mut group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 0];
                         group[13..].copy_from_slice(&from[13..]);
-                        let to = [0x33, 0x33, 0xff, from[13], from[14], from[15]];
+                        let all = [0x33, 0x33, 0xff, from[13], from[14], from[15]];
                         let question = neighbor(NEIGHBOR_SOLICITATION, from, 1, own);
-                        self.question = Some(Packet::icmpv6([to, own], &source, &group, &question));
+                        self.question = Some(Packet::icmpv6([all, own], &to, &group, &question));
                     }
                 }
             }
             _ => {}
         }
         Some(true)
+    }
+
+    /// Returns whether an IPv6 packet is to the stack, from a possible neighbour. Other senders are
+    /// behind a router: nearly every prefix has 64 bits.
+    #[cfg(feature = "ipv6")]
+    fn is_near(&self, from: [u8; 16], to: [u8; 16]) -> bool {
+        let is_near = from[..8] == to[..8] || from[..2] == [0xfe, 0x80];
+        is_near && self.watch.owns(to) && !self.watch.owns(from)
     }
 
     /// Returns whether the stack has room for a router, which announces itself for some seconds.
@@ -304,6 +349,17 @@ impl State {
         }
         has_room
     }
+}
+
+/// Returns an IPv4 address as those of IPv6 are kept.
+fn padded(address: [u8; 4]) -> [u8; 16] {
+    u128::from(u32::from_le_bytes(address)).to_le_bytes()
+}
+
+/// Returns the ports of a datagram, and its payload, if the stack accepts its length.
+fn datagram(udp: &[u8]) -> Option<([u8; 4], &[u8])> {
+    let payload = udp.get(UDP..usize::from(u16::from_be_bytes(bytes(udp, 4)?)))?;
+    Some((bytes(udp, 0)?, payload))
 }
 
 /// Returns the bytes at an offset.
@@ -342,13 +398,12 @@ fn neighbor(kind: u8, address: [u8; 16], option: u8, hardware: [u8; 6]) -> [u8; 
     message
 }
 
-/// Returns whether the stack accepts a router advertisement: from this link, and from a link-local
-/// address (RFC 4861, section 6.1.2).
+/// Returns whether the stack accepts an advertisement of a router: to this link, and from a
+/// link-local address (RFC 4861, section 6.1.2).
 #[cfg(feature = "slaac")]
-fn is_accepted(head: &[u8; IPV6], message: &[u8]) -> bool {
+fn is_from_link(head: &[u8; IPV6]) -> bool {
     const LINK: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
-    let is_for_us = head[24..32] == LINK || head[24..] == ALL_NODES;
-    head[7] == 255 && message[1] == 0 && head[8..16] == LINK && is_for_us
+    head[8..16] == LINK && (head[24..32] == LINK || head[24..] == ALL_NODES)
 }
 
 /// Returns whether the prefixes of a router lead to valid addresses: neither those of groups nor
@@ -357,15 +412,14 @@ fn is_accepted(head: &[u8; IPV6], message: &[u8]) -> bool {
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;
     while let [kind, length, ..] = *options {
-        let Some((option, rest)) = options.split_at_checked(8 * usize::from(length)) else {
-            return true;
+        let length = 8 * usize::from(length);
+        // The stack drops a message with an option that is cut off, or empty.
+        let Some((option, rest)) = options.split_at_checked(length).filter(|_| length > 0) else {
+            return false;
         };
         let is_bad = |prefix: &[u8]| prefix.first() == Some(&0xff) || *prefix == [0; 16];
         if kind == PREFIX && option.get(16..).is_some_and(is_bad) {
             return false;
-        }
-        if length == 0 {
-            return true;
         }
         options = rest;
     }

@@ -63,8 +63,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             narrow,
             |step, labels, median| {
                 format!(
-                    "The timer advances in steps of {step}, and {labels} takes only {median} in the median: how common durations \
-                 spread is mostly the timer's doing. Means, shares of time and delays of many steps are not affected."
+                    "The timer advances in steps of {step}, and {labels} takes only {median} in the median: some steps of the \
+                 spread of common durations are the timer's doing. Means, shares of time and delays of many steps are not \
+                 affected."
                 )
             },
         ),

@@ -181,7 +181,7 @@ impl Story for Shown {
              That gaps come as often as a tick says no more than that.",
         );
         limits.push(
-            "One CPU was measured, awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs \
+            "Only one CPU is measured, awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs \
              fare.",
         );
         limits.into_iter().map(str::to_owned).collect()

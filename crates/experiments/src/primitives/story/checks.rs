@@ -1,20 +1,26 @@
 //! Checks whether the figures of primitives may be believed, and which have none.
 
+use std::collections::BTreeSet;
+
 use tare_figures::Run;
 use tare_figures::group::entry;
 use tare_figures::notices::{Notice, Severity, name_cells};
-use tare_figures::rows::CellData;
+use tare_figures::rows::{CellData, Figure};
 use tare_figures::words::counted;
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_pages::kit::checks::about;
 use tare_results::model::{CellPlan, Labels};
 
 use super::N;
-use super::measures::{every_bandwidth, id_of, too_fast};
+use super::measures::{every_bandwidth, id_of, times, too_fast};
 use super::tables::named;
 
 /// By how much the core's clock may change within a primitive.
 const STEADY: f64 = 0.05;
+/// How many times as long as a single one, in the median, a primitive takes of which all rounds were
+/// disturbed.
+const DEAR: f64 = 1.5;
+
 /// What was seen in samples, which rows don't hold.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
@@ -22,6 +28,8 @@ pub(super) struct Flags {
     unsteady: Vec<(String, f64)>,
     /// What cost nothing.
     nothing: Vec<String>,
+    /// What cost more in a row, at the least, than one by one.
+    dear: Vec<String>,
     /// Bandwidths of memory above those of the first cache.
     too_fast: Vec<String>,
 }
@@ -38,6 +46,13 @@ impl Flags {
             &mut self.nothing,
             nothing.map(|value| here(&named(&value.labels))),
         );
+        let singles = data.sampled("time")?;
+        let dear = times(data, "cost").filter(|(labels, ns)| {
+            let single = singles.iter().find(|(own, _)| own == *labels);
+            let median = single.and_then(|(_, own)| own.figure(Figure::MEDIAN)?.value());
+            median.is_some_and(|median| *ns > DEAR * median)
+        });
+        add(&mut self.dear, dear.map(|(labels, _)| here(&named(labels))));
         let too_fast = too_fast(&every_bandwidth(data)?);
         add(
             &mut self.too_fast,
@@ -74,9 +89,10 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
         .iter()
         .map(|of| format!("{}: {}", of.name, of.why))
         .collect();
-    let unsteady: Vec<String> = flags
-        .unsteady
-        .iter()
+    let mut unsteady = Vec::from_iter(&flags.unsteady);
+    unsteady.sort_by(|a, b| b.1.ln().abs().total_cmp(&a.1.ln().abs()));
+    let unsteady: Vec<String> = unsteady
+        .into_iter()
         .map(|(name, factor)| format!("{name} (by {})", N.percent(factor - 1.0)))
         .collect();
     let notices = [
@@ -89,8 +105,18 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.nothing,
             |names| {
                 format!(
-                    "{names} cost nothing, which cannot be: the difference is below what the timer can resolve. It is no figure. \
-                 Raise --budget."
+                    "{names} cost nothing, which cannot be: what disturbed the rounds, or the timer's step, was more than their \
+                 difference. It is no figure. Raise --budget, or measure where less runs."
+                )
+            },
+        ),
+        about(
+            (Severity::Warning, "cost-of-others"),
+            &flags.dear,
+            |names| {
+                format!(
+                    "{names} cost more than a single one takes in the median: all rounds were disturbed, and that is no intrinsic \
+                 cost. Raise --budget, or measure where less runs."
                 )
             },
         ),
@@ -116,6 +142,7 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
 
 /// A primitive that has no figure on a target, or none in some of its cells, and why.
 pub(super) struct Absent {
+    pub(super) id: String,
     pub(super) name: String,
     pub(super) why: String,
     /// Whether it has none in any cell of the target.
@@ -133,23 +160,25 @@ pub(super) fn absent(run: &Run) -> Vec<Absent> {
     all
 }
 
-/// Returns the facts of a name that programs reported of primitives, each once, with the first reason.
+/// Returns the facts of a name that programs reported of primitives, each once, with all reasons.
 fn facts(run: &Run, name: &str) -> Vec<Absent> {
     let recorded = run.cells.iter();
     let recorded = recorded.filter_map(|cell| Some((cell, cell.outcome.record()?)));
-    let mut all: Vec<(Labels, &CellPlan, &str, Vec<u32>)> = Vec::new();
+    let mut all: Vec<(Labels, &CellPlan, BTreeSet<&str>, Vec<u32>)> = Vec::new();
     for (cell, record) in recorded.clone() {
         let facts = record.programs.iter().flat_map(|program| &program.facts);
         for fact in facts.filter(|fact| fact.name == name) {
             let plan = &cell.plan;
-            let new = || (fact.labels.clone(), plan, fact.value.as_str(), Vec::new());
-            let is_same = |known: &(Labels, &CellPlan, &str, Vec<u32>)| {
+            let new = || (fact.labels.clone(), plan, BTreeSet::new(), Vec::new());
+            let is_same = |known: &(Labels, &CellPlan, BTreeSet<&str>, Vec<u32>)| {
                 known.0 == fact.labels && known.1.target == plan.target
             };
-            entry(&mut all, is_same, new).3.push(cell.plan.id);
+            let (_, _, reasons, cells) = entry(&mut all, is_same, new);
+            reasons.insert(&fact.value);
+            cells.push(cell.plan.id);
         }
     }
-    let told = all.into_iter().map(|(labels, first, why, cells)| {
+    let told = all.into_iter().map(|(labels, first, reasons, cells)| {
         // Each area has its own cells.
         let is_like = |of: &CellPlan| {
             of.target == first.target && of.labels.get("area") == first.labels.get("area")
@@ -162,7 +191,8 @@ fn facts(run: &Run, name: &str) -> Vec<Absent> {
         };
         Absent {
             name: format!("{} on {target}{place}", named(&labels)),
-            why: why.to_owned(),
+            id: id_of(&labels).to_owned(),
+            why: Vec::from_iter(reasons).join("; or: "),
             is_everywhere,
         }
     });

@@ -224,8 +224,8 @@ fn clock(run: &Run) -> Option<Claimed> {
 /// Returns what the table of claims is of; `None` without any.
 pub(super) fn measured_on(run: &Run) -> Option<String> {
     Some(format!(
-        "On {}, without a load. Caches, memory, lines and TLB are of the least latencies of all runs, bandwidths and the \
-         clock are medians of the runs.",
+        "On {}, without a load. Caches, memory, lines and TLB are read off one curve: of each size the least latency of all \
+         runs; figures.csv has those of each run. Bandwidths and the clock are medians of the runs.",
         target(run)?
     ))
 }

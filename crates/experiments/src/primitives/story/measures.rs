@@ -67,7 +67,7 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure::count(
         "ratio",
         "measured divided by expected",
-        &[Figure::Value],
+        &[Figure::MEDIAN],
         |data| Ok(ratios(data)),
     )
     .better(Better::Neither),
@@ -99,7 +99,7 @@ pub(super) const MEASURES: &[Measure] = &[
     })
     .unit("Hz")
     .better(Better::More),
-    Measure::time("share", "share of a CPU", &[Figure::Value], |data| {
+    Measure::time("share", "share of a CPU", &[Figure::MEDIAN], |data| {
         data.valued("share")
     })
     .unit("1")
@@ -139,7 +139,7 @@ fn costs(data: &CellData<'_>, measure: &str, is_wanted: fn(&str) -> bool) -> Vec
 }
 
 /// Returns the values of a measure in ns, which were measured in ticks of the TSC.
-fn times<'a>(
+pub(super) fn times<'a>(
     data: &CellData<'a>,
     measure: &str,
 ) -> impl Iterator<Item = (&'a Labels, f64)> + use<'a> {

@@ -17,7 +17,7 @@ const COSTS: &[Column] = &[
     Column::new("95 % interval", "cost", Figure::Min)
         .interval()
         .page_only(),
-    Column::new("times the\nexpected", "ratio", Figure::Value)
+    Column::new("times the\nexpected", "ratio", Figure::MEDIAN)
         .beside()
         .spared(1),
     Column::new("single,\np50", "time", Figure::MEDIAN),
@@ -34,14 +34,14 @@ const BANDWIDTHS: &[Column] = &[
     Column::new("95 % interval", "bandwidth", Figure::Max)
         .interval()
         .page_only(),
-    Column::new("times the\nexpected", "ratio", Figure::Value).beside(),
+    Column::new("times the\nexpected", "ratio", Figure::MEDIAN).beside(),
     Column::new("p50", "bandwidth", Figure::MEDIAN),
 ];
 
 const SHARES: &[Column] = &[
     Column::new("expected", "expected-share", Figure::Value).beside(),
-    Column::new("share", "share", Figure::Value),
-    Column::new("times the\nexpected", "ratio", Figure::Value).beside(),
+    Column::new("share", "share", Figure::MEDIAN),
+    Column::new("times the\nexpected", "ratio", Figure::MEDIAN).beside(),
 ];
 
 /// Returns the tables.

@@ -1,7 +1,7 @@
 //! What a run says of primitives, in a few plain sentences.
 
 use tare_figures::Run;
-use tare_figures::group::entry;
+use tare_figures::group::{distinct, entry};
 use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
@@ -46,7 +46,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let memory = machine::slowest(run, &first.target);
     let runs = first.over.as_ref().map_or(1, |over| over.runs);
     let of = if runs > 1 {
-        " (the least of all runs)"
+        " (the curve of all runs)"
     } else {
         ""
     };
@@ -124,7 +124,8 @@ fn absent(run: &Run) -> Option<String> {
     let all = checks::absent(run);
     let number = |is_everywhere| {
         let of = all.iter().filter(|of| of.is_everywhere == is_everywhere);
-        Some(of.count() as u64).filter(|number| *number > 0)
+        let of = distinct(of.map(|of| of.id.as_str()));
+        Some(of.len() as u64).filter(|number| *number > 0)
     };
     let told = [
         (true, "no figures on a target"),
@@ -134,8 +135,8 @@ fn absent(run: &Run) -> Option<String> {
         let absent = words::counted(
             N,
             number(is_everywhere)?,
-            "primitive that was tried has",
-            "primitives that were tried have",
+            "primitive has",
+            "primitives have",
         );
         Some(format!("{absent} {what}"))
     });
@@ -146,27 +147,24 @@ fn absent(run: &Run) -> Option<String> {
 /// Returns how many expectations came true where the headline's figures are from, and which missed by
 /// most.
 fn expectations(run: &Run, first: &Row) -> Option<String> {
-    let ratios = known(run, "ratio", Figure::Value).filter(|(_, ratio)| *ratio > 0.0);
+    let ratios = known(run, "ratio", Figure::MEDIAN).filter(|(_, ratio)| *ratio > 0.0);
     let ratios = ratios.filter(|(row, _)| row.target == first.target && row.load == first.load);
     let ratios: Vec<(&Row, f64)> = ratios.collect();
     let far = |ratio: f64| ratio.ln().abs();
-    // Off in every run, by the least of them.
-    let always = |row: &Row| match &row.over {
-        Ok(over) if over.lowest > 1.0 || over.highest < 1.0 => {
-            far(over.lowest).min(far(over.highest))
-        }
-        _ => 0.0,
+    let is_always_off = |row: &Row| {
+        let over = row.over.as_ref();
+        over.is_ok_and(|over| over.lowest > 1.0 || over.highest < 1.0)
     };
     let near = ratios.iter().filter(|(_, own)| far(*own) <= MISSED.ln());
-    let furthest = ratios.iter().filter(|(row, _)| always(row) > 0.0);
-    let furthest = furthest.max_by(|a, b| always(a.0).total_cmp(&always(b.0)));
+    let furthest = ratios.iter().filter(|(row, _)| is_always_off(row));
+    let furthest = furthest.max_by(|a, b| far(a.1).total_cmp(&far(b.1)));
     let furthest = furthest.map_or_else(String::new, |(row, ratio)| {
         let ratio = match *ratio >= 1.0 {
             true => format!("{} times", N.short(*ratio)),
             false => format!("{} of", N.percent(*ratio)),
         };
         format!(
-            "; furthest off in every run is {}, at {ratio} what was expected",
+            "; furthest of those off in every run is {}, at {ratio} what was expected",
             named(&row.labels)
         )
     });

@@ -5,6 +5,7 @@ use tare_figures::cases::Case;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::Figure;
+use tare_figures::words::counted;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
 use tare_results::model::{Cell, CellPlan, Failure};
@@ -45,9 +46,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             )
         }),
         about((Warning, "instances-failed"), &failing, |names| {
-            let failed = N.count(failed);
+            let failed = counted(N, failed, "instance", "instances");
             format!(
-                "{failed} instances of {names} failed, those of the warm-up with them: {reasons}. They are in no latency."
+                "{failed} of {names} failed, those of the warm-up with them: {reasons}. They are in no latency."
             )
         }),
         about((Note, "saturated"), &saturated, |names| {

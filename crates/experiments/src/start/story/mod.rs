@@ -134,8 +134,8 @@ impl Story for Started {
                  whatever became of earlier instances: an open loop. " b { "Planned" } " is that time, " b { "ready" } " is when the \
                  line arrived here by which an instance says so, " b { "exited" } " is when its end was seen; all are read from this \
                  machine's CLOCK_MONOTONIC. Latencies begin at the planned time, so that an instance that had to wait for its start \
-                 has waited: leaving that out is known as coordinated omission. Where instances are started alone, each when the one \
-                 before has ended, they begin at the start call."
+                 has waited: leaving that out is known as coordinated omission. Where instances are started alone, they begin when \
+                 the one before has ended and the next is due, shortly before its start call."
             }
             p {
                 "Intervals are halved from the longest on. A target is " b { "saturated" } " at an interval if more than 1 % of the \
@@ -183,5 +183,5 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
     let arrived = data.record.arrived.as_ref();
     let saturated = arrived.is_some_and(|arrived| arrived.saturated.is_some());
     let end = if saturated { ", saturated" } else { "" };
-    Ok(format!("{ready}, {done} of {all} planned ended well{end}"))
+    Ok(format!("{ready}, {done} of {all} ended well{end}"))
 }

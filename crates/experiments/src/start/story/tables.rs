@@ -70,7 +70,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         ),
         tabled(
             "Throughput",
-            "Done are all instances that ended within the measured window. Lag is how late instances were started; in time are \
+            "Done are all instances that ended well within the measured window. Lag is how late instances were started; in time are \
              those started within 1 ms of their planned time.",
             THROUGHPUT,
         ),

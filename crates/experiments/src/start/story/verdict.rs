@@ -51,6 +51,12 @@ fn sentence(all: &[&Series<'_>]) -> String {
         .iter()
         .filter_map(|one| one.first().row("ready", figure, &[]));
     let has_modes = rows.any(Row::is_between_modes);
+    // Where one is told at its lowest rate, too, the others are told of which they are.
+    let any_differs = all.iter().any(|one| {
+        let alone = one.first().value("ready", figure);
+        let both = alone.zip(at_lowest_rate(one, figure));
+        both.is_some_and(|(alone, (_, other))| differ(alone, other))
+    });
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
@@ -62,9 +68,15 @@ fn sentence(all: &[&Series<'_>]) -> String {
             None => time(ns),
         };
         let slowest_rate = at_lowest_rate(one, figure);
-        let took = match slowest_rate.filter(|(_, other)| differ(ns, *other)) {
+        let took = match slowest_rate
+            .as_ref()
+            .filter(|(_, other)| differ(ns, *other))
+        {
             Some((rate, other)) => {
-                format!("{took} one after the other and {} at {rate}", time(other))
+                format!("{took} one after the other and {} at {rate}", time(*other))
+            }
+            None if slowest_rate.is_some() && any_differs => {
+                format!("{took} one after the other")
             }
             None => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
                 Some(rate) => format!("{took} at {}", N.rate(rate)),

@@ -189,8 +189,11 @@ fn table_of(strips: &[Strip<'_>]) -> Table {
             .iter()
             .filter_map(|track| Some((track, track.longest()?)));
         if let Some((track, mark)) = longest.max_by_key(|(_, mark)| mark.value) {
-            let at = (mark.column as f64 + 0.5) / COLUMNS as f64 * track.length as f64;
-            let after = N.with_unit(&N.fixed(at / 1e9, 2), "s");
+            let column = track.length as f64 / 1e9 / COLUMNS as f64;
+            // No finer than a column.
+            let decimals = (-(2.0 * column).log10()).clamp(0.0, 9.0) as usize;
+            let after = N.fixed((mark.column as f64 + 0.5) * column, decimals);
+            let after = N.with_unit(&after, "s");
             table.row([
                 strip.name.clone(),
                 N.ns(mark.value as f64, Some(1.0)),

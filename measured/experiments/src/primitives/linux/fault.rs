@@ -270,7 +270,7 @@ fn gone(there: usize) -> Result<(), Why> {
     match there {
         0 => Ok(()),
         _ => Err(why(format_args!(
-            "{there} pages of the file stay in memory (mincore): its folder is no disk; name another one (--dir)"
+            "{there} pages of the file stay in memory (mincore): its folder is no disk, or keeps pages; name another one (--dir)"
         ))),
     }
 }

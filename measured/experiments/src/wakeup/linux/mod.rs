@@ -189,8 +189,9 @@ impl Ready {
         let mut threads = self.threads.iter();
         if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
             notices.push(format!(
-                "an interval of {} ns is hardly longer than setting a timer, being woken up and recording took before the \
-                 measurement: if they take as long during it, much is missed",
+                "setting a timer, being woken up and recording took {} ns before the measurement, of an interval of {} ns: if \
+                 they take as long during it, much is missed",
+                taken_ns(thread),
                 plan.interval_of(thread.number)
             ));
         }

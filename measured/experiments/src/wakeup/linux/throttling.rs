@@ -79,8 +79,8 @@ impl fmt::Display for Warning<'_> {
         }
         write!(
             f,
-            "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and waking up and recording alone take \
-             about {:.0} % of a CPU here. When it is used up, all of them wait for up to {rest_ms} ms. ",
+            "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and waking up and recording alone took \
+             about {:.0} % of the interval before the measurement. When it is used up, all of them wait for up to {rest_ms} ms. ",
             self.used * 100.0
         )?;
         match group {
@@ -132,7 +132,7 @@ mod tests {
         let text = of_all.warning(0.62).unwrap().to_string();
         assert!(
             text.contains("get 95 % of a CPU (950000 of 1000000 µs)")
-                && text.contains("62 % of a CPU here"),
+                && text.contains("62 % of the interval"),
             "{text}"
         );
         assert!(

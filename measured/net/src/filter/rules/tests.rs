@@ -56,8 +56,44 @@ fn ipv6(from: [u8; 16], protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet.extend([0x60, 0, 0, 0, 0, payload.len() as u8, protocol, 255]);
     packet.extend([from, LINK_LOCAL].concat());
     packet.extend(payload);
+    if protocol == ICMPV6_NUMBER {
+        repair_ipv6(&mut packet);
+    }
     packet
 }
+
+/// Sets the checksum of an ICMPv6 message.
+#[cfg(feature = "ipv6")]
+fn repair_ipv6(packet: &mut [u8]) {
+    packet[56..58].fill(0);
+    let length = packet[19];
+    let covered = [
+        &packet[22..],
+        &[0; 1][..(packet.len() & 1)],
+        &[0, length, 0, ICMPV6_NUMBER],
+    ];
+    let sum = !folded(&covered.concat());
+    packet[56..58].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Returns the answer of a host to a neighbour solicitation for its address.
+#[cfg(feature = "ipv6")]
+fn answer(from: [u8; 16], hardware: [u8; 6]) -> Vec<u8> {
+    let mut message = neighbor(NEIGHBOR_ADVERTISEMENT, from, 2, hardware);
+    message[4] = 0x60;
+    ipv6(from, ICMPV6_NUMBER, &message)
+}
+
+/// A state that knows the stack's IPv6 address.
+#[cfg(feature = "ipv6")]
+fn state_ipv6() -> State {
+    let state = state();
+    state.watch.learn(LINK_LOCAL);
+    state
+}
+
+#[cfg(feature = "ipv6")]
+const DATAGRAM: [u8; UDP] = [0, 9, 0, 53, 0, 8, 0, 0];
 
 #[test]
 fn packets_from_no_address_are_dropped() {
@@ -92,12 +128,14 @@ fn senders_that_nobody_can_answer_and_pings_to_all_are_dropped() {
 #[test]
 fn so_are_they_over_ipv6() {
     let mut state = state();
-    let udp = [0, 9, 0, 53, 0, 8, 0, 0];
     let mut group = LINK_LOCAL;
     group[0] = 0xff;
     for from in [group, LOOPBACK] {
-        assert!(!state.passes(&ipv6(from, UDP_NUMBER, &udp), at(0)));
+        assert!(!state.passes(&ipv6(from, UDP_NUMBER, &DATAGRAM), at(0)));
     }
+    let mut to_loopback = ipv6(NEAR, UDP_NUMBER, &DATAGRAM);
+    to_loopback[38..54].copy_from_slice(&LOOPBACK);
+    assert!(!state.passes(&to_loopback, at(0)));
     let mut ping = ipv6(
         LINK_LOCAL,
         ICMPV6_NUMBER,
@@ -205,6 +243,55 @@ fn what_the_stack_drops_reports_nobody() {
     assert!(!reports(&|packet| packet[28] = 3, true));
     assert!(!reports(&|packet| packet[29] = 255, true));
     assert!(!reports(&|packet| packet[29] = 2, true));
+    // A datagram that is longer than the packet or shorter than its header; padding counts for
+    // nothing.
+    assert!(!reports(&|packet| packet[39] += 1, true));
+    assert!(!reports(&|packet| packet[39] = 7, true));
+    assert!(!reports(
+        &|packet| {
+            packet[39] += 1;
+            packet.push(0);
+        },
+        true
+    ));
+    assert!(reports(&|packet| packet.push(0), true));
+    // Hardware addresses of nobody else.
+    assert!(!reports(&|packet| packet[6..12].fill(0), true));
+    assert!(!reports(
+        &|packet| packet[6..12].copy_from_slice(&OWN),
+        true
+    ));
+}
+
+#[test]
+fn a_header_without_room_for_its_addresses_reports_nobody() {
+    // The end of the address is read as the service's port.
+    let watch = Box::leak(Box::new(Watch::new(u16::from_be_bytes([
+        OWN_IP[2], OWN_IP[3],
+    ]))));
+    let mut state = State::new(watch, OWN, Some((Ipv4Addr::from(OWN_IP), 24)));
+    let mut packet = ipv4([192, 0, 2, 9], 0, b"");
+    packet[ETHERNET] = 0x44;
+    packet[24..26].fill(0);
+    let sum = !folded(&packet[ETHERNET..][..16]);
+    packet[24..26].copy_from_slice(&sum.to_be_bytes());
+    packet[34..36].copy_from_slice(&[0, 12]);
+    assert!(state.passes(&packet, at(0)));
+    assert!(state.pending.is_none() && state.question.is_none());
+}
+
+#[test]
+fn what_cannot_be_answered_is_dropped() {
+    let mut state = state();
+    let mut passes = |change: fn(&mut Vec<u8>)| {
+        let mut packet = ipv4([192, 0, 2, 9], 53, b"");
+        change(&mut packet);
+        state.passes(&packet, at(0))
+    };
+    assert!(passes(|_| {}));
+    assert!(!passes(|packet| packet[34..36].fill(0)));
+    assert!(!passes(|packet| packet[6..12].fill(0)));
+    assert!(!passes(|packet| packet[6..12].copy_from_slice(&OWN)));
 }
 
 #[test]
@@ -212,23 +299,29 @@ fn a_datagram_does_not_move_an_address_that_another_host_has_said_is_its_own() {
     let other = [2, 0, 0, 0, 0, 9];
     for operation in [1, 2] {
         let mut state = state();
-        let says = |sender: [u8; 4], to: [u8; 4], state: &mut State| {
+        let tells = |frame_to, its: [u8; 6], sender: [u8; 4], to: [u8; 4], state: &mut State| {
             let message = [
                 &[0, 1, 8, 0, 6, 4, 0, operation][..],
-                &other,
+                &its,
                 &sender,
                 &OWN,
                 &to,
             ];
-            let packet = [&OWN[..], &other, &ETHERTYPE_ARP, &message.concat()].concat();
+            let packet = [&frame_to, &other, &ETHERTYPE_ARP[..], &message.concat()].concat();
             assert!(state.passes(&packet, at(0)));
         };
+        let says = |sender, to, state: &mut State| tells(OWN, other, sender, to, state);
         let query = ipv4([192, 0, 2, 9], 53, b"");
         // To another machine: the stack passes it over as well.
         says([192, 0, 2, 9], [192, 0, 2, 3], &mut state);
         assert!(state.passes(&query, at(0)) && state.pending.take().is_some());
+        // In a frame to another machine; that nobody has it.
+        tells(HARDWARE, other, [192, 0, 2, 9], OWN_IP, &mut state);
+        tells(OWN, [0; 6], [192, 0, 2, 9], OWN_IP, &mut state);
+        tells(OWN, OWN, [192, 0, 2, 9], OWN_IP, &mut state);
+        assert!(state.passes(&query, at(2)) && state.pending.take().is_some());
         says([192, 0, 2, 9], OWN_IP, &mut state);
-        for second in 1..100 {
+        for second in 3..100 {
             assert!(state.passes(&query, at(second)) && state.pending.is_none());
             assert!(state.question.take().is_some());
         }
@@ -239,20 +332,19 @@ fn a_datagram_does_not_move_an_address_that_another_host_has_said_is_its_own() {
 #[test]
 fn clients_over_ipv6_are_reported_if_they_are_on_the_link() {
     let mut state = state();
-    let udp = [0, 9, 0, 53, 0, 8, 0, 0];
-    assert!(state.passes(&ipv6(NEAR, UDP_NUMBER, &udp), at(0)));
+    let query = ipv6(NEAR, UDP_NUMBER, &DATAGRAM);
+    // Not to an address that may be another host's.
+    assert!(state.passes(&query, at(0)));
+    assert!(state.pending.is_none() && state.question.is_none());
+    state.watch.learn(LINK_LOCAL);
+    assert!(state.passes(&query, at(0)));
     let report = state.pending.take().unwrap();
     assert_eq!(report.length, 86);
     // Without flags: it replaces nothing that the stack knows.
     assert_eq!(report.bytes[58..62], [0; 4]);
     assert_eq!(report.bytes[62..78], NEAR);
     assert_eq!(report.bytes[78..86], [2, 1, 2, 0, 0, 0, 0, 1]);
-    // Nothing is asked until the stack's own address is known; then its owner.
-    assert!(state.question.is_none());
-    state.watch.own.set(Some(LINK_LOCAL));
-    let mut forged = ipv6(NEAR, UDP_NUMBER, &udp);
-    forged[11] = 9;
-    assert!(state.passes(&forged, at(1)) && state.pending.is_none());
+    // The owner of the address is asked.
     let question = state.question.take().unwrap();
     assert_eq!(
         question.bytes[..12],
@@ -261,24 +353,22 @@ fn clients_over_ipv6_are_reported_if_they_are_on_the_link() {
     assert_eq!(question.bytes[22..38], LINK_LOCAL);
     assert_eq!(question.bytes[62..78], NEAR);
     assert_eq!(question.bytes[78..86], [1, 1, 2, 0, 0, 0, 0, 2]);
+    let mut forged = query;
+    forged[11] = 9;
+    assert!(state.passes(&forged, at(1)) && state.pending.is_none());
+    assert!(state.question.take().is_some());
     // Its answer moves the address.
-    let mut answer = Vec::from([NEIGHBOR_ADVERTISEMENT, 0, 0, 0, 0x60, 0, 0, 0]);
-    answer.extend(NEAR);
-    answer.extend([2, 1, 2, 0, 0, 0, 0, 9]);
-    // Not if a router has forwarded it.
-    let mut answer = ipv6(NEAR, ICMPV6_NUMBER, &answer);
-    answer[21] = 254;
-    assert!(state.passes(&answer, at(2)));
-    assert!(state.passes(&forged, at(3)) && state.pending.is_none());
-    answer[21] = 255;
-    assert!(state.passes(&answer, at(4)));
+    assert!(state.passes(&answer(NEAR, [2, 0, 0, 0, 0, 9]), at(4)));
     assert!(state.passes(&forged, at(9)) && state.pending.take().is_some());
     // The checksum is right for any number of carries.
     for last in 0..=u16::MAX {
         let mut near = NEAR;
         near[10] = 1;
         near[14..].copy_from_slice(&last.to_be_bytes());
-        assert!(state.passes(&ipv6(near, UDP_NUMBER, &udp), at(1_000 + u64::from(last))));
+        assert!(state.passes(
+            &ipv6(near, UDP_NUMBER, &DATAGRAM),
+            at(1_000 + u64::from(last))
+        ));
         let report = state.pending.take().unwrap();
         let words = report.bytes[22..]
             .chunks(2)
@@ -287,7 +377,129 @@ fn clients_over_ipv6_are_reported_if_they_are_on_the_link() {
         assert_eq!(sum % 0xffff, 0, "{near:x?}");
     }
     let far = [0x20; 16];
-    assert!(state.passes(&ipv6(far, UDP_NUMBER, &udp), at(0)) && state.pending.is_none());
+    assert!(state.passes(&ipv6(far, UDP_NUMBER, &DATAGRAM), at(0)) && state.pending.is_none());
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn what_the_stack_drops_reports_nobody_over_ipv6() {
+    let good = ipv6(NEAR, UDP_NUMBER, &DATAGRAM);
+    let reports = |change: fn(&mut Vec<u8>)| {
+        let (mut state, mut packet) = (state_ipv6(), good.clone());
+        let mut second = [0x20; 16];
+        state.watch.learn(second);
+        second[8] = 0;
+        state.watch.learn(second);
+        change(&mut packet);
+        state.passes(&packet, at(0));
+        state.pending.is_some() || state.question.is_some()
+    };
+    assert!(reports(|_| {}));
+    // Of another version; longer than the frame; a datagram that is longer than its packet, also
+    // with padding, or shorter than its header.
+    assert!(!reports(|packet| packet[14] = 0x50));
+    assert!(!reports(|packet| packet[19] += 1));
+    assert!(!reports(|packet| packet[59] += 1));
+    assert!(!reports(|packet| {
+        packet[59] += 1;
+        packet.push(0);
+    }));
+    assert!(!reports(|packet| packet[59] = 7));
+    // From no port; of hardware that is nobody else's; to another machine, a group or another
+    // address; from the stack itself; behind options.
+    assert!(!reports(|packet| packet[54..56].fill(0)));
+    assert!(!reports(|packet| packet[6..12].fill(0)));
+    assert!(!reports(|packet| packet[6..12].copy_from_slice(&OWN)));
+    assert!(!reports(|packet| packet[5] ^= 1));
+    assert!(!reports(|packet| packet[..6].fill(0x33)));
+    assert!(!reports(|packet| packet[53] ^= 1));
+    assert!(!reports(|packet| packet[38..54].fill(0)));
+    assert!(!reports(
+        |packet| packet[22..38].copy_from_slice(&LINK_LOCAL)
+    ));
+    assert!(!reports(|packet| {
+        packet[22..38].fill(0x20);
+        packet[30] = 0;
+        packet[38..54].fill(0x20);
+    }));
+    for protocol in [0, 43, 44, 60] {
+        let behind = [&[UDP_NUMBER, 0, 1, 4, 0, 0, 0, 0], &DATAGRAM[..]].concat();
+        let mut state = state_ipv6();
+        state.passes(&ipv6(NEAR, protocol, &behind), at(0));
+        assert!(state.pending.is_none(), "{protocol}");
+    }
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn only_an_answer_that_the_stack_accepts_moves_an_address() {
+    let other = [2, 0, 0, 0, 0, 9];
+    let moves = |change: fn(&mut Vec<u8>), is_repaired: bool| {
+        let mut state = state_ipv6();
+        let mut query = ipv6(NEAR, UDP_NUMBER, &DATAGRAM);
+        assert!(state.passes(&query, at(0)) && state.pending.take().is_some());
+        let mut answer = answer(NEAR, other);
+        change(&mut answer);
+        if is_repaired {
+            repair_ipv6(&mut answer);
+        }
+        state.passes(&answer, at(1));
+        // Either sender is the known one.
+        state.passes(&query, at(9));
+        let stays = state.pending.take().is_some();
+        query[6..12].copy_from_slice(&other);
+        state.passes(&query, at(9));
+        assert_eq!(state.pending.is_none(), stays);
+        !stays
+    };
+    assert!(moves(|_| {}, true));
+    // A wrong checksum; forwarded by a router; of another kind; without the flag that overrides.
+    assert!(!moves(|packet| packet[57] ^= 1, false));
+    assert!(!moves(|packet| packet[83] ^= 4, false));
+    assert!(!moves(|packet| packet[21] = 254, true));
+    let is_hidden_by_the_sum = |packet: &mut Vec<u8>| {
+        packet[21] -= 1;
+        packet[57] += 1;
+    };
+    assert!(!moves(is_hidden_by_the_sum, false));
+    assert!(!moves(|packet| packet[55] = 1, true));
+    assert!(!moves(|packet| packet[58] = 0, true));
+    // On another address; to another machine, group or address; without a host's hardware.
+    assert!(!moves(|packet| packet[77] ^= 1, true));
+    assert!(!moves(|packet| packet[5] ^= 1, true));
+    assert!(!moves(|packet| packet[..6].fill(0x33), true));
+    assert!(!moves(|packet| packet[53] ^= 1, true));
+    assert!(!moves(|packet| packet[80] |= 1, true));
+    assert!(!moves(|packet| packet[78] = 1, true));
+    assert!(!moves(|packet| packet[79] = 0, true));
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn options_hide_neither_segments_nor_datagrams_nor_messages() {
+    let mut state = state_ipv6();
+    let mut passes = |to: [u8; 16], protocol, payload: &[u8]| {
+        let behind = [&[protocol, 0, 5, 2, 0, 0, 1, 0], payload].concat();
+        let mut packet = ipv6(NEAR, HOP_BY_HOP, &behind);
+        packet[38..54].copy_from_slice(&to);
+        state.passes(&packet, at(0))
+    };
+    let mut group = LINK_LOCAL;
+    group[0] = 0xff;
+    // TCP, and options again.
+    for (protocol, payload) in [(6, &[0; 20][..]), (UDP_NUMBER, &DATAGRAM), (0, &[0; 8])] {
+        assert!(!passes(LINK_LOCAL, protocol, payload));
+        assert!(!passes(group, protocol, payload));
+    }
+    for kind in 0..=255 {
+        let message = [kind; 24];
+        assert!(!passes(LINK_LOCAL, ICMPV6_NUMBER, &message));
+        // The stack reports to whom asks, which groups it is in.
+        assert_eq!(
+            passes(group, ICMPV6_NUMBER, &message),
+            cfg!(feature = "slaac") && kind == 130
+        );
+    }
 }
 
 #[cfg(feature = "slaac")]
@@ -302,11 +514,7 @@ fn routers_beyond_the_room_and_prefixes_of_groups_are_dropped() {
         message.extend([prefix; 16]);
         let mut from = LINK_LOCAL;
         from[15] = router;
-        // Hop-by-hop options change nothing.
-        let behind = [&[ICMPV6_NUMBER, 0, 1, 4, 0, 0, 0, 0], &message[..]].concat();
-        let plain = state.passes(&ipv6(from, ICMPV6_NUMBER, &message), at(second));
-        assert_eq!(state.passes(&ipv6(from, 0, &behind), at(second)), plain);
-        plain
+        state.passes(&ipv6(from, ICMPV6_NUMBER, &message), at(second))
     };
     assert!(!passes(1, 100, 0xff, 0) && !passes(1, 100, 0, 0));
     assert!((1..=4).all(|router| passes(router, 100, 0x20, 0)));
@@ -322,13 +530,17 @@ fn only_routers_on_this_link_are_accepted() {
     let mut message = [0; 16];
     (message[0], message[7]) = (ROUTER_ADVERTISEMENT, 100);
     let good = ipv6(LINK_LOCAL, ICMPV6_NUMBER, &message);
-    let passes = |change: fn(&mut Vec<u8>)| {
+    let changed = |change: fn(&mut Vec<u8>), is_repaired: bool| {
         let (mut state, mut packet) = (state(), good.clone());
         change(&mut packet);
+        if is_repaired {
+            repair_ipv6(&mut packet);
+        }
         let passes = state.passes(&packet, at(0));
         assert_eq!(passes, state.router.is_some());
         passes
     };
+    let passes = |change| changed(change, true);
     assert!(passes(|_| {}));
     assert!(passes(|packet| packet[38..54].copy_from_slice(&ALL_NODES)));
     // From another link, no address, a group; to another machine; of another kind.
@@ -337,6 +549,12 @@ fn only_routers_on_this_link_are_accepted() {
     assert!(!passes(|packet| packet[22] = 0xff));
     assert!(!passes(|packet| packet[38] = 0x20));
     assert!(!passes(|packet| packet[55] = 1));
+    // With a wrong checksum; with an option that is empty or cut off.
+    assert!(!changed(|packet| packet[61] ^= 1, false));
+    for option in [[1, 0, 0, 0, 0, 0, 0, 0], [1, 2, 0, 0, 0, 0, 0, 0]] {
+        let message = [&message[..], &option].concat();
+        assert!(!state().passes(&ipv6(LINK_LOCAL, ICMPV6_NUMBER, &message), at(0)));
+    }
 }
 
 /// A message of a DHCP server with options.
@@ -405,6 +623,79 @@ fn a_renewal_says_what_the_first_agreement_said_and_all_are_counted() {
     client(1, [5; 4]);
     assert_eq!(counts(), [3, 1, 1]);
     assert_eq!(hears([5; 4], &[53, 1, 5, 255]), None);
+}
+
+#[cfg(feature = "dhcp")]
+#[test]
+fn a_mask_that_the_stack_ignores_counts_as_none() {
+    use crate::filter::lease::completed;
+
+    let mut state = State::new(watch(), OWN, None);
+    let hears = |state: &mut State, options: &[u8]| {
+        let packet = ipv4([192, 0, 2, 1], lease::CLIENT, &message([0; 4], options));
+        assert!(state.passes(&packet, at(0)));
+        let agreed = state.agreed.as_ref();
+        core::mem::take(&mut state.is_thin).then(|| completed(&packet, agreed.unwrap()).unwrap())
+    };
+    const BAD: [&[u8]; 6] = [
+        &[1, 0],
+        &[1, 1, 255],
+        &[1, 2, 255, 255],
+        &[1, 3, 255, 255, 255],
+        &[1, 5, 255, 255, 255, 0, 0],
+        &[1, 4, 255, 0, 255, 0],
+    ];
+    for mask in BAD {
+        hears(&mut state, &[&[53, 1, 5], mask, &[255]].concat());
+        assert!(state.agreed.is_none());
+    }
+    // Whatever the other options are, and how often they occur.
+    let servers = [[6, 12].as_slice(), &[9; 12]].concat();
+    let first = [
+        &[53, 1, 5],
+        &servers[..],
+        &servers,
+        &[1, 4, 255, 255, 255, 0, 255],
+    ]
+    .concat();
+    assert_eq!(hears(&mut state, &first), None);
+    for mask in BAD {
+        let whole = hears(&mut state, &[&[53, 1, 5], mask, &[255]].concat()).unwrap();
+        let options = &whole[ETHERNET + IPV4 + UDP + 240..];
+        let kept = [
+            &[53, 1, 5],
+            mask,
+            &[1, 4, 255, 255, 255, 0],
+            &servers,
+            &[255],
+        ]
+        .concat();
+        assert_eq!(options, kept);
+        assert_eq!(state.agreed.as_ref().unwrap().mask, [255, 255, 255, 0]);
+    }
+}
+
+#[cfg(feature = "dhcp")]
+#[test]
+fn a_message_that_the_stack_drops_is_no_agreement() {
+    let good = ipv4(
+        [192, 0, 2, 1],
+        lease::CLIENT,
+        &message([0; 4], &[53, 1, 5, 1, 4, 255, 255, 255, 0, 255]),
+    );
+    let agrees = |change: fn(&mut Vec<u8>)| {
+        let mut state = State::new(watch(), OWN, None);
+        let mut packet = good.clone();
+        change(&mut packet);
+        state.passes(&packet, at(0));
+        state.agreed.is_some()
+    };
+    assert!(agrees(|_| {}));
+    // A wrong checksum or length; from another port; to another machine.
+    assert!(!agrees(|packet| packet[24] ^= 1));
+    assert!(!agrees(|packet| packet[39] += 1));
+    assert!(!agrees(|packet| packet[35] += 1));
+    assert!(!agrees(|packet| packet[5] ^= 1));
 }
 
 #[cfg(feature = "dhcp")]

@@ -177,7 +177,7 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
         format!(" ({what}{})", row.in_time(N, over.highest))
     });
     format!(
-        "{}{of} on {}{}{longest}",
+        "{}{of} on {}{longest}{}",
         N.percent(lost),
         member.case.target(),
         alongside(&member.case)
