@@ -94,8 +94,13 @@ pub struct AgentNotice {
 }
 
 impl AgentNotice {
-    /// Adds a notice of one cell to a list.
+    /// Adds a notice of one cell to a list, if that is not full.
     pub(crate) fn add(notices: &mut Vec<Self>, text: &str, cell: u32) {
+        /// How many different ones are kept: each is compared with those before.
+        const MOST: usize = 1_000;
+        if notices.len() == MOST && !notices.iter().any(|notice| notice.text == text) {
+            return;
+        }
         let new = || Self {
             text: text.to_owned(),
             cells: Vec::new(),

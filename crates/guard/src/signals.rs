@@ -7,7 +7,8 @@
 //! once if they come together. All are requests: the run loop returns and the guard undoes what
 //! there is to undo, as after success. A third Ctrl-C therefore does nothing more, since ending the
 //! process on the spot is what would leave things behind; whoever cannot wait uses `kill -9`, and
-//! the next command cleans up.
+//! the next command cleans up. Once nothing is left to undo ([`Interrupt::is_over`]), while what was
+//! measured is analysed, the second signal from then on ends the process.
 //!
 //! As long as nothing is measured yet ([`Interrupt::prepare`]) there is nothing to finish, and the
 //! first request is already one to stop.
@@ -62,6 +63,9 @@ struct Requests {
     kill_ns: AtomicU64,
     /// Whether there is nothing yet that could be finished.
     prepares: AtomicBool,
+    /// Whether nothing is left to undo, and how many signals came since.
+    is_over: AtomicBool,
+    late: AtomicUsize,
     /// How often this process was continued after it had been stopped.
     continued: AtomicUsize,
     /// The time limit for the whole action, not only for its waits.
@@ -166,6 +170,12 @@ impl Interrupt {
         self.requests.prepares.store(prepares, Ordering::SeqCst);
     }
 
+    /// Records that nothing is left to undo: from now on the second signal ends the process, whatever it
+    /// is doing.
+    pub fn is_over(&self) {
+        self.requests.is_over.store(true, Ordering::SeqCst);
+    }
+
     /// Returns whether there is nothing yet that could be finished.
     pub fn prepares(&self) -> bool {
         self.requests.prepares.load(Ordering::SeqCst)
@@ -235,9 +245,18 @@ impl Interrupt {
 
     fn on_signal(&self, signal: i32, note: fn(&Requests)) -> io::Result<()> {
         let requests = Arc::clone(&self.requests);
+        let action = move || {
+            note(&requests);
+            if signal != SIGCONT
+                && requests.is_over.load(Ordering::SeqCst)
+                && requests.late.fetch_add(1, Ordering::SeqCst) > 0
+            {
+                let _ = low_level::emulate_default_handler(signal);
+            }
+        };
         // SAFETY: the action may run between any two instructions of any thread. It only stores
-        // to atomics; it allocates nothing, takes no lock and cannot panic.
-        unsafe { low_level::register(signal, move || note(&requests)) }?;
+        // to atomics, or ends the process; it allocates nothing, takes no lock and cannot panic.
+        unsafe { low_level::register(signal, action) }?;
         // Registered second, hence done second: waiting threads see the request.
         low_level::pipe::register(signal, self.pipe.writable.try_clone()?)?;
         Ok(())

@@ -20,8 +20,8 @@ const PPM: RangeInclusive<f64> = 0.0..=1e6;
 const COST: RangeInclusive<f64> = 0.0..=1e12;
 /// Length of one of several phases, in seconds.
 const PHASE_SECONDS: RangeInclusive<f64> = 1e-9..=MAX_DURATION_NS as f64 / 1e9;
-/// Counters of one program, and values of one record: what is put together of them takes time that
-/// grows with the square of their number.
+/// Counters and values of one program: what is put together of them takes time that grows with the
+/// square of their number.
 pub(crate) const MOST_COUNTERS: usize = 1_000;
 pub(crate) const MOST_VALUES: usize = 2_000;
 /// A target as it is written, in bytes: each row of figures names it.
@@ -86,11 +86,6 @@ fn check_record(record: &Record) -> Result<(), String> {
 
 /// Checks the parts of a record other than programs and sets.
 pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
-    within(
-        "a number of values",
-        record.values.len(),
-        &(0..=MOST_VALUES),
-    )?;
     for value in &record.values {
         if !value.value.is_finite() {
             let problem = format!("a {} of {} is no number", value.measure, value.value);

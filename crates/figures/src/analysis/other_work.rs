@@ -162,8 +162,8 @@ fn stolen(cells: &[&Cell]) -> Option<(String, f64)> {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
         let of = cell.measured_ns().or_else(watched)?;
         let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;
-        let stolen = cell.outcome.record()?.value("stolen", &Labels::default())?;
-        Some((stolen.min(of), of))
+        let stolen = cell.outcome.record()?.value("stolen", &Labels::default());
+        Some((stolen.unwrap_or(0.0).min(of), of))
     });
     let each: Vec<(f64, f64)> = each.collect();
     let is_much = each.iter().any(|(stolen, of)| *stolen >= MUCH * of);

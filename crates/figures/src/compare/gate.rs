@@ -163,19 +163,25 @@ impl ShiftGate {
             rows.into_iter().partition(|row| is_sure(row));
         let beyond = rows
             .iter()
-            .filter(|row| row.differs && self.excess(row) > 0.0);
-        if let Some(row) = beyond.max_by(|a, b| self.excess(a).total_cmp(&self.excess(b))) {
+            .filter(|row| row.differs && self.excess(row) > 0.0 && !row.is_of_emulator_alone());
+        let mut beyond = Vec::from_iter(beyond);
+        beyond.sort_by(|a, b| self.excess(b).total_cmp(&self.excess(a)));
+        let beyond = beyond.into_iter().map(|row| {
+            format!(
+                "{} of {} shifted by {} (medians {} and {})",
+                name(row),
+                row.of.place(),
+                self.shift(row),
+                told(row.base, &row.unit),
+                told(row.new, &row.unit)
+            )
+        });
+        let beyond = Vec::from_iter(beyond);
+        if !beyond.is_empty() {
+            let each = beyond.join("; ");
             return Ok(judged(
                 true,
-                format!(
-                    "Gate failed: {} of {} shifted by {} (medians {} and {}), beyond '{}'.",
-                    name(row),
-                    row.of.place(),
-                    self.shift(row),
-                    told(row.base, &row.unit),
-                    told(row.new, &row.unit),
-                    self.text
-                ),
+                format!("Gate failed: {each}, beyond '{}'.", self.text),
             ));
         }
         if !by_chance.is_empty() {
@@ -188,28 +194,36 @@ impl ShiftGate {
                 ),
             ));
         }
-        if let Some(row) = rows.iter().find(|row| row.shift.is_none()) {
-            let why = row.refused.as_deref().unwrap_or("a side lacks the figure");
-            return Ok(judged(
-                true,
-                format!(
-                    "Gate not passed: whether {} of {} is beyond '{}' is inconclusive: {why}.",
-                    name(row),
-                    row.of.place(),
-                    self.text
-                ),
+        let unknown = rows
+            .iter()
+            .filter(|row| row.shift.is_none() || row.is_of_emulator_alone());
+        let unknown = unknown.map(|row| {
+            let why = match row.is_of_emulator_alone() {
+                true => Some("an emulator executed one side, and a processor the other"),
+                false => row.refused.as_deref(),
+            };
+            let why = why.unwrap_or("a side lacks the figure");
+            format!(
+                "whether {} of {} is beyond '{}' is inconclusive: {why}",
+                name(row),
+                row.of.place(),
+                self.text
+            )
+        });
+        let mut unknown = Vec::from_iter(unknown);
+        if !comparison.can_tell && unknown.len() < rows.len() {
+            let [base, new] = comparison.repetitions;
+            unknown.push(format!(
+                "'{}' is inconclusive with {base} against {new} {}; it needs {} of each",
+                self.text,
+                comparison.unit.plural(),
+                comparison.needed
             ));
         }
-        if !comparison.can_tell {
-            let [base, new] = comparison.repetitions;
+        if !unknown.is_empty() {
             return Ok(judged(
                 true,
-                format!(
-                    "Gate not passed: '{}' is inconclusive with {base} against {new} {}; it needs {} of each.",
-                    self.text,
-                    comparison.unit.plural(),
-                    comparison.needed
-                ),
+                format!("Gate not passed: {}.", unknown.join("; ")),
             ));
         }
         Ok(judged(false, format!("Gate '{}' passed.", self.text)))

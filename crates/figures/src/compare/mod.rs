@@ -281,7 +281,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
             Better::More => row.shift < Some(0.0),
             Better::Less | Better::Neither => row.shift > Some(0.0),
         };
-        row.is_worse = row.differs && worse;
+        row.is_worse = row.differs && worse && !row.is_of_emulator_alone();
     }
     let exact = rows.iter().any(|row| row.exact);
     let shapes = shapes(&values);

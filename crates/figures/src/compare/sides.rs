@@ -388,9 +388,17 @@ impl Pair<'_> {
             true => "both sides",
             false => "one side",
         };
+        let mut those = modes::both(of.row, of.row.modes?);
+        if on == "both sides" {
+            let [base, new] = [self.base.row, self.new.row];
+            those = format!(
+                "{}; and {}",
+                modes::both(base, base.modes?),
+                modes::both(new, new.modes?)
+            );
+        }
         Some(format!(
-            "on {on} it may be in either of two modes, {}{}",
-            modes::both(of.row, of.row.modes?),
+            "on {on} it may be in either of two modes, {those}{}",
             if has_both { &instead } else { "" }
         ))
     }

@@ -33,7 +33,7 @@ use crate::group::distinct;
 use crate::modes;
 use crate::notices::{NotMeasured, State, name_cells};
 use crate::rows::derive::Refused;
-use crate::rows::{Figure, Measure, Row, written};
+use crate::rows::{Better, Figure, Measure, Row, written};
 use crate::run::TimeLimit;
 
 /// A limit that the rows of a selector must not exceed, or not fall below.
@@ -453,8 +453,9 @@ impl Gate {
                 ));
                 continue;
             }
-            let split = row.modes.filter(|_| row.figure == Figure::MEDIAN);
-            if let Some(modes) = split.filter(|modes| modes.split_median)
+            let is_quantile = matches!(row.figure, Figure::Quantile(_));
+            let split = row.modes.filter(|_| is_quantile && row.is_between_modes());
+            if let Some(modes) = split
                 && (side.excess(modes.low, limit) > 0.0) != (side.excess(modes.high, limit) > 0.0)
             {
                 unknown.push(format!(
@@ -467,7 +468,7 @@ impl Gate {
             }
             let value = match (&row.over, row.figure) {
                 // As the tables show it: what one run has seen has happened, however rarely.
-                (Ok(over), Figure::Max) => over.highest,
+                (Ok(over), Figure::Max) if row.measure.better != Better::More => over.highest,
                 (Ok(over), _) => over.estimate,
                 // What is known decides where the rest makes no difference.
                 (Err(Refused::Beyond { at_least, .. }), _)
@@ -553,7 +554,11 @@ impl Gate {
 fn judged(row: &Row, value: f64) -> String {
     let least = row.at_least().map_or("", |_| "at least ");
     let of = match (row.figure, row.each.len()) {
-        (Figure::Max, runs @ 2..) => format!(" (highest of {runs} runs)"),
+        (Figure::Max, runs @ 2..) if row.measure.better != Better::More => {
+            format!(" (highest of {runs} runs)")
+        }
+        (Figure::Max | Figure::Min, runs @ 2..) => format!(" (median of {runs} runs)"),
+        (Figure::Total, runs @ 2..) => format!(" (mean of {runs} runs)"),
         _ => String::new(),
     };
     format!("{} is {least}{}{of}", row.name(), written(value, row.unit))

@@ -449,7 +449,7 @@ impl Distributions<'_> {
                 p.read {
                     (read)
                     @if self.runs > 1 {
-                        " All runs together: one disturbed run shows here, though in the tables it may not move the median \
+                        " All runs together, each with its samples: one run shows here, though in the tables it may not move the median \
                          over the runs."
                     }
                 }

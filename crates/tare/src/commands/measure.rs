@@ -156,6 +156,7 @@ fn run(
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));
     progress.close(interrupt);
     close(guard, terminal);
+    interrupt.is_over();
     let tally = match tally {
         Ok(tally) => tally,
         Err(error) => {

@@ -407,7 +407,7 @@ fn is_from_link(head: &[u8; IPV6]) -> bool {
 }
 
 /// Returns whether the prefixes of a router lead to valid addresses: neither those of groups nor
-/// the injected one (RFC 4861, section 4.6).
+/// the injected one, nor longer than an address, of which the stack panics (RFC 4861, section 4.6).
 #[cfg(feature = "slaac")]
 fn makes_addresses(mut options: &[u8]) -> bool {
     const PREFIX: u8 = 3;
@@ -418,7 +418,7 @@ fn makes_addresses(mut options: &[u8]) -> bool {
             return false;
         };
         let is_bad = |prefix: &[u8]| prefix.first() == Some(&0xff) || *prefix == [0; 16];
-        if kind == PREFIX && option.get(16..).is_some_and(is_bad) {
+        if kind == PREFIX && (option[2] > 128 || option.get(16..).is_some_and(is_bad)) {
             return false;
         }
         options = rest;

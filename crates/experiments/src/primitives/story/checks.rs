@@ -49,8 +49,12 @@ impl Flags {
         let singles = data.sampled("time")?;
         let dear = times(data, "cost").filter(|(labels, ns)| {
             let single = singles.iter().find(|(own, _)| own == *labels);
-            let median = single.and_then(|(_, own)| own.figure(Figure::MEDIAN)?.value());
-            median.is_some_and(|median| *ns > DEAR * median)
+            // Too few have no median.
+            let usual = single.and_then(|(_, own)| {
+                let of = |figure| own.figure(figure)?.value();
+                of(Figure::MEDIAN).or_else(|| of(Figure::Mean))
+            });
+            usual.is_some_and(|usual| *ns > DEAR * usual)
         });
         add(&mut self.dear, dear.map(|(labels, _)| here(&named(labels))));
         let too_fast = too_fast(&every_bandwidth(data)?);
@@ -115,7 +119,7 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.dear,
             |names| {
                 format!(
-                    "{names} cost more than a single one takes in the median: all rounds were disturbed, and that is no intrinsic \
+                    "{names} cost more than a single one takes: all rounds were disturbed, and that is no intrinsic \
                  cost. Raise --budget, or measure where less runs."
                 )
             },

@@ -76,7 +76,8 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         ),
         tabled(
             "What an instance costs",
-            "CPU time: means for each instance; of engine and machine, what they spent within the window divided by the instances \
+            "CPU time: means for each instance; of its own code in a guest, the time from entry to end; of engine and machine, what \
+             they spent within the window divided by the instances \
              done in it, whatever else ran. Memory: the peak of an instance.",
             COST,
         ),

@@ -20,7 +20,11 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let figure = figure(&told);
     let rows = told.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
-        Some((format!("Time until ready ({figure}) on {}", at(one)), row))
+        let how = alone(&told);
+        Some((
+            format!("Time until ready ({figure}) on {}{how}", at(one)),
+            row,
+        ))
     });
     let apart =
         (!emulated.is_empty()).then(|| format!("Executed by an emulator: {}", sentence(&emulated)));
@@ -98,6 +102,16 @@ fn sentence(all: &[&Series<'_>]) -> String {
     format!("ready after {of}{}.", few_or_ends(&each))
 }
 
+/// Says that a figure is of starts one after the other, where there are others as well.
+fn alone(all: &[&Series<'_>]) -> &'static str {
+    let is_alone = |one: &&Series<'_>| ladder::interval_ns(one.first()).is_none();
+    let has_rates = all.iter().any(|one| ladder::open(one).next().is_some());
+    match has_rates && all.iter().all(is_alone) {
+        true => ", started one after the other",
+        false => "",
+    }
+}
+
 /// Names a ladder with the rate of its first step: `process at 1/s`.
 fn at(one: &Series<'_>) -> String {
     let rate = ladder::interval_ns(one.first()).and(rate(one.first()));
@@ -147,11 +161,12 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     let whole: f64 = parts.iter().map(|(_, ns)| ns).sum();
     let (name, ns) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let (share, ns, target) = (N.percent(ns / whole), time(*ns), at(slowest));
+    let how = alone(all);
     // Parts of means add up, those of medians do not.
     (parts.len() > 1 && whole > 0.0).then(|| {
         let whole = time(whole);
         format!(
-            "From the start call until it is ready, an instance takes a mean of {whole} on {target}, the largest part of which is \
+            "From the start call until it is ready, an instance{how} takes a mean of {whole} on {target}, the largest part of which is \
              {name}: {ns} ({share})."
         )
     })
@@ -170,7 +185,13 @@ fn memory(all: &[&Series<'_>]) -> Option<String> {
         ))
     });
     let each: Vec<(f64, String)> = each.collect();
-    (!each.is_empty()).then(|| format!("Mean peak memory of an instance: {}.", few_or_ends(&each)))
+    let how = alone(all);
+    (!each.is_empty()).then(|| {
+        format!(
+            "Mean peak memory of an instance{how}: {}.",
+            few_or_ends(&each)
+        )
+    })
 }
 
 /// Returns why ladders ended, each with the rate at which it did.

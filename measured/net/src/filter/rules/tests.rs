@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+#[cfg(feature = "slaac")]
+use core::cell::Cell;
 
 use super::*;
 #[cfg(feature = "ipv6")]
@@ -506,10 +508,11 @@ fn options_hide_neither_segments_nor_datagrams_nor_messages() {
 #[test]
 fn routers_beyond_the_room_and_prefixes_of_groups_are_dropped() {
     let mut state = state();
+    let bits = Cell::new(64);
     let mut passes = |router: u8, lifetime: u8, prefix: u8, second| {
         let mut message = Vec::from([ROUTER_ADVERTISEMENT, 0, 0, 0, 64, 0, 0, lifetime]);
         message.extend([0; 8]);
-        message.extend([1, 1, 0, 0, 0, 0, 0, 0, 3, 4, 64, 0xc0]);
+        message.extend([1, 1, 0, 0, 0, 0, 0, 0, 3, 4, bits.get(), 0xc0]);
         message.extend([0; 12]);
         message.extend([prefix; 16]);
         let mut from = LINK_LOCAL;
@@ -517,6 +520,11 @@ fn routers_beyond_the_room_and_prefixes_of_groups_are_dropped() {
         state.passes(&ipv6(from, ICMPV6_NUMBER, &message), at(second))
     };
     assert!(!passes(1, 100, 0xff, 0) && !passes(1, 100, 0, 0));
+    for too_long in [129, 255] {
+        bits.set(too_long);
+        assert!(!passes(1, 100, 0x20, 0));
+    }
+    bits.set(128);
     assert!((1..=4).all(|router| passes(router, 100, 0x20, 0)));
     assert!(!passes(5, 100, 0x20, 50));
     // A router that leaves keeps its room until the end of its lifetime.

@@ -95,7 +95,7 @@ fn switched(panels: &[Panel<'_>]) -> Option<String> {
     };
     (!each.is_empty()).then(|| {
         let each = words::list(&each);
-        format!("Involuntary context switches of the measured thread: {each}{fewer}.")
+        format!("Involuntary context switches of the measured thread under a load: {each}{fewer}.")
     })
 }
 
