@@ -144,8 +144,8 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
         verdict(&run.analyse()),
         [
             "Ready after a median of 1.03 ms on process (at least 64/s sustained).",
-            "From the start call until it is ready, an instance takes a mean of 1.03 ms on process, the largest part of which is main: 517 µs (50.0 %).",
-            "Mean peak memory of an instance: 1 MiB on process.",
+            "From the start call until it is ready, an instance started one after the other takes a mean of 1.03 ms on process, the largest part of which is main: 517 µs (50.0 %).",
+            "Mean peak memory of an instance started one after the other: 1 MiB on process.",
             "Executed by an emulator: ready after a median of 90.0 ms on unikernel (emulated) (16/s sustained).",
         ]
     );

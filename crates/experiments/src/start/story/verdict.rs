@@ -21,8 +21,9 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let rows = told.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let how = alone(&told);
+        let comma = if how.is_empty() { "" } else { "," };
         Some((
-            format!("Time until ready ({figure}) on {}{how}", at(one)),
+            format!("Time until ready ({figure}) on {}{comma}{how}", at(one)),
             row,
         ))
     });
@@ -107,7 +108,7 @@ fn alone(all: &[&Series<'_>]) -> &'static str {
     let is_alone = |one: &&Series<'_>| ladder::interval_ns(one.first()).is_none();
     let has_rates = all.iter().any(|one| ladder::open(one).next().is_some());
     match has_rates && all.iter().all(is_alone) {
-        true => ", started one after the other",
+        true => " started one after the other",
         false => "",
     }
 }
