@@ -117,7 +117,7 @@ impl Folder {
         }
     }
 
-    /// Lists the names of what is in it.
+    /// Lists the names of what is in it, in order.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.fd)? {
@@ -126,6 +126,7 @@ impl Folder {
                 names.push(name);
             }
         }
+        names.sort();
         Ok(names)
     }
 

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cell::{Damage, Files, Recorded, unreadable};
 use crate::derived::Derived;
@@ -53,6 +54,9 @@ pub struct RunFolder {
     plan: Plan,
     machine: MachineRecord,
     lock: Option<Lock>,
+    /// The names in the folder of cells, in order, once an attempt that was set aside was looked for:
+    /// of each cell that is missing.
+    names: Mutex<Option<Arc<[String]>>>,
 }
 
 impl RunFolder {
@@ -102,6 +106,7 @@ impl RunFolder {
             plan: plan.clone(),
             machine: machine.clone(),
             lock: Some(lock),
+            names: Mutex::default(),
         })
     }
 
@@ -118,6 +123,7 @@ impl RunFolder {
             plan,
             machine,
             lock: None,
+            names: Mutex::default(),
         })
     }
 
@@ -188,7 +194,7 @@ impl RunFolder {
                     let samples = recorded.samples()?;
                     Ok((CellState::Done(Box::new(recorded.cell)), samples))
                 }
-                None => Ok((not_done(&cells, plan)?, Samples::default())),
+                None => Ok((self.not_done(&cells, plan)?, Samples::default())),
             }
         };
         read().unwrap_or_else(|Damage { path, reason }| {
@@ -354,8 +360,30 @@ impl RunFolder {
                 recorded.check_samples()?;
                 Ok(CellState::Done(Box::new(recorded.cell)))
             }
-            None => not_done(&cells, plan),
+            None => self.not_done(&cells, plan),
         }
+    }
+
+    /// Returns the state of a cell without a folder: its newest attempt failed, or there was none.
+    fn not_done(&self, cells: &Folder, plan: &CellPlan) -> Result<CellState, Damage> {
+        let unread = |error| Damage {
+            path: cells.path().to_owned(),
+            reason: format!("cannot be read ({error})"),
+        };
+        let names = {
+            let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.is_none() {
+                *known = Some(cells.names().map_err(unread)?.into());
+            }
+            known.clone().unwrap_or_default()
+        };
+        let failed = match Aside::Failed.newest(&names, plan.id) {
+            Some((_, name)) => Recorded::read(cells, name, plan)?,
+            None => None,
+        };
+        Ok(failed.map_or(CellState::Missing, |failed| {
+            CellState::Failed(Box::new(failed.cell))
+        }))
     }
 
     /// Puts the files of a cell that is not done into their place.
@@ -363,6 +391,10 @@ impl RunFolder {
         let id = cell.plan.id;
         let cells = self.folder.folder(layout::CELLS);
         let cells = cells.map_err(at(&self.folder.path_of(layout::CELLS)))?;
+        self.names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let names = cells.names().map_err(at(cells.path()))?;
         for stale in names.iter().filter(|name| layout::is_partial(id, name)) {
             cells.remove(stale).map_err(at(&cells.path_of(stale)))?;
@@ -384,21 +416,6 @@ impl RunFolder {
     fn repeat(&self, then: &str) -> String {
         format!("{then} go on with {}", self.resume_command())
     }
-}
-
-/// Returns the state of a cell without a folder: its newest attempt failed, or there was none.
-fn not_done(cells: &Folder, plan: &CellPlan) -> Result<CellState, Damage> {
-    let names = cells.names().map_err(|error| Damage {
-        path: cells.path().to_owned(),
-        reason: format!("cannot be read ({error})"),
-    })?;
-    let failed = match Aside::Failed.newest(&names, plan.id) {
-        Some((_, name)) => Recorded::read(cells, name, plan)?,
-        None => None,
-    };
-    Ok(failed.map_or(CellState::Missing, |failed| {
-        CellState::Failed(Box::new(failed.cell))
-    }))
 }
 
 /// Renames a prepared cell into its place in the folder of cells, which holds `names`.

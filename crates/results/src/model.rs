@@ -112,7 +112,11 @@ impl Plan {
         let cells = self.cells.iter();
         let mut all: Vec<String> = cells.flat_map(CellPlan::programs).collect();
         let settings = self.settings.iter();
-        let run = settings.filter(|setting| setting.value.contains(['|', '/']));
+        let is_tunable = |path: &str| {
+            !path.contains("..") && TUNABLE.iter().any(|folder| path.starts_with(folder))
+        };
+        let run = settings
+            .filter(|setting| setting.value.contains(['|', '/']) || !is_tunable(&setting.path));
         all.extend(run.map(|setting| format!("{}={}", setting.path, setting.value)));
         let mut known = HashSet::new();
         all.retain(|one| known.insert(one.clone()));
@@ -145,6 +149,17 @@ const HARMLESS: [&str; 22] = [
     "ServerAliveInterval",
     "TCPKeepAlive",
     "User",
+];
+
+/// Where settings are that change how the machine runs, and no more. Others may start a program, end
+/// processes, or put the machine to sleep.
+const TUNABLE: [&str; 6] = [
+    "/proc/irq/",
+    "/proc/sys/kernel/",
+    "/proc/sys/net/",
+    "/proc/sys/vm/",
+    "/sys/devices/system/cpu/",
+    "/sys/kernel/mm/",
 ];
 
 /// Says which kernel setting is changed for the time of the run.

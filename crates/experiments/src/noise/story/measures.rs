@@ -47,14 +47,17 @@ pub(super) const MEASURES: &[Measure] = &[
     }),
     Measure::count("gaps", "gaps", &[Figure::Rate, Figure::Total], |data| {
         spun(data, |spin, _| Ok(Some(spin.gaps(data))))
-    }),
+    })
+    // Who hardly has the CPU is hardly interrupted: fewer a second are no better.
+    .better(Better::Neither),
     Measure::time("gap", "length of a gap", GAP, gap),
     Measure::count(
         "gap-class",
         "gaps of a class",
         &[Figure::Rate, Figure::Total],
         gap_classes,
-    ),
+    )
+    .better(Better::Neither),
     Measure::time(
         "threshold",
         "least length of a gap",
