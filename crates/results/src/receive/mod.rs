@@ -59,6 +59,8 @@ pub struct Receiver {
     traces: Collector,
     notices: Vec<String>,
     cut_short: bool,
+    /// Whether its plan has a limit above which it reports values.
+    has_limit: bool,
 }
 
 /// The kind of a line, as far as its reader needs to know.
@@ -203,6 +205,7 @@ impl Receiver {
             traces: Collector::default(),
             notices: Vec::new(),
             cut_short: false,
+            has_limit: true,
         }
     }
 
@@ -211,7 +214,10 @@ impl Receiver {
     #[must_use]
     pub fn of(work: &Work) -> Self {
         let buffers = work.buffer_bytes.saturating_mul(2);
-        Self::with_room(buffers.saturating_add(sequence::ROOM))
+        Self {
+            has_limit: work.above.is_some(),
+            ..Self::with_room(buffers.saturating_add(sequence::ROOM))
+        }
     }
 
     /// Makes the receiver of an instance that is only started ([`started`](Self::started)).
@@ -397,6 +403,10 @@ impl Receiver {
             }
             Record::Begins(record::Begins { origin_ns }) => return Ok(Seen::Begins { origin_ns }),
             Record::Live(live) => return Ok(Seen::Live(live)),
+            Record::Exceeded(_) if !self.has_limit => {
+                self.sequence
+                    .fill("no limit that a value is above".to_owned());
+            }
             Record::Exceeded(exceeded) => {
                 self.record.exceeded.push(exceeded);
                 return Ok(Seen::Exceeded(exceeded));

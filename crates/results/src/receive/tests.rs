@@ -439,6 +439,20 @@ fn flood(mut record: impl FnMut(u64, &mut dyn FnMut(&Record<'_>))) -> (String, u
 fn no_more_is_kept_than_a_plan_can_have() {
     let long = "x".repeat(2_000);
     let most = 50 << 20;
+    // Without a limit nothing is above it, and no exit code says so.
+    let exceeded = Exceeded {
+        set: 0,
+        index: 1,
+        value: 2,
+    };
+    let mut receiver = Receiver::of(&Work::default());
+    for line in instance(&[], &[Record::Exceeded(exceeded)]) {
+        assert_ne!(receiver.line(&line), Seen::Exceeded(exceeded));
+    }
+    assert_eq!(
+        receiver.finish().unwrap_err().to_string(),
+        "it sent more than its plan can have: no limit that a value is above"
+    );
     let (why, _) = flood(|_, send| send(&Record::Notice(Notice { text: "cold" })));
     assert_eq!(why, "it sent more than its plan can have: 1000 remarks");
     let fact = record::Fact {
