@@ -41,7 +41,8 @@ fn a_study_that_names_programs_runs_only_when_it_is_trusted() {
         bench.run("run s.toml").expect(2, &[option, REFUSED]);
     }
     // Neither does it sleep, nor anything else that writing a file of the kernel's can do.
-    let text = "runs = 1\n[settings]\n\"/sys/power/state\" = \"mem\"\n[[experiment]]\nkind = \"noise\"\n";
+    let text =
+        "runs = 1\n[settings]\n\"/sys/power/state\" = \"mem\"\n[[experiment]]\nkind = \"noise\"\n";
     fs::write(bench.work().join("s.toml"), text).unwrap();
     bench
         .run("run s.toml")
