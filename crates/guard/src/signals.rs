@@ -7,7 +7,7 @@
 //! once if they come together. All are requests: the run loop returns and the guard undoes what
 //! there is to undo, as after success. A third Ctrl-C therefore does nothing more, since ending the
 //! process on the spot is what would leave things behind; whoever cannot wait uses `kill -9`, and
-//! the next command cleans up. Once nothing is left to undo ([`Interrupt::is_over`]), while what was
+//! the next command cleans up. Once nothing is left to undo ([`Interrupt::nothing_is_left`]), while what was
 //! measured is analysed, the second signal from then on ends the process.
 //!
 //! As long as nothing is measured yet ([`Interrupt::prepare`]) there is nothing to finish, and the
@@ -172,7 +172,7 @@ impl Interrupt {
 
     /// Records that nothing is left to undo: from now on the second signal ends the process, whatever it
     /// is doing.
-    pub fn is_over(&self) {
+    pub fn nothing_is_left(&self) {
         self.requests.is_over.store(true, Ordering::SeqCst);
     }
 

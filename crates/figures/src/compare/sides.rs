@@ -384,12 +384,10 @@ impl Pair<'_> {
         let has_both = self.has_same_modes() == Some(true);
         let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
         let is_between = |side: &Figures<'_>| side.row.is_between_modes();
-        let on = match is_between(&self.base) && is_between(&self.new) {
-            true => "both sides",
-            false => "one side",
-        };
+        let are_both = is_between(&self.base) && is_between(&self.new);
+        let on = if are_both { "both sides" } else { "one side" };
         let mut those = modes::both(of.row, of.row.modes?);
-        if on == "both sides" {
+        if are_both {
             let [base, new] = [self.base.row, self.new.row];
             those = format!(
                 "{}; and {}",

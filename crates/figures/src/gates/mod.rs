@@ -503,7 +503,7 @@ impl Gate {
         let mut failed = Vec::new();
         if !beyond.is_empty() {
             let each = beyond.iter().map(|(row, value)| {
-                // What is as much when it is rounded.
+                // Rounded, it may equal the limit.
                 let by = ((value - self.limit) / self.limit).abs();
                 let is_as_much = written(*value, row.unit) == limit && by.is_finite();
                 let by = is_as_much.then(|| format!(" ({} beyond)", Numbers::PLAIN.percent(by)));

@@ -156,7 +156,7 @@ fn run(
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));
     progress.close(interrupt);
     close(guard, terminal);
-    interrupt.is_over();
+    interrupt.nothing_is_left();
     let tally = match tally {
         Ok(tally) => tally,
         Err(error) => {

@@ -56,7 +56,7 @@ fn sentence(all: &[&Series<'_>]) -> String {
         .iter()
         .filter_map(|one| one.first().row("ready", figure, &[]));
     let has_modes = rows.any(Row::is_between_modes);
-    // Where one is told at its lowest rate, too, the others are told of which they are.
+    // Where one has two times, the sentence says of each which it is.
     let any_differs = all.iter().any(|one| {
         let alone = one.first().value("ready", figure);
         let both = alone.zip(at_lowest_rate(one, figure));
