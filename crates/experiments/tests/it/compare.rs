@@ -18,6 +18,7 @@ use crate::synthetic::{Run, analyse, measured};
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut run = Run::new(1);
+    run.emulated = target == "unikernel";
     for block in 1..=runs {
         let schedule = Schedule {
             target,
@@ -136,6 +137,26 @@ fn a_single_pair_is_two_runs_and_fails_no_gate_unless_that_is_allowed() {
     assert!(!judged.failed);
     assert_contains(&judged.sentence, &["--allow-single"]);
     assert!(gate.judge(&compared, true).unwrap().failed);
+}
+
+#[test]
+fn an_emulated_side_is_neither_better_nor_worse_than_a_native_one() {
+    let emulated = |n: u64| run("unikernel", 3, 90_000, 700 + n);
+    let emulated: Vec<Report> = (0..6).map(emulated).collect();
+    let compared = between(&invocations(6, 4_000, 1), &emulated).unwrap();
+    let median = row(&compared, "idle", "response", "p50");
+    assert!(median.differs && !is_worse(&compared));
+    assert_contains(&compared.verdict[0], &["say nothing of one another"]);
+    assert_contains(
+        &compared.verdict[1],
+        &["which side is better is not judged"],
+    );
+    let judged = judge("response.p50 > +5%", &compared).unwrap();
+    assert!(judged.failed);
+    // Of both loads.
+    let why = "an emulator executed one side, and a processor the other";
+    assert_eq!(judged.sentence.matches(why).count(), 2, "{judged:?}");
+    assert_contains(&judged.sentence, &["Gate not passed", "under dd"]);
 }
 
 #[test]
