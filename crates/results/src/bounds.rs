@@ -1,5 +1,5 @@
-//! What figures may be: one table, for what an instance reports, for what is written, and for what
-//! a file says.
+//! What figures may be, and how many there may be: one table, for what an instance reports, for
+//! what is written, and for what a file says.
 //!
 //! Whoever reads a figure may calculate with it, so what no measurement can have is refused before.
 
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use tare_wire::phases::MAX_DURATION_NS;
 
-use crate::model::{Cell, CellPlan, Load, Program, Record, SetHead, Trace, Unit};
+use crate::model::{Cell, CellPlan, Labels, Load, Program, Record, SetHead, Trace, Unit};
 
 /// Values, times and numbers of samples; half of 64 bits, so that differences have a sign.
 pub(crate) const AMOUNT: RangeInclusive<u64> = 0..=i64::MAX as u64;
@@ -20,12 +20,20 @@ const PPM: RangeInclusive<f64> = 0.0..=1e6;
 const COST: RangeInclusive<f64> = 0.0..=1e12;
 /// Length of one of several phases, in seconds.
 const PHASE_SECONDS: RangeInclusive<f64> = 1e-9..=MAX_DURATION_NS as f64 / 1e9;
-/// Counters and values of one program: what is put together of them takes time that grows with the
-/// square of their number.
+/// Counters of one program, and values and sets that one sends.
 pub(crate) const MOST_COUNTERS: usize = 1_000;
 pub(crate) const MOST_VALUES: usize = 2_000;
-/// A target as it is written, in bytes: each row of figures names it.
-const MOST_TARGET_BYTES: usize = 16 << 10;
+pub(crate) const MOST_SENT_SETS: usize = 1 << 13;
+/// Sets of a cell: those that were sent, in each phase of a load, or of each thread of a file.
+const MOST_SETS: usize = 1 << 16;
+/// Values above the limit that are kept one by one; there may have been more.
+pub(crate) const MOST_EXCEEDED: usize = 10_000;
+/// Programs of one cell, its greatest samples with the kernel's events, and what was expected of it.
+const MOST_PROGRAMS: usize = 1_000;
+const MOST_TRACES: usize = 1_000;
+const MOST_EXPECTED: usize = 10_000;
+/// A text that rows of figures repeat, in bytes.
+const MOST_TEXT_BYTES: usize = 16 << 10;
 /// Time that a cell is expected, or allowed, to take, in seconds.
 const CELL_SECONDS: RangeInclusive<f64> = 0.0..=1e11;
 
@@ -44,15 +52,54 @@ fn within<T: PartialOrd + Display>(
     }
 }
 
+fn at_most(what: &str, number: usize, most: usize) -> Result<(), String> {
+    match number <= most {
+        true => Ok(()),
+        false => Err(format!("{number} {what}, at most {most} can be")),
+    }
+}
+
+fn check_text(of: &str, texts: &[&str]) -> Result<(), String> {
+    check_labelled(of, texts, &Labels::default())
+}
+
+/// Checks that what names something is no longer than a row of figures can repeat.
+fn check_labelled(of: &str, texts: &[&str], labels: &Labels) -> Result<(), String> {
+    let labels = labels.iter().map(|(key, value)| key.len() + value.len());
+    let bytes = texts.iter().map(|text| text.len()).chain(labels).sum();
+    at_most(
+        &format!("bytes of text that name a {of}"),
+        bytes,
+        MOST_TEXT_BYTES,
+    )
+}
+
 /// Checks the figures of a plan; says which one is out of bounds.
 pub(crate) fn check_plan(plan: &CellPlan) -> Result<(), String> {
     let of_cell = |problem| format!("cell {}: {problem}", plan.id);
-    let text = plan.target.text.len();
-    within("a target's name in bytes", text, &(0..=MOST_TARGET_BYTES)).map_err(of_cell)?;
     let phase = plan.phase_seconds;
-    phase
-        .map_or(Ok(()), |seconds| {
-            within("a phase in seconds", seconds, &PHASE_SECONDS)
+    check_text("target", &[&plan.target.text])
+        .and_then(|()| check_text("load", &[&plan.load.to_string()]))
+        .and_then(|()| {
+            let texts = [
+                &plan.name,
+                &plan.experiment,
+                &plan.work.id,
+                &plan.work.words,
+            ];
+            check_labelled("name", &texts.map(String::as_str), &plan.labels)
+        })
+        .and_then(|()| at_most("figures expected", plan.expected.len(), MOST_EXPECTED))
+        .and_then(|()| {
+            let mut all = plan.expected.iter();
+            all.try_for_each(|of| {
+                check_labelled("expectation", &[&of.measure, &of.why], &of.labels)
+            })
+        })
+        .and_then(|()| {
+            phase.map_or(Ok(()), |seconds| {
+                within("a phase in seconds", seconds, &PHASE_SECONDS)
+            })
         })
         .and_then(|()| {
             within(
@@ -74,6 +121,14 @@ pub(crate) fn check_cell(cell: &Cell) -> Result<(), String> {
 
 /// Checks the figures of a record; says which one is out of bounds.
 fn check_record(record: &Record) -> Result<(), String> {
+    at_most("sets", record.sets.len(), MOST_SETS)?;
+    at_most("programs", record.programs.len(), MOST_PROGRAMS)?;
+    at_most(
+        "values above the limit",
+        record.exceeded.len(),
+        MOST_EXCEEDED,
+    )?;
+    at_most("traced samples", record.traces.len(), MOST_TRACES)?;
     let exceeded = record.exceeded.iter().map(|it| it.set);
     let mut named = exceeded.chain(record.traces.iter().map(|it| it.set));
     if let Some(set) = named.find(|set| *set as usize >= record.sets.len()) {
@@ -87,6 +142,7 @@ fn check_record(record: &Record) -> Result<(), String> {
 /// Checks the parts of a record other than programs and sets.
 pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
     for value in &record.values {
+        check_labelled("value", &[&value.measure, &value.unit], &value.labels)?;
         if !value.value.is_finite() {
             let problem = format!("a {} of {} is no number", value.measure, value.value);
             return Err(problem);
@@ -104,8 +160,9 @@ pub(crate) fn check_values(mut values: impl Iterator<Item = u64>) -> Result<(), 
 
 /// Checks what a program told; says which figure is out of bounds.
 pub(crate) fn check_program(program: &Program) -> Result<(), String> {
-    let counters = program.counters.len();
-    within("a number of counters", counters, &(0..=MOST_COUNTERS))?;
+    at_most("counters", program.counters.len(), MOST_COUNTERS)?;
+    let mut counters = program.counters.iter();
+    counters.try_for_each(|counter| check_text("counter", &[&counter.name]))?;
     for claim in &program.frequencies {
         within("a frequency in Hz", claim.hz, &HZ)?;
         let ppm = claim.uncertainty_ppm;
@@ -128,6 +185,7 @@ pub(crate) fn check_program(program: &Program) -> Result<(), String> {
 
 /// Checks the head of a set; says which figure is out of bounds.
 pub(crate) fn check_set(head: &SetHead) -> Result<(), String> {
+    check_labelled("set", &[&head.measure], &head.labels)?;
     // Cycles count from any number on, and may pass the greatest one.
     let (first, last) = match head.unit {
         Unit::Ns => (head.first, head.last),

@@ -1,5 +1,6 @@
 //! The folder of one cell: written whole or not at all, read with suspicion.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -105,7 +106,7 @@ impl Recorded {
     pub(crate) fn check_samples(&self) -> Result<(), Damage> {
         let is_done = self.cell.outcome.record().is_some();
         for name in samples::FILES.into_iter().filter(|_| is_done) {
-            read_checked(&self.folder, name, &self.sums)?;
+            self.open_samples(name)?;
         }
         Ok(())
     }
@@ -116,13 +117,23 @@ impl Recorded {
             return Ok(Samples::default());
         };
         let broken = |(name, reason)| damage(&self.folder, name, reason);
-        let mut contents = [const { Vec::new() }; samples::FILES.len()];
-        for (content, name) in contents.iter_mut().zip(samples::FILES) {
-            *content = read_checked(&self.folder, name, &self.sums)?;
-        }
-        let samples = samples::decode(self.cell.plan.id, &record.sets, contents).map_err(broken)?;
+        let [instances, counts, events, envelope, raw] =
+            samples::FILES.map(|name| self.open_samples(name));
+        let files = [instances?, counts?, events?, envelope?, raw?];
+        let samples = samples::decode(self.cell.plan.id, &record.sets, files).map_err(broken)?;
         samples::check(record, &samples).map_err(broken)?;
         Ok(samples)
+    }
+
+    /// Opens a file of samples after comparing its checksum. It is read again from there: whole, it
+    /// may be larger than the samples.
+    fn open_samples(&self, name: &'static str) -> Result<File, Damage> {
+        let failed = |error: io::Error| unreadable(&self.folder, name, &error);
+        let file = self.folder.open_to_read(name, layout::most_bytes(name));
+        let file = file.map_err(failed)?;
+        let checked = self.sums.check_read(name, &file).map_err(failed)?;
+        checked.map_err(|reason| damage(&self.folder, name, reason))?;
+        Ok(file)
     }
 }
 

@@ -132,24 +132,21 @@ impl Folder {
 
     /// Reads a file of at most `most` bytes.
     pub(crate) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.open_to_read(name, most)?;
+        let mut content = Vec::new();
+        file.take(most + 1).read_to_end(&mut content)?;
+        // It may grow while it is read.
+        check_size(content.len() as u64, most)?;
+        Ok(content)
+    }
+
+    /// Opens an ordinary file of at most `most` bytes for reading.
+    pub(crate) fn open_to_read(&self, name: &str, most: u64) -> io::Result<File> {
         // A FIFO without a writer is opened at once.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.open_file(name, flags)?;
-        let too_long = |bytes: u64| {
-            let text = format!("is too large: {bytes} bytes, at most {most}");
-            io::Error::new(io::ErrorKind::InvalidData, text)
-        };
-        let bytes = file.metadata()?.len();
-        if bytes > most {
-            return Err(too_long(bytes));
-        }
-        let mut content = Vec::with_capacity(bytes as usize);
-        file.take(most + 1).read_to_end(&mut content)?;
-        // It may grow while it is read.
-        match content.len() as u64 {
-            bytes if bytes > most => Err(too_long(bytes)),
-            _ => Ok(content),
-        }
+        check_size(file.metadata()?.len(), most)?;
+        Ok(file)
     }
 
     /// Opens an ordinary file that is there.
@@ -347,6 +344,16 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     match Folder::open(parent) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         opened => opened?.sync(),
+    }
+}
+
+fn check_size(bytes: u64, most: u64) -> io::Result<()> {
+    match bytes <= most {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("is too large: {bytes} bytes, at most {most}"),
+        )),
     }
 }
 

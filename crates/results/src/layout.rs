@@ -12,8 +12,8 @@ pub(crate) const CELL: &str = "cell.json";
 /// Returns how many bytes a file of this name may have: more than any that is written here has.
 pub(crate) fn most_bytes(name: &str) -> u64 {
     match name {
-        // As many cells as a plan may have; as many sets as a cell with all threads in all phases.
-        PLAN | CELL => 256 << 20,
+        // Read, one takes several times as much memory.
+        PLAN | CELL => 64 << 20,
         MACHINE => 16 << 20,
         sums::NAME => 1 << 20,
         // All samples that the buffers of measured code may list.

@@ -5,6 +5,8 @@
 //! a file `SHA256SUMS`, in the notation of `sha256sum`, which can check it too:
 //! `sha256sum --check SHA256SUMS`.
 
+use std::io::{self, Read};
+
 use sha2::{Digest, Sha256};
 
 /// The name of the file.
@@ -47,7 +49,27 @@ impl Sums {
     /// Checks a file's content; says what is wrong with it. A file that is being replaced has two
     /// checksums, of which one must hold.
     pub(crate) fn check(&self, name: &str, content: &[u8]) -> Result<(), String> {
-        let found = sha256(content);
+        self.compare(name, &sha256(content))
+    }
+
+    /// Checks what is read, of which only a piece is in memory at a time; says what is wrong with
+    /// it.
+    pub(crate) fn check_read(
+        &self,
+        name: &str,
+        mut content: impl Read,
+    ) -> io::Result<Result<(), String>> {
+        let mut hash = Sha256::new();
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match content.read(&mut piece)? {
+                0 => return Ok(self.compare(name, &in_hexadecimal(&hash.finalize()))),
+                count => hash.update(&piece[..count]),
+            }
+        }
+    }
+
+    fn compare(&self, name: &str, found: &str) -> Result<(), String> {
         let listed = || self.lines.iter().filter(|(listed, _)| listed == name);
         if listed().any(|(_, sum)| *sum == found) {
             return Ok(());
@@ -70,7 +92,10 @@ impl Sums {
 }
 
 fn sha256(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
+    in_hexadecimal(&Sha256::digest(content))
+}
+
+fn in_hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -251,6 +251,7 @@ impl Receiver {
                 "counters",
             ),
             (self.record.values.len(), bounds::MOST_VALUES, "values"),
+            (self.sets.0.len(), bounds::MOST_SENT_SETS, "sets"),
         ] {
             if has > most {
                 self.sequence.fill(format!("{most} {what}"));
@@ -339,7 +340,6 @@ impl Receiver {
             Record::Fact(fact) => texts(&[fact.name, fact.labels, fact.value]),
             Record::Value(value) => texts(&[value.measure, value.labels, value.unit]),
             Record::Set(ref set) => texts(&[set.measure, set.labels]) + size_of::<sets::Set>(),
-            Record::Exceeded(_) => size_of::<Exceeded>(),
             Record::Trace(_) => size_of::<model::Trace>(),
             Record::Name(ref name) => texts(&[name.of, name.name]),
             Record::Notice(notice) => texts(&[notice.text]),
@@ -408,7 +408,9 @@ impl Receiver {
                     .fill("no limit that a value is above".to_owned());
             }
             Record::Exceeded(exceeded) => {
-                self.record.exceeded.push(exceeded);
+                if self.record.exceeded.len() < bounds::MOST_EXCEEDED {
+                    self.record.exceeded.push(exceeded);
+                }
                 return Ok(Seen::Exceeded(exceeded));
             }
             Record::Trace(trace) => self.traces.trace(trace),

@@ -8,6 +8,7 @@ mod check;
 mod pages;
 mod table;
 
+use std::fs::File;
 use std::panic;
 
 use parquet::errors::ParquetError;
@@ -55,7 +56,7 @@ pub(crate) fn encode(id: u32, work: &Work, samples: &Samples) -> Result<[Vec<u8>
 pub(crate) fn decode(
     id: u32,
     heads: &[SetHead],
-    files: [Vec<u8>; 5],
+    files: [File; 5],
 ) -> Result<Samples, (&'static str, String)> {
     let [instances, counts, events, envelope, raw] = files;
     let of = |name: &'static str| move |reason| (name, reason);
@@ -90,8 +91,8 @@ pub(crate) fn decode(
 /// The Parquet library panics on some damaged files instead of returning an error. The checksum
 /// has been compared before, so hardly one comes here; should it, one cell that cannot be read must
 /// not take the report of all others with it.
-fn rows<R: Row>(id: u32, sets: usize, most: u64, content: Vec<u8>) -> Result<Vec<Vec<R>>, String> {
-    panic::catch_unwind(|| table::decode(id, sets, most, content)).unwrap_or_else(|_| {
+fn rows<R: Row>(id: u32, sets: usize, most: u64, file: File) -> Result<Vec<Vec<R>>, String> {
+    panic::catch_unwind(|| table::decode(id, sets, most, file)).unwrap_or_else(|_| {
         Err("is damaged in a way that the Parquet library does not handle".to_owned())
     })
 }

@@ -7,16 +7,16 @@
 //! all other columns are stored as differences, which suits what rises or stays within a narrow
 //! range (DELTA_BINARY_PACKED of the Parquet format).
 
+use std::fs::File;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
@@ -33,8 +33,17 @@ const SET: &str = "set";
 /// of measured code may list, and those of all threads together.
 const MOST_ROWS: u64 = 1 << 26;
 
+/// How many rows a file may have for its size: so many in any case, and so many more for each of
+/// its bytes. A few bytes could claim to be rows that no memory holds.
+const ROWS_OF_ANY: u64 = 1 << 20;
+const ROWS_OF_A_BYTE: u64 = 4;
+
 /// The most bytes that one value may take, not compressed.
 const MOST_BYTES: u64 = 12;
+
+/// The most bytes that what is not rows may take: the pages of a column, and the footer.
+const ROOM: u64 = 1 << 16;
+const MOST_FOOTER: u64 = 1 << 20;
 
 /// How many values are decoded at a time.
 const CHUNK: usize = 1 << 16;
@@ -90,11 +99,23 @@ pub(super) fn encode<R: Row>(
     sets: &[&[R]],
     about: &[(&str, String)],
 ) -> Result<Vec<u8>, ParquetError> {
-    let mut content = Vec::new();
-    let properties = Arc::new(properties(about)?);
-    let mut file = SerializedFileWriter::new(&mut content, schema::<R>()?, properties)?;
     let count: usize = sets.iter().map(|rows| rows.len()).sum();
-    check_rows(count as u64).map_err(ParquetError::General)?;
+    check_rows(count as u64, u64::MAX).map_err(ParquetError::General)?;
+    let content = encode_with(properties(about, true)?, cell, sets)?;
+    match check_rows(count as u64, content.len() as u64) {
+        Ok(()) => Ok(content),
+        // All alike, they take too few bytes to be read again.
+        Err(_) => encode_with(properties(about, false)?, cell, sets),
+    }
+}
+
+pub(super) fn encode_with<R: Row>(
+    properties: WriterProperties,
+    cell: u32,
+    sets: &[&[R]],
+) -> Result<Vec<u8>, ParquetError> {
+    let mut content = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut content, schema::<R>()?, Arc::new(properties))?;
     let rows = || sets.iter().copied().flatten();
     if rows().next().is_some() {
         let mut group = file.next_row_group()?;
@@ -122,17 +143,19 @@ pub(super) fn decode<R: Row>(
     cell: u32,
     sets: usize,
     most: u64,
-    content: Vec<u8>,
+    content: File,
 ) -> Result<Vec<Vec<R>>, String> {
     let broken = |error: ParquetError| format!("is damaged: {error}");
-    let content = Bytes::from(content);
-    let file = SerializedFileReader::new(content.clone()).map_err(broken)?;
+    let bytes = content.len();
+    check_footer(&content)?;
+    let pages = content.try_clone().map_err(|error| broken(error.into()))?;
+    let file = SerializedFileReader::new(content).map_err(broken)?;
     let metadata = file.metadata().file_metadata();
     let claimed = metadata.num_rows();
     if u64::try_from(claimed).is_err() {
         return Err(format!("is damaged: it claims to have {claimed} rows"));
     }
-    check_rows(claimed as u64)?;
+    check_rows(claimed as u64, bytes)?;
     if claimed as u64 > most {
         return Err(format!(
             "does not match cell.json: it claims to have {claimed} rows, there can be {most}"
@@ -160,7 +183,7 @@ pub(super) fn decode<R: Row>(
         number_of_rows += size;
         let mut columns = Vec::with_capacity(places.len());
         for (name, place) in &places {
-            check_pages(&*group, &content, name, *place, size)?;
+            check_pages(&*group, &pages, name, *place, size)?;
             columns.push(Values::new(&*group, name, *place)?);
         }
         // All columns go forward together, so that besides the rows only a piece of each is in
@@ -209,11 +232,30 @@ pub(super) fn decode<R: Row>(
     Ok(decoded)
 }
 
-/// Checks that a file can have this number of rows: a file that is written can be read.
-fn check_rows(rows: u64) -> Result<(), String> {
-    match rows <= MOST_ROWS {
+/// Checks that a file of a size can have this number of rows: a file that is written can be read.
+fn check_rows(rows: u64, bytes: u64) -> Result<(), String> {
+    if rows > MOST_ROWS {
+        return Err(format!("is too large: {rows} rows, at most {MOST_ROWS}"));
+    }
+    match rows <= ROWS_OF_ANY.saturating_add(bytes.saturating_mul(ROWS_OF_A_BYTE)) {
         true => Ok(()),
-        false => Err(format!("is too large: {rows} rows, at most {MOST_ROWS}")),
+        false => Err(format!(
+            "is damaged: it claims to have {rows} rows in {bytes} bytes"
+        )),
+    }
+}
+
+/// Checks that the footer is no larger than one of few columns is: it is read whole.
+fn check_footer(file: &File) -> Result<(), String> {
+    let end = file.len().checked_sub(8);
+    let end = end.and_then(|start| file.get_bytes(start, 4).ok());
+    let length = end.and_then(|end| Some(u32::from_le_bytes(end[..].try_into().ok()?)));
+    match length.map(u64::from) {
+        Some(length) if length > MOST_FOOTER => {
+            Err(format!("is damaged: its footer has {length} bytes"))
+        }
+        // Of one without a footer, the reader says so.
+        _ => Ok(()),
     }
 }
 
@@ -233,12 +275,23 @@ fn field(name: &str, width: Width) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(field.build()?))
 }
 
-fn properties(about: &[(&str, String)]) -> Result<WriterProperties, ParquetError> {
+/// Returns how a file is written: small, or with each number in its place.
+pub(super) fn properties(
+    about: &[(&str, String)],
+    small: bool,
+) -> Result<WriterProperties, ParquetError> {
+    let (compression, encoding) = match small {
+        true => (
+            Compression::ZSTD(ZstdLevel::try_new(1)?),
+            Encoding::DELTA_BINARY_PACKED,
+        ),
+        false => (Compression::UNCOMPRESSED, Encoding::PLAIN),
+    };
     let pair = |(key, value): &(&str, String)| KeyValue::new((*key).to_owned(), value.clone());
     let properties = WriterProperties::builder()
         .set_created_by(concat!("tare version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_encoding(Encoding::DELTA_BINARY_PACKED)
+        .set_compression(compression)
+        .set_encoding(encoding)
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled(CELL.into(), true)
         .set_column_dictionary_enabled(SET.into(), true)
@@ -345,22 +398,23 @@ impl<'a> Values<'a> {
 /// Checks that the pages of a column are no larger than this number of values can be.
 fn check_pages(
     group: &dyn RowGroupReader,
-    content: &Bytes,
+    file: &File,
     name: &str,
     place: usize,
     size: i64,
 ) -> Result<(), String> {
-    let (start, length) = group.metadata().column(place).byte_range();
-    let end = start.saturating_add(length);
-    let bytes = content.get(start as usize..end as usize);
-    let bytes = bytes.and_then(pages::size);
-    let bytes = bytes.ok_or_else(|| format!("is damaged: its column {name} has no pages"))?;
-    match bytes <= size as u64 * MOST_BYTES + (1 << 16) {
+    let most = size as u64 * MOST_BYTES + ROOM;
+    let check = |bytes: u64| match bytes <= most {
         true => Ok(()),
         false => Err(format!(
             "is damaged: its column {name} claims {bytes} bytes for {size} rows"
         )),
-    }
+    };
+    let (start, stored) = group.metadata().column(place).byte_range();
+    check(stored)?;
+    let pages = file.get_bytes(start, stored as usize).ok();
+    let bytes = pages.and_then(|pages| pages::size(&pages));
+    check(bytes.ok_or_else(|| format!("is damaged: its column {name} has no pages"))?)
 }
 
 fn broken_column(name: &str, error: &ParquetError) -> String {

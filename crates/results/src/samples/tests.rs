@@ -1,3 +1,5 @@
+use std::io::Write;
+
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::collection::vec;
@@ -152,6 +154,20 @@ fn what_can_not_be_read_again_is_not_written() {
     let (file, why) = check(&record, &samples).unwrap_err();
     assert_eq!(file, FILES[0]);
     assert!(why.contains(&format!("at most {most}")), "{why}");
+}
+
+/// Decodes the contents of files.
+fn decode(
+    id: u32,
+    heads: &[SetHead],
+    contents: [Vec<u8>; 5],
+) -> Result<Samples, (&'static str, String)> {
+    let files = contents.map(|content| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        file
+    });
+    super::decode(id, heads, files)
 }
 
 fn encoded(samples: &Samples) -> [Vec<u8>; 5] {
@@ -370,6 +386,32 @@ fn more_rows_than_can_be_read_are_not_written() {
         refused.contains("68157440 rows, at most 67108864"),
         "{refused}"
     );
+}
+
+#[test]
+fn rows_that_are_all_alike_come_back_but_not_out_of_a_few_bytes() {
+    let (_, mut samples) = durations();
+    samples.sets[0].counts = vec![count(100, 1); 1_200_000];
+    let mut files = encoded(&samples);
+    assert!(decode(7, &heads(1), files.clone()) == Ok(samples.clone()));
+    let small = super::table::properties(&[], true).unwrap();
+    files[1] = super::table::encode_with(small, 7, &[&samples.sets[0].counts]).unwrap();
+    let (file, reason) = decode(7, &heads(1), files).unwrap_err();
+    assert_eq!(file, FILES[1]);
+    assert!(
+        reason.contains("claims to have 1200000 rows in "),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_footer_that_is_larger_than_any_is_not_read() {
+    let (_, samples) = durations();
+    let mut files = encoded(&samples);
+    let length = files[1].len() - 8;
+    files[1][length..length + 4].copy_from_slice(&(64_u32 << 20).to_le_bytes());
+    let reason = decode(7, &heads(1), files).unwrap_err().1;
+    assert_eq!(reason, "is damaged: its footer has 67108864 bytes");
 }
 
 #[test]

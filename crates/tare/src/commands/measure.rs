@@ -352,7 +352,7 @@ fn exceeded(analysis: &Report) -> Option<String> {
     let others = match all.len() - 1 {
         0 => String::new(),
         n => format!(
-            "; {} above it",
+            "; {} reported above it",
             counted(n, "more sample was", "more samples were")
         ),
     };
