@@ -1,9 +1,11 @@
 //! Cases: the cells that repeat each other, with their rows.
 
+use std::collections::HashMap;
+
 use tare_results::model::{Cell, CellPlan, Labels, Program, Record};
 use tare_stats::OverRuns;
 
-use crate::group::{distinct, entry};
+use crate::group::{distinct, grouped};
 use crate::places::Placement;
 use crate::rows::{Figure, Row};
 use crate::run::{Run, tsc};
@@ -27,28 +29,23 @@ impl<'a> Case<'a> {
     /// target and labels.
     #[must_use]
     pub fn all(run: &'a Run, experiment: &str) -> Vec<Self> {
-        let mut cases: Vec<Self> = Vec::new();
-        for plan in run
-            .plan
-            .cells
-            .iter()
-            .filter(|plan| plan.experiment == experiment)
-        {
-            let new = || Self {
-                run,
-                plan,
-                cells: Vec::new(),
-                planned: 0,
-            };
-            entry(&mut cases, |case| case.plan.repeats(plan), new).planned += 1;
-        }
+        let plans = run.plan.cells.iter();
+        let own = plans.filter(|plan| plan.experiment == experiment);
+        let mut cells = HashMap::<_, Vec<&Cell>>::new();
         for cell in &run.cells {
-            let case = cases.iter_mut().find(|case| case.plan.repeats(&cell.plan));
-            if let Some(case) = case.filter(|case| case.plan.experiment == experiment) {
-                case.cells.push(cell);
-            }
+            let of = cells.entry(cell.plan.combination()).or_default();
+            of.push(cell);
         }
-        cases.retain(|case| !case.cells.is_empty());
+        let cases = grouped(own.map(|plan| (plan.combination(), plan)));
+        let cases = cases.into_iter().filter_map(|(combination, plans)| {
+            Some(Self {
+                run,
+                plan: plans.first()?,
+                cells: cells.remove(&combination)?,
+                planned: plans.len(),
+            })
+        });
+        let mut cases: Vec<Self> = cases.collect();
         // The order within a block is drawn at random; rows have theirs.
         let place = |case: &Self| run.rows.0.iter().position(|row| case.has(row));
         cases.sort_by_cached_key(|case| place(case).unwrap_or(usize::MAX));

@@ -91,7 +91,7 @@ impl Placement {
     }
 }
 
-/// How many facts of a cell are taken, whatever a stranger sends.
+/// How many facts of a cell, and of a place, are taken, whatever a stranger sends.
 const MOST_FACTS: usize = 500;
 
 /// Collects the facts that cells report of their places, by target in the order of the groups.
@@ -127,6 +127,9 @@ fn add(facts: &mut Vec<PlaceFact>, name: &str, value: &str, cell: u32) {
         name: name.to_owned(),
         values: Vec::new(),
     };
+    if facts.len() == MOST_FACTS && !facts.iter().any(|fact| fact.name == name) {
+        return;
+    }
     let fact = entry(facts, |fact| fact.name == name, new);
     let new = || FactValue {
         value: value.to_owned(),

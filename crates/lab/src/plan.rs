@@ -200,15 +200,14 @@ pub fn more_runs(
     plan: &Plan,
     runs: impl Fn(&CellPlan) -> u32,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
-    let mut cells: Vec<Repeated> = Vec::new();
-    for cell in &plan.cells {
-        if !cells.iter().any(|known| known.cell.repeats(cell)) {
-            cells.push(Repeated {
-                cell: cell.clone(),
-                runs: runs(cell),
-            });
-        }
-    }
+    let mut known = HashSet::new();
+    let combinations = plan.cells.iter();
+    let combinations = combinations.filter(|cell| known.insert(cell.combination()));
+    let cells = combinations.map(|cell| Repeated {
+        cell: cell.clone(),
+        runs: runs(cell),
+    });
+    let cells: Vec<Repeated> = cells.collect();
     at_most(plan.cells.len() as u64 + runs_of(&cells)?)?;
     let id = plan.cells.len() as u32 + 1;
     let block = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;

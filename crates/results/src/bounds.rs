@@ -3,9 +3,11 @@
 //!
 //! Whoever reads a figure may calculate with it, so what no measurement can have is refused before.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
+use serde::Deserializer;
+use serde::de::{Error, SeqAccess, Visitor};
 use tare_wire::phases::MAX_DURATION_NS;
 
 use crate::model::{Cell, CellPlan, Labels, Load, Program, Record, SetHead, Trace, Unit};
@@ -34,6 +36,8 @@ const MOST_TRACES: usize = 1_000;
 const MOST_EXPECTED: usize = 10_000;
 /// A text that rows of figures repeat, in bytes.
 const MOST_TEXT_BYTES: usize = 16 << 10;
+/// Words of a command line.
+const MOST_WORDS: usize = 1 << 20;
 /// Time that a cell is expected, or allowed, to take, in seconds.
 const CELL_SECONDS: RangeInclusive<f64> = 0.0..=1e11;
 
@@ -50,6 +54,35 @@ fn within<T: PartialOrd + Display>(
             bounds.end()
         )),
     }
+}
+
+/// Reads a command line, of which an empty word takes eight times the room that it has in a file.
+///
+/// # Errors
+///
+/// Returns those of the file, and one for more words than a command line has.
+pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    struct Words;
+
+    impl<'de> Visitor<'de> for Words {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of words")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut words = Vec::new();
+            while let Some(word) = list.next_element()? {
+                words.push(word);
+                at_most("words of a command line", words.len(), MOST_WORDS)
+                    .map_err(A::Error::custom)?;
+            }
+            Ok(words)
+        }
+    }
+
+    from.deserialize_seq(Words)
 }
 
 fn at_most(what: &str, number: usize, most: usize) -> Result<(), String> {
@@ -87,7 +120,7 @@ pub(crate) fn check_plan(plan: &CellPlan) -> Result<(), String> {
                 &plan.work.id,
                 &plan.work.words,
             ];
-            check_labelled("name", &texts.map(String::as_str), &plan.labels)
+            check_labelled("cell", &texts.map(String::as_str), &plan.labels)
         })
         .and_then(|()| at_most("figures expected", plan.expected.len(), MOST_EXPECTED))
         .and_then(|()| {

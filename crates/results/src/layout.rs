@@ -12,8 +12,9 @@ pub(crate) const CELL: &str = "cell.json";
 /// Returns how many bytes a file of this name may have: more than any that is written here has.
 pub(crate) fn most_bytes(name: &str) -> u64 {
     match name {
-        // Read, one takes several times as much memory.
-        PLAN | CELL => 64 << 20,
+        // As many cells as a plan may have. Read, each takes several times as much memory.
+        PLAN => 192 << 20,
+        CELL => 32 << 20,
         MACHINE => 16 << 20,
         sums::NAME => 1 << 20,
         // All samples that the buffers of measured code may list.

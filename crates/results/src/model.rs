@@ -13,11 +13,13 @@ mod samples;
 mod trace;
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
 use crate::frequency;
 use crate::target::{Engine, Kernel, TargetOption, TargetSpec};
 use crate::work::Work;
@@ -47,6 +49,7 @@ pub struct Plan {
     #[schemars(with = "String")]
     pub created: Timestamp,
     /// The command line, program name first.
+    #[serde(deserialize_with = "bounds::words")]
     pub command: Vec<String>,
     /// Seed of the random order within each block.
     pub seed: u64,
@@ -267,15 +270,22 @@ impl CellPlan {
         }
     }
 
+    /// Returns what is the same in cells that differ only in their block, and in no others.
+    pub fn combination(&self) -> impl Eq + Hash + '_ {
+        (
+            &self.experiment,
+            &self.target,
+            &self.load,
+            &self.work,
+            &self.arrivals,
+            self.beside_engine,
+        )
+    }
+
     /// Says whether two cells differ only in their block: then they are repetitions of each other.
     #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
-        self.experiment == other.experiment
-            && self.target == other.target
-            && self.load == other.load
-            && self.work == other.work
-            && self.arrivals == other.arrivals
-            && self.beside_engine == other.beside_engine
+        self.combination() == other.combination()
     }
 
     /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel

@@ -9,7 +9,7 @@ use crate::work::Work;
 pub const MOST_INSTANCES: u64 = 1 << 20;
 
 /// How the instances of a cell are started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
     /// Interval between arrivals in ns (open loop); null if each instance is started when the one
     /// before has ended.

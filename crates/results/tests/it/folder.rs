@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::{create, done, failed, machine, plan};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sha2::{Digest, Sha256};
-use tare_results::model::{Cell, Outcome, SCHEMA, Samples};
+use tare_results::model::{Cell, Counter, Exceeded, Labels, Outcome, Record, SCHEMA, Samples};
 use tare_results::{CellState, ResultsError, RunFolder, create_folder, write_file};
 use tare_testkit::skip;
 use tempfile::TempDir;
@@ -658,6 +658,67 @@ fn figures_that_no_measurement_has_are_refused() {
     timeless.cells[0].phase_seconds = Some(0.0);
     let refused = RunFolder::create(&path.join("other"), &timeless, &machine());
     assert!(matches!(refused, Err(ResultsError::Plan { .. })));
+}
+
+#[test]
+fn more_than_a_cell_may_hold_is_refused() {
+    let (_guard, path) = scratch();
+    let run = create(&path, 1);
+    let (cell, samples) = done(&run.plan().cells[0], 1);
+    let long = "x".repeat(20_000);
+    type Change<'a> = &'a dyn Fn(&mut Record);
+    let changes: [(&str, Change<'_>); 6] = [
+        ("70000 sets, at most 65536", &|of| {
+            of.sets.resize(70_000, of.sets[0].clone())
+        }),
+        ("2000 programs", &|of| {
+            of.programs.resize(2_000, of.programs[0].clone())
+        }),
+        ("20000 values above the limit", &|of| {
+            let exceeded = Exceeded {
+                set: 0,
+                index: 1,
+                value: 9,
+            };
+            of.exceeded.resize(20_000, exceeded);
+        }),
+        ("2000 counters", &|of| {
+            let counter = Counter {
+                name: "faults".to_owned(),
+                count: 1,
+            };
+            of.programs[0].counters.resize(2_000, counter);
+        }),
+        ("bytes of text that name a set", &|of| {
+            of.sets[0].measure.clone_from(&long)
+        }),
+        ("bytes of text that name a set", &|of| {
+            of.sets[0].labels = Labels::of([("thread", &long)]);
+        }),
+    ];
+    for (why, change) in changes {
+        let mut cell = cell.clone();
+        if let Outcome::Done { record, .. } = &mut cell.outcome {
+            change(record);
+        }
+        let refused = run
+            .write_cell(&cell, Some(&samples))
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    let mut named = plan(1);
+    named.cells[0].name = long;
+    let refused = RunFolder::create(&path.join("other"), &named, &machine());
+    assert!(matches!(refused, Err(ResultsError::Plan { .. })));
+    drop(run);
+    let words = format!("\"command\": [{}", "\"\",".repeat(1 << 20));
+    change(&path.join("plan.json"), "\"command\": [", &words);
+    let text = refusal(&path);
+    assert!(
+        text.contains("words of a command line, at most 1048576"),
+        "{text}"
+    );
 }
 
 #[test]
