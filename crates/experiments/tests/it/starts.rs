@@ -410,14 +410,37 @@ fn of_a_run_without_a_second_mode_those_beyond_the_border_count() {
     let rows = analysis.run().rows.0.iter();
     let mut slow = rows.filter(|row| row.measure.id == "ready" && row.figure == Figure::Slow);
     let slow = slow.next().unwrap();
-    let (beyond, all) = slow.sums();
-    assert!(
-        (beyond / all - 43.0 / 150.0).abs() < 1e-9,
-        "{beyond} of {all}"
-    );
+    let share = slow.estimate().unwrap();
+    assert!((share - 43.0 / 150.0).abs() < 1e-9, "{share}");
     // In no run the median is in the slow one.
     let told = verdict(&analysis).join(" ");
     assert_contains(&told, &["the median of each run is in the fast one"]);
+}
+
+#[test]
+fn the_share_of_the_slow_mode_weighs_every_run_the_same() {
+    // As of starts one after the other: in the same time, a run with few slow ones has ten times as
+    // many.
+    let mut run = Run::new(1);
+    for (block, counted, slow) in [(1, 1_000, 0), (2, 100, 60), (3, 100, 60)] {
+        let starts = Starts { counted, ..ALONE };
+        run.started(block, starts, |number, planned| {
+            let takes_ms = if number % 100 < slow { 30 } else { 5 };
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+    }
+    let analysis = run.analyse();
+    let slow = row(&analysis, "ready.slow").unwrap();
+    let over = slow.over.as_ref().unwrap();
+    assert!((over.estimate - 0.4).abs() < 1e-9, "{over:?}");
+    let interval = over.interval.as_ref().unwrap();
+    assert_eq!(interval.method.name(), "student logit");
+    assert_contains(
+        &verdict(&analysis).join(" "),
+        &["the slow one has 40.0 % of a run's samples"],
+    );
+    let page = page::render(&analysis);
+    assert_contains(&page, &["All samples of the runs", "weighs more"]);
 }
 
 #[test]
@@ -498,7 +521,7 @@ fn cold_and_warm_starts_are_two_modes() {
         );
         assert_contains(
             modes,
-            &[&format!("the slow one has {share} of the samples")],
+            &[&format!("the slow one has {share} of a run's samples")],
         );
         all.push(analysis);
     }

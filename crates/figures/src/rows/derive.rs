@@ -382,9 +382,7 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     }
     let put = match figure {
         _ if is_beyond => over_runs(figure.kind(), &values, Level::P95),
-        Figure::Share | Figure::Slow if sums.len() == values.len() => {
-            share_over_runs(&sums, Level::P95)
-        }
+        Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
         Figure::Rate | Figure::Mean if sums.len() == values.len() => {
             rate_over_runs(&sums, Level::P95)
         }
@@ -440,9 +438,10 @@ impl Row {
                 Better::More => all - above,
                 Better::Less | Better::Neither => above,
             };
+            // Without its sums: a run that is fast has more samples, but counts no more than others.
             let figure = RunFigure::Value {
                 value: slow / all,
-                sums: Some((slow, all)),
+                sums: None,
             };
             Each { figure, ..*each }
         });
