@@ -53,6 +53,11 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         sentences.push(clock.told(only, run.machine.as_ref()));
     }
     let several = main.members.len() > 1;
+    let is_idle = |panel: &Panel<'_>| panel.plan().load.is_idle();
+    let under = match is_idle(main) && !panels.iter().all(is_idle) {
+        true => " without a load".to_owned(),
+        false => main.plan().load.under(),
+    };
     let certainty = told(main).into_iter().filter_map(|member| {
         let (row, _) = member.share()?;
         let mut what = match member.only_reads_clock() {
@@ -62,6 +67,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         if several {
             what.push_str(&format!(" on {}", member.case.target()));
         }
+        what.push_str(&under);
         Some(sure(&what, row))
     });
     Some(Verdict {
