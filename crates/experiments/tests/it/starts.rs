@@ -112,7 +112,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("cpu.mean", 500_000.0);
     close("cpu-part.mean{part=own}", 100_000.0);
     close("cpu-part.mean{part=around}", 400_000.0);
-    close("engine-cpu.mean", 320e6 / 88.0);
+    close("daemon-cpu.mean", 320e6 / 88.0);
     close("machine-cpu.mean", 640e6 / 88.0);
     close("memory.max", 1_048_576.0);
     // The four of the warm-up, and the first that failed.
@@ -376,6 +376,31 @@ fn files_and_pages() {
     }
     insta::assert_snapshot!(csv(&analysis));
     assert_fits(&analysis, 80);
+}
+
+#[test]
+fn memory_is_drawn_in_the_unit_of_its_figures() {
+    let page = page::render(&three(1).analyse());
+    let (_, picture) = page.split_once("<h3>Peak memory of an instance").unwrap();
+    let (picture, _) = picture.split_once("</figure>").unwrap();
+    assert_contains(picture, &["MiB</text>", ">peak memory</text>"]);
+    assert!(!picture.contains(" 000</text>"), "{picture}");
+}
+
+#[test]
+fn a_single_rate_has_a_line_to_compare_it_with() {
+    let mut run = Run::new(1);
+    let starts = Starts {
+        interval: ("1/16s", Some(62_500_000)),
+        counted: 100,
+        ..Starts::DEFAULT
+    };
+    run.started(1, starts, |_, planned| done(planned, 0, MS));
+    let page = page::render(&run.analyse());
+    let (_, picture) = page.split_once("<h3>Throughput against offered").unwrap();
+    let (_, line) = picture.split_once("class=\"limit\" d=\"").unwrap();
+    let (line, _) = line.split_once('"').unwrap();
+    assert!(!line.ends_with("l0 0") && line.len() > 8, "{line}");
 }
 
 #[test]
