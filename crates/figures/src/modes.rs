@@ -78,7 +78,7 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
         (false, false) => ": the median of each run is in the fast one",
     };
     format!(
-        "{} on {}: {}; the slow one has {} of the samples{}{which}.",
+        "{} on {}: {}; the slow one has {} of a run's samples{}{which}.",
         has_two(row),
         row.place(),
         both(row, modes),

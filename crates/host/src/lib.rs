@@ -34,7 +34,7 @@ mod tests;
 pub use cgroup::{CgroupMount, CgroupVersion, exclusive_cpuset};
 pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_beside};
 pub use cpuid::{Cpuid, hypervisor_name};
-pub use doctor::{Finding, Severity, doctor, summary};
+pub use doctor::{Finding, Severity, doctor, load_of_all_cpus, summary};
 pub use error::HostError;
 pub use fact::Fact;
 pub use machine::Machine;

@@ -20,6 +20,7 @@ use tare_loads::cpus::current;
 use tare_results::model::{Fact, OtherTask, OtherWork, Program};
 use tare_wire::cpus::Cpus;
 use tare_wire::guest::{OTHER_TASK, WATCHED};
+use tare_wire::record::{CPU_TIME, TIME};
 
 /// How often is looked in between.
 const EVERY: Duration = Duration::from_secs(1);
@@ -192,6 +193,29 @@ pub fn of_guest(program: &mut Program, has_load: bool) -> Option<OtherWork> {
     })
 }
 
+/// Takes the share of its time in which the measured thread did not have its CPU from what its
+/// program counted; `None` if it did not count that.
+pub fn left(program: &mut Program) -> Option<f64> {
+    let mut take = |name: &str| {
+        let at = program.counters.iter().position(|own| own.name == name)?;
+        Some(program.counters.remove(at).count as f64)
+    };
+    let (had, of) = (take(CPU_TIME), take(TIME));
+    let left = 1.0 - had? / of.filter(|ns| *ns > 0.0)?;
+    Some(left.clamp(0.0, 1.0))
+}
+
+/// Counts others for no more than the measured thread left of its CPU: a task that wanders may have
+/// had its time elsewhere.
+pub fn limit(other: &mut OtherWork, left: f64) {
+    let all: u64 = other.tasks.iter().map(|task| task.ns).sum();
+    let had = left * other.watched_ns as f64 / all.max(1) as f64;
+    for task in other.tasks.iter_mut().filter(|_| had < 1.0) {
+        task.ns = (task.ns as f64 * had) as u64;
+    }
+    other.tasks.retain(|task| task.ns > 0);
+}
+
 /// Says what may have kept the measured code from its CPU:
 /// `sh (process 4711) used CPU 1 for 9.5 s of 9.6 s`.
 #[must_use]
@@ -228,4 +252,35 @@ fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_had_no_more_than_the_measured_thread_left() {
+        const MS: u64 = 1_000_000;
+        let task = |name: &str, ms: u64| OtherTask {
+            cpu: 1,
+            pid: 4_711,
+            name: name.to_owned(),
+            kernel: false,
+            ns: ms * MS,
+        };
+        let seen = OtherWork {
+            watched_ns: 800 * MS,
+            tasks: vec![task("cargo", 240), task("rustc", 80)],
+            runs: Vec::new(),
+        };
+        let limited = |left| {
+            let mut other = seen.clone();
+            limit(&mut other, left);
+            Vec::from_iter(other.tasks.iter().map(|task| task.ns / MS))
+        };
+        // The processes wandered: they were met there twice, and had most of their time elsewhere.
+        assert_eq!(limited(0.05), [30, 10]);
+        assert_eq!(limited(0.5), [240, 80]);
+        assert!(limited(0.0).is_empty());
+    }
 }

@@ -435,6 +435,16 @@ impl<'a> Stage<'a> {
         let (mut received, notices) = judged.map_err(Unfinished::Failed)?;
         let has_load = self.loaded.inside().is_some();
         self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
+        if let Some(left) = other_work::left(&mut received.program) {
+            // Of this machine's CPU, a guest knows nothing.
+            let other = match plan.target.kernel().is_host() {
+                true => &mut self.cell.other_work,
+                false => &mut self.cell.guest_work,
+            };
+            if let Some(other) = other.as_mut().filter(|_| cpus.count() == 1) {
+                other_work::limit(other, left);
+            }
+        }
         Ok(Watched {
             received,
             notices,

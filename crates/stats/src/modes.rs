@@ -21,7 +21,7 @@ pub struct Modes {
 
 impl Modes {
     /// The least number of samples in each group.
-    const LEAST: u64 = 10;
+    pub const LEAST: u64 = 10;
     /// The least part of all samples that each group has.
     const SHARE: f64 = 0.15;
     /// The least ratio of the medians.

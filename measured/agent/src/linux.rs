@@ -21,6 +21,7 @@ use tare_measured::platform::{
 use tare_measured::wakeup::linux::ThreadsError;
 use tare_wire::cpus::Cpus;
 use tare_wire::guest::{OTHER_TASK, WATCHED};
+use tare_wire::record::{CPU_TIME, TIME};
 use tare_workloads::timing::bare_rdtsc;
 
 use crate::facts::{clock_source, facts};
@@ -194,12 +195,13 @@ impl Platform for Linux {
         let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
         // SAFETY: a live value.
         let told = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0;
+        let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000;
         let counted = |name, count: i64| told.then_some((name, count.cast_unsigned()));
         [
             counted("involuntary context switches", usage.ru_nivcsw),
             counted("voluntary context switches", usage.ru_nvcsw),
-            None,
-            None,
+            counted(CPU_TIME, ns(usage.ru_utime) + ns(usage.ru_stime)),
+            told.then(|| (TIME, read_ns(ClockId::Monotonic))),
         ]
     }
 

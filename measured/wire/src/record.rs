@@ -348,6 +348,12 @@ pub struct Counter<'a> {
     pub count: u64,
 }
 
+/// The [`Counter`] of the measured thread's CPU time, in ns.
+pub const CPU_TIME: &str = "CPU time";
+
+/// The [`Counter`] of the time in which it had that, in ns.
+pub const TIME: &str = "time";
+
 /// A fact about the target, as seen from inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact<'a> {

@@ -519,3 +519,61 @@ fn figures_of_which_one_side_has_fewer_repetitions_are_compared_too() {
     // One table more asks for one repetition more.
     assert_eq!((compared.needed, compared.can_tell), (5, true));
 }
+
+#[test]
+fn what_only_the_estimates_of_the_clock_differ_by_is_no_difference() {
+    let made = |faster: f64| {
+        let mut run = Run::new(1);
+        for block in 1..=6 {
+            let durations = Vec::from_iter((0..2_000).map(|n| 2_600_000 + 26 * (n % 7)));
+            let cell = run.prime(block, "process", &durations);
+            for frequency in &mut measured(cell).frequencies {
+                frequency.hz *= faster;
+            }
+        }
+        run.analyse()
+    };
+    let mean = |compared: &Comparison| row(compared, "idle", "duration", "mean").clone();
+    let compared = between(&[made(1.0)], &[made(1.0 + 5e-7)]).unwrap();
+    assert_alike(&compared);
+    let row = mean(&compared);
+    assert!(row.adjusted_p_value.unwrap() < 0.05, "{row:?}");
+    assert_contains(
+        &row.refused.unwrap(),
+        &["the uncertainty of the frequencies"],
+    );
+    // More than both may be off.
+    let compared = between(&[made(1.0)], &[made(1.001)]).unwrap();
+    assert!(mean(&compared).differs, "{compared:?}");
+}
+
+#[test]
+fn a_gate_lists_what_is_beyond_and_what_is_unknown() {
+    let made = |idle: u64, slow: u64| {
+        let mut run = Run::new(1);
+        for block in 1..=6 {
+            let schedule = Schedule::under(&["idle", "dd"]);
+            run.woken(block, schedule, |_, phase, n| match phase {
+                0 => idle + n % 50,
+                _ if n % 10 < slow => 90_000 + n % 50,
+                _ => 4_000 + n % 50,
+            });
+        }
+        run.analyse()
+    };
+    let compared = between(&[made(4_000, 4)], &[made(8_000, 6)]).unwrap();
+    let judge = |gate: &str| {
+        let gate: ShiftGate = gate.parse().unwrap();
+        gate.judge(&compared, true).unwrap()
+    };
+    let both = judge("latency.p50 > +5%");
+    assert!(both.failed);
+    let unknown =
+        "Gate not passed: whether wakeup/latency.p50 of process under dd, phase=1 is beyond";
+    assert_contains(
+        &both.sentence,
+        &["Gate failed: wakeup/latency.p50 of process", unknown],
+    );
+    assert!(judge("latency.p50{load=dd} > +5%").failed);
+    assert!(!judge("latency.p50{load=idle} > +500%").failed);
+}

@@ -635,3 +635,31 @@ proptest! {
         prop_assert!((of("dead.mean") - dead).abs() < 1e-6);
     }
 }
+
+#[test]
+fn the_share_at_a_clock_s_ticks_is_of_the_runs_that_show_the_clock() {
+    let mut run = Run::new(1);
+    for block in [1, 2] {
+        run.gap(block, "process", regular_gaps(Fold::above(1_300)));
+    }
+    let few = spin(1_000_000, 20, &[(150_000, 10_021)], Fold::above(1_300));
+    run.gap(3, "process", few);
+    let analysis = run.analyse();
+    near(figure(&analysis, "periodic.share"), 1.0);
+    let [period, periodic] = ["period", "periodic"].map(|name| row(&analysis, name).unwrap());
+    assert_eq!([period.each.len(), periodic.each.len()], [2, 2]);
+    let told = analysis.summary().verdict.details.join(" ");
+    let clock = "100 % of the interruptions begin with the ticks of a clock, every 76.9 µs (in 2 of 3 runs).";
+    assert_contains(&told, &[clock]);
+}
+
+#[test]
+fn where_loads_are_compared_it_is_said_of_which_the_certainty_is() {
+    let mut run = Run::new(1);
+    for load in ["", "dd"] {
+        run.load = load;
+        run.gap(1, "process", regular_gaps(Fold::above(1_300)));
+    }
+    let certainty = run.analyse().summary().verdict.certainty.join(" ");
+    assert_contains(&certainty, &["Share of time lost without a load: 4.55 %"]);
+}

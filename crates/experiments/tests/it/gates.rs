@@ -5,8 +5,9 @@ use tare_figures::gates::{Gate, GateError, Judgement};
 use tare_pages::Report;
 use tare_testkit::assert_contains;
 
+use crate::synthetic::primitives::Primitives;
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, spin};
+use crate::synthetic::{Fold, HZ, Run, spin};
 
 pub fn judge(analysis: &Report, text: &str) -> Result<Judgement, GateError> {
     text.parse::<Gate>().unwrap().judge(analysis, catalogue())
@@ -121,4 +122,77 @@ fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
         let error = check(gate).unwrap_err().to_string();
         assert_contains(&error, &[there]);
     }
+}
+
+#[test]
+fn a_judgement_names_how_its_figure_is_put_together() {
+    let mut run = Run::new(1);
+    for (block, gaps, gb) in [(1, 1, 20.0), (2, 2, 10.0), (3, 6, 12.0)] {
+        let gaps = Vec::from_iter((0..gaps).map(|n| (1_000 + n * 100_000, 50_000)));
+        run.gap(block, "process", spin(100_000, 30, &gaps, Fold::default()));
+        run.prime(block, "process", &[1_000 * u64::from(block); 50]);
+        let labels = "primitive=bandwidth-read size=16384";
+        run.measured(
+            block,
+            Primitives {
+                target: "process",
+                area: "memory",
+                values: &[("bytes", labels, 1e9)],
+                sets: &[("pass", labels, &[(1e9 / gb * HZ / 1e9) as u64])],
+                ..Primitives::default()
+            },
+        );
+    }
+    let analysis = run.analyse();
+    for (gate, failed, told) in [
+        (
+            "bandwidth < 11GB/s",
+            false,
+            "12 GB/s (median of 3 runs), not below 11 GB/s",
+        ),
+        (
+            "bandwidth.max < 13GB/s",
+            true,
+            "12 GB/s (median of 3 runs), below 13 GB/s",
+        ),
+        ("gaps.total > 2", true, "3 (mean of 3 runs), above 2"),
+        ("gaps.total > 3", false, "3 (mean of 3 runs), not above 3"),
+        (
+            "duration.min > 700ns",
+            true,
+            "769 ns (median of 3 runs), above 700 ns",
+        ),
+        (
+            "duration.max > 1us",
+            true,
+            "1.15 µs (highest of 3 runs), above 1.00 µs",
+        ),
+    ] {
+        let judged = judge(&analysis, gate).unwrap();
+        assert_eq!(judged.failed, failed, "{gate}: {judged:?}");
+        assert_contains(&judged.sentence, &[told]);
+    }
+}
+
+#[test]
+fn a_quantile_between_two_modes_decides_nothing_between_them() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        // In half of the runs the slow mode has none of the samples that count for p99.
+        let slow = if block % 2 == 0 { 4 } else { 0 };
+        run.woken(block, Schedule::default(), |_, _, n| match n % 10 < slow {
+            true => 90_000 + n % 50,
+            false => 4_000 + n % 50,
+        });
+    }
+    let analysis = run.analyse();
+    let judged = |gate: &str| judge(&analysis, gate).unwrap();
+    for gate in ["latency.p99 > 20us", "latency.p99 < 20us"] {
+        let judged = judged(gate);
+        assert!(judged.failed, "{judged:?}");
+        let told = "is inconclusive: it may be in either of two modes, about 4.02 µs and 90.0 µs";
+        assert_contains(&judged.sentence, &["Gate not passed", told]);
+    }
+    assert!(!judged("latency.p99 > 1ms").failed);
+    assert!(judged("latency.p99 > 1us").failed);
 }

@@ -252,6 +252,30 @@ fn levels_of_runs_that_saw_different_ones_are_not_put_together() {
 }
 
 #[test]
+fn the_curve_is_of_the_least_latencies_as_the_table_of_levels_is() {
+    let all = latencies("2M", 28);
+    let slow = Vec::from_iter(all.iter().map(|(labels, ns)| (labels.clone(), 2.0 * ns)));
+    let picture = |curves: &[&[(String, f64)]]| {
+        let mut run = Run::new(1);
+        for (block, curve) in (1..).zip(curves) {
+            let cell = Primitives {
+                target: "process",
+                area: "memory",
+                values: &costs(curve),
+                ..Primitives::default()
+            };
+            run.measured(block, cell);
+        }
+        let page = page::render(&run.analyse());
+        let (_, picture) = page.split_once("<h3>Latency by working set</h3>").unwrap();
+        picture.split_once("</figure>").unwrap().0.to_owned()
+    };
+    let both = picture(&[&all, &slow]);
+    assert_eq!(both, picture(&[&all]));
+    assert_contains(&both, &["the least latency of all runs"]);
+}
+
+#[test]
 fn what_was_measured_divided_by_what_was_expected_is_that_of_the_median_run() {
     let mut run = Run::new(1);
     for (block, cost) in [(1, 3_440.0), (2, 39.0), (3, 49.0)] {

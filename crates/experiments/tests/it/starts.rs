@@ -112,7 +112,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("cpu.mean", 500_000.0);
     close("cpu-part.mean{part=own}", 100_000.0);
     close("cpu-part.mean{part=around}", 400_000.0);
-    close("engine-cpu.mean", 320e6 / 88.0);
+    close("daemon-cpu.mean", 320e6 / 88.0);
     close("machine-cpu.mean", 640e6 / 88.0);
     close("memory.max", 1_048_576.0);
     // The four of the warm-up, and the first that failed.
@@ -379,6 +379,31 @@ fn files_and_pages() {
 }
 
 #[test]
+fn memory_is_drawn_in_the_unit_of_its_figures() {
+    let page = page::render(&three(1).analyse());
+    let (_, picture) = page.split_once("<h3>Peak memory of an instance").unwrap();
+    let (picture, _) = picture.split_once("</figure>").unwrap();
+    assert_contains(picture, &["MiB</text>", ">peak memory</text>"]);
+    assert!(!picture.contains(" 000</text>"), "{picture}");
+}
+
+#[test]
+fn a_single_rate_has_a_line_to_compare_it_with() {
+    let mut run = Run::new(1);
+    let starts = Starts {
+        interval: ("1/16s", Some(62_500_000)),
+        counted: 100,
+        ..Starts::DEFAULT
+    };
+    run.started(1, starts, |_, planned| done(planned, 0, MS));
+    let page = page::render(&run.analyse());
+    let (_, picture) = page.split_once("<h3>Throughput against offered").unwrap();
+    let (_, line) = picture.split_once("class=\"limit\" d=\"").unwrap();
+    let (line, _) = line.split_once('"').unwrap();
+    assert!(!line.ends_with("l0 0") && line.len() > 8, "{line}");
+}
+
+#[test]
 fn what_a_terminal_shows() {
     let mut run = three(1);
     run.emulated = true;
@@ -410,14 +435,37 @@ fn of_a_run_without_a_second_mode_those_beyond_the_border_count() {
     let rows = analysis.run().rows.0.iter();
     let mut slow = rows.filter(|row| row.measure.id == "ready" && row.figure == Figure::Slow);
     let slow = slow.next().unwrap();
-    let (beyond, all) = slow.sums();
-    assert!(
-        (beyond / all - 43.0 / 150.0).abs() < 1e-9,
-        "{beyond} of {all}"
-    );
+    let share = slow.estimate().unwrap();
+    assert!((share - 43.0 / 150.0).abs() < 1e-9, "{share}");
     // In no run the median is in the slow one.
     let told = verdict(&analysis).join(" ");
     assert_contains(&told, &["the median of each run is in the fast one"]);
+}
+
+#[test]
+fn the_share_of_the_slow_mode_weighs_every_run_the_same() {
+    // As of starts one after the other: in the same time, a run with few slow ones has ten times as
+    // many.
+    let mut run = Run::new(1);
+    for (block, counted, slow) in [(1, 1_000, 0), (2, 100, 60), (3, 100, 60)] {
+        let starts = Starts { counted, ..ALONE };
+        run.started(block, starts, |number, planned| {
+            let takes_ms = if number % 100 < slow { 30 } else { 5 };
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+    }
+    let analysis = run.analyse();
+    let slow = row(&analysis, "ready.slow").unwrap();
+    let over = slow.over.as_ref().unwrap();
+    assert!((over.estimate - 0.4).abs() < 1e-9, "{over:?}");
+    let interval = over.interval.as_ref().unwrap();
+    assert_eq!(interval.method.name(), "student logit");
+    assert_contains(
+        &verdict(&analysis).join(" "),
+        &["the slow one has 40.0 % of a run's samples"],
+    );
+    let page = page::render(&analysis);
+    assert_contains(&page, &["All samples of the runs", "weighs more"]);
 }
 
 #[test]
@@ -498,7 +546,7 @@ fn cold_and_warm_starts_are_two_modes() {
         );
         assert_contains(
             modes,
-            &[&format!("the slow one has {share} of the samples")],
+            &[&format!("the slow one has {share} of a run's samples")],
         );
         all.push(analysis);
     }

@@ -11,8 +11,9 @@ use tare_results::model::{self, Counter, Labels, LeftTool, Trace, TraceKind};
 use tare_testkit::assert_contains;
 
 use crate::folder::write;
+use crate::gates::judge;
 use crate::synthetic::wakeups::{Schedule, event, linux_like, told};
-use crate::synthetic::{self, Run, alarm, csv, ids, measured, record};
+use crate::synthetic::{self, Run, alarm, csv, ids, measured, plain, record};
 
 /// A thread that is 5 µs late, but for a stall of 10 ms in the midst of the second phase.
 pub fn stalled(run: &mut Run, block: u32, loads: &[&str]) {
@@ -345,6 +346,20 @@ fn a_bin_tells_of_a_maximum_that_no_list_has() {
     let of = |key: &str| worst[key].as_u64().unwrap();
     assert_eq!(of("latency_ns"), 90_000);
     assert!((of("at_ns")..of("at_ns") + of("within_ns")).contains(&800_500_000));
+}
+
+#[test]
+fn the_cost_of_recording_is_one_figure_on_the_page_and_in_a_gate() {
+    let mut run = Run::new(1);
+    for (block, ns) in [(1, 1_000.0), (2, 2_000.0), (3, 6_000.0)] {
+        let cell = run.woken(block, Schedule::default(), |_, _, _| 4_000);
+        *told(cell, "recording time") = ns;
+    }
+    let analysis = run.analyse();
+    let judged = judge(&analysis, "recording.total > 1us").unwrap();
+    assert_contains(&judged.sentence, &["is 3.00 µs (mean of 3 runs)"]);
+    let said = plain(&page::render(&analysis));
+    assert_contains(&said, &["Recording a wake-up takes 3.00 µs, "]);
 }
 
 #[test]

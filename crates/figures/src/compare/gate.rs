@@ -177,14 +177,7 @@ impl ShiftGate {
             )
         });
         let beyond = Vec::from_iter(beyond);
-        if !beyond.is_empty() {
-            let each = beyond.join("; ");
-            return Ok(judged(
-                true,
-                format!("Gate failed: {each}, beyond '{}'.", self.text),
-            ));
-        }
-        if !by_chance.is_empty() {
+        if beyond.is_empty() && !by_chance.is_empty() {
             return Ok(judged(
                 false,
                 format!(
@@ -220,13 +213,18 @@ impl ShiftGate {
                 comparison.needed
             ));
         }
-        if !unknown.is_empty() {
-            return Ok(judged(
-                true,
-                format!("Gate not passed: {}.", unknown.join("; ")),
-            ));
+        let mut failed = Vec::new();
+        if !beyond.is_empty() {
+            let each = beyond.join("; ");
+            failed.push(format!("Gate failed: {each}, beyond '{}'.", self.text));
         }
-        Ok(judged(false, format!("Gate '{}' passed.", self.text)))
+        if !unknown.is_empty() {
+            failed.push(format!("Gate not passed: {}.", unknown.join("; ")));
+        }
+        Ok(match failed.is_empty() {
+            true => judged(false, format!("Gate '{}' passed.", self.text)),
+            false => judged(true, failed.join(" ")),
+        })
     }
 
     /// Returns by how much a shift is beyond the limit, in the limit's unit.

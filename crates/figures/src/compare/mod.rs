@@ -395,15 +395,23 @@ fn fill(row: &mut ComparedRow, found: &Difference) {
     row.relative = relative.filter(|relative| relative * found.shift.estimate >= 0.0);
     row.p_value = Some(found.p_value);
     row.adjusted_p_value = Some(found.adjusted_p_value);
-    let is_a_step = row.of.is_a_step(found.shift.estimate);
-    row.differs = found.differs(SIGNIFICANCE) && !row.is_unclear() && !is_a_step;
-    if is_a_step && found.differs(SIGNIFICANCE) {
-        row.refused = Some("a shift by one step of the clock may be any smaller one".to_owned());
-    }
+    let below = below_resolution(row, found.shift.estimate);
+    row.differs = found.differs(SIGNIFICANCE) && !row.is_unclear() && below.is_none();
+    row.refused = below.filter(|_| found.differs(SIGNIFICANCE));
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
         Err(why) => row.refused = Some(why.to_string()),
     }
+}
+
+/// Returns why a shift is too small for the clocks by which it was measured.
+fn below_resolution(row: &ComparedRow, shift: f64) -> Option<String> {
+    if row.of.is_a_step(shift) {
+        return Some("a shift by one step of the clock may be any smaller one".to_owned());
+    }
+    let error = row.of.clock_error(&row.base_row);
+    (error > 0.0 && shift.abs() <= error)
+        .then(|| "the shift is within the uncertainty of the frequencies of the clocks".to_owned())
 }
 
 /// Fills in what both sides have of a figure whose shift says nothing.

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::OnceCell;
 
-use tare_results::frequency::{self, TscFrequency};
+use tare_results::frequency::{self, AGREEMENT_PPM, TscFrequency};
 use tare_results::model::{self, Cell, CellPlan, Program, Record, SetHead, SetSamples, Unit};
 use tare_stats::Counts;
 
@@ -78,6 +78,14 @@ impl<'a> CellData<'a> {
         let mut sets = self.record.sets.iter();
         let in_cycles = sets.any(|head| head.unit == Unit::Cycles);
         in_cycles.then(|| self.tsc().map(|tsc| tsc.hz)).flatten()
+    }
+
+    /// Returns by how much the frequency of the TSC may be off in which the cell was measured, in
+    /// parts per million; 0 if it was measured in ns.
+    #[must_use]
+    pub fn clock_ppm(&self) -> f64 {
+        let tsc = self.hz().and(self.tsc());
+        tsc.map_or(0.0, |tsc| tsc.uncertainty_ppm.unwrap_or(AGREEMENT_PPM))
     }
 
     /// Returns the least difference of two times, in ns; `None` if it is unknown.

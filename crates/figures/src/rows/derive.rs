@@ -46,6 +46,8 @@ pub struct Row {
     /// Frequency of the TSC in whose ticks it was measured, that of its first cell; `None` if it
     /// was measured in ns, or it is unknown.
     pub tsc_hz: Option<f64>,
+    /// By how much that frequency may be off, in parts per million: the most in any of its cells.
+    clock_ppm: f64,
     /// The least difference of two of its times; `None` if it is unknown.
     pub resolution_ns: Option<f64>,
     /// Whether an emulator executed the measured code.
@@ -270,6 +272,7 @@ impl Collector {
             let row = &mut self.rows[place_of_row];
             row.each.push(each);
             row.emulated |= emulated;
+            row.clock_ppm = row.clock_ppm.max(data.clock_ppm());
             return row;
         }
         places.push(place_of_row);
@@ -286,6 +289,7 @@ impl Collector {
             unit,
             in_cycles,
             tsc_hz: data.hz(),
+            clock_ppm: data.clock_ppm(),
             resolution_ns: data.resolution_ns(),
             emulated,
             counts_instructions: plan.target.clock == Clock::Instructions,
@@ -382,9 +386,7 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     }
     let put = match figure {
         _ if is_beyond => over_runs(figure.kind(), &values, Level::P95),
-        Figure::Share | Figure::Slow if sums.len() == values.len() => {
-            share_over_runs(&sums, Level::P95)
-        }
+        Figure::Share if sums.len() == values.len() => share_over_runs(&sums, Level::P95),
         Figure::Rate | Figure::Mean if sums.len() == values.len() => {
             rate_over_runs(&sums, Level::P95)
         }
@@ -430,6 +432,18 @@ impl Row {
         is_of_a_sample && step_ns.is_some_and(|step_ns| shift.abs() <= 1.01 * step_ns)
     }
 
+    /// Returns the shift that errors of both sides' clocks alone may make of equal figures; 0 of what
+    /// is no time and no rate.
+    pub(crate) fn clock_error(&self, base: &Self) -> f64 {
+        let is_by_clock = matches!(self.unit, "ns" | "1/s" | "bytes/s" | "Hz");
+        let of = |row: &Self| row.estimate().unwrap_or(0.0).abs() * row.clock_ppm * 1e-6;
+        if is_by_clock {
+            of(self) + of(base)
+        } else {
+            0.0
+        }
+    }
+
     /// Returns, of [`Figure::Slow`], the share of each run, the medians of both modes, and what is
     /// between them; `None` if the samples of all runs together do not have two.
     fn divide(&self) -> Option<(Vec<Each>, (f64, f64, f64))> {
@@ -440,9 +454,10 @@ impl Row {
                 Better::More => all - above,
                 Better::Less | Better::Neither => above,
             };
+            // Without its sums: a run that is fast has more samples, but counts no more than others.
             let figure = RunFigure::Value {
                 value: slow / all,
-                sums: Some((slow, all)),
+                sums: None,
             };
             Each { figure, ..*each }
         });
@@ -522,6 +537,16 @@ impl Row {
     pub fn of_cell(&self, cell: u32) -> Option<f64> {
         let mut each = self.each.iter();
         each.find(|each| each.cell == cell)?.figure.value()
+    }
+
+    /// Returns the figure over some of its cells only.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] if one of them does not carry the figure, or there is none.
+    pub fn of_cells(&self, is_wanted: impl Fn(u32) -> bool) -> Result<OverRuns, Refused> {
+        let each = self.each.iter().filter(|each| is_wanted(each.cell));
+        over(self.figure, &each.copied().collect::<Vec<_>>())
     }
 
     /// Adds up part and whole of a share, or of a rate, of all runs.
@@ -663,9 +688,10 @@ mod tests {
             },
             tsc_hz: None,
         };
-        // A run of ten samples weighs less than one of a thousand.
+        // A run of ten samples weighs less than one of a thousand, of a share of all time.
         let each = [run(1, 10.0, 10.0), run(2, 250.0, 1_000.0)];
-        for figure in [Figure::Slow, Figure::Share, Figure::Mean] {
+        assert_eq!(over(Figure::Slow, &each).unwrap().estimate, 0.625);
+        for figure in [Figure::Share, Figure::Mean] {
             let estimate = over(figure, &each).unwrap().estimate;
             assert!(
                 (estimate - 260.0 / 1_010.0).abs() < 1e-12,

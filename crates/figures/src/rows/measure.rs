@@ -347,21 +347,31 @@ impl RunModes {
         Self { least, ..self }
     }
 
-    /// Finds the modes of all runs together: their medians, and what is between them.
-    /// `None` unless one of the runs has two by itself: runs that differ are no modes.
+    /// Finds the modes of all runs together, each of the same weight: their medians, and what is
+    /// between them. `None` unless one of the runs has two by itself: runs that differ are no modes.
     pub(crate) fn together(runs: &[Self]) -> Option<(f64, f64, f64)> {
         /// Parts of the unit in which values are counted, since those of less than ten ns differ.
         const PARTS: f64 = 1_000.0;
+        /// The least weight of a sample: that of the run that has most.
+        const LEAST_WEIGHT: f64 = 1_000.0;
         let least = runs.iter().map(|run| run.least).fold(0.0, f64::max);
         if !runs.iter().any(|run| run.apart > least) {
             return None;
         }
-        let values = runs.iter().flat_map(|run| &run.values);
-        let counted = |(value, count): &(f64, f64)| ((value * PARTS) as u64, *count as u64);
-        let modes = Modes::of(&Counts::from_pairs(values.map(counted)).ok()?)?;
+        let total = |run: &Self| run.beyond(f64::INFINITY).1;
+        let most = runs.iter().map(total).fold(0.0, f64::max);
+        let weighed = runs.iter().flat_map(|run| {
+            let weight = (LEAST_WEIGHT * most / total(run)).round();
+            let values = run.values.iter();
+            values.map(move |(value, count)| ((value * PARTS) as u64, (count * weight) as u64))
+        });
+        let modes = Modes::of(&Counts::from_pairs(weighed).ok()?)?;
         let [low, high, border] =
             [modes.low, modes.high, modes.border].map(|value| value as f64 / PARTS);
-        (high - low > least).then_some((low, high, border))
+        let beyond: f64 = runs.iter().map(|run| run.beyond(border).0).sum();
+        let all: f64 = runs.iter().map(total).sum();
+        let is_enough = beyond.min(all - beyond) >= Modes::LEAST as f64;
+        (is_enough && high - low > least).then_some((low, high, border))
     }
 }
 

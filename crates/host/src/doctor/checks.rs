@@ -18,9 +18,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check(
         "load",
         "Other load",
-        "Work on the measured CPU takes turns with what is measured. Work on other CPUs shares \
-         the last-level cache, the memory bandwidth and the power budget with it, and sends \
-         interrupts.",
+        "Under an ordinary policy, work on the measured CPU takes turns with what is measured; under \
+         SCHED_FIFO it runs while that sleeps, and in between if its own priority is higher. Work \
+         on other CPUs shares the last-level cache, the memory bandwidth and the power budget \
+         with it, and sends interrupts.",
         load::load,
     ),
     Check(

@@ -17,8 +17,9 @@ const NAMED: usize = 3;
 /// Checks whether the measured CPU and the rest of the machine are idle.
 pub(super) fn load(e: &Examination<'_>) -> Judgement {
     let stat = e.sample.stat.get()?;
-    let own = e.cpu.and_then(|cpu| e.sample.busy(cpu));
-    let others = stat.cpus().filter(|cpu| Some(*cpu) != e.cpu);
+    let measured = e.cpu.filter(|_| e.is_pinned);
+    let own = measured.and_then(|cpu| e.sample.busy(cpu));
+    let others = stat.cpus().filter(|cpu| Some(*cpu) != measured);
     let others: Vec<f64> = others.filter_map(|cpu| e.sample.busy(cpu)).collect();
     let others = (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64);
     if own.is_none() && others.is_none() {
@@ -42,7 +43,8 @@ fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
         )
     });
     let others = others.map(|share| {
-        let text = format!("the other CPUs are {} busy on average", percent(share));
+        let which = if e.is_pinned { "other CPUs" } else { "CPUs" };
+        let text = format!("the {which} are {} busy on average", percent(share));
         (share, text)
     });
     // The busier ones are the finding, in short.

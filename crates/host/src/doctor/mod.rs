@@ -76,6 +76,16 @@ pub fn doctor(
     findings
 }
 
+/// Judges the load of the machine for measurements that are pinned to no CPU: that of all CPUs.
+pub fn load_of_all_cpus(source: &Source, machine: &Machine, sample: &Sample) -> Option<Finding> {
+    let examination = Examination {
+        is_pinned: false,
+        ..Examination::new(source, machine, sample, None)
+    };
+    let check = CHECKS.iter().find(|check| check.0 == "load")?;
+    Some(check.examine(&examination))
+}
+
 /// Says in one paragraph how many findings there are of each severity, and the worst three.
 pub fn summary(findings: &[Finding]) -> String {
     let count = |severity| findings.iter().filter(|it| it.severity == severity).count();
@@ -119,6 +129,8 @@ struct Examination<'a> {
     choice: Result<CpuChoice, HostError>,
     /// The CPU that is going to be measured, if one can be.
     cpu: Option<u32>,
+    /// Whether the measured code is pinned to that CPU.
+    is_pinned: bool,
 }
 
 impl<'a> Examination<'a> {
@@ -126,6 +138,7 @@ impl<'a> Examination<'a> {
         let choice = choose_cpu(machine, sample, cpu);
         Self {
             cpu: choice.as_ref().ok().map(|choice| choice.cpu),
+            is_pinned: true,
             source,
             machine,
             sample,

@@ -1,7 +1,7 @@
 //! What the doctor says of machines with known faults.
 
 use super::fixtures::{Tree, container, guest, laptop, rt_group, telecom};
-use crate::doctor::{Finding, Severity, doctor, summary};
+use crate::doctor::{Finding, Severity, doctor, load_of_all_cpus, summary};
 use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::source::Source;
@@ -173,6 +173,17 @@ fn parameters_that_do_not_do_what_was_meant_are_told() {
     let ticks = find(&ticks, "tick");
     assert_eq!(ticks.severity, Severity::Warning, "{ticks:?}");
     assert!(ticks.state.contains("`nohz_full=2-7`"), "{ticks:?}");
+}
+
+#[test]
+fn measurements_on_any_cpu_have_no_busy_cpu_of_their_own() {
+    let tree = guest().with_affinity("0-1").busy(&[(0, 20, 0), (1, 19, 0)]);
+    assert_eq!(severity(&tree, "load"), Severity::Problem);
+    let source = tree.source();
+    let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
+    let load = load_of_all_cpus(&source, &machine, &sample).unwrap();
+    assert_eq!(load.severity, Severity::Warning);
+    assert!(load.state.starts_with("the CPUs are "), "{load:?}");
 }
 
 #[test]

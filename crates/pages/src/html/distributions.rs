@@ -449,8 +449,8 @@ impl Distributions<'_> {
                 p.read {
                     (read)
                     @if self.runs > 1 {
-                        " All runs together, each with its samples: one run shows here, though in the tables it may not move the median \
-                         over the runs."
+                        " All samples of the runs, up to " (self.runs) " in a line, are drawn together: one with more samples weighs \
+                         more, and a single one shows even if it does not move the figure over the runs."
                     }
                 }
                 @for first in (0..self.names.len()).step_by(COLOURS) {
@@ -580,7 +580,7 @@ mod tests {
             assert!(picture.contains("duration, cycles") && picture.contains(">time<"));
         }
         let [_, narrow] = pictures(&[&counts.net(100)], None);
-        assert!(!narrow.contains(">time<") && !narrow.contains("All runs together"));
+        assert!(!narrow.contains(">time<") && !narrow.contains("All samples of the runs"));
         assert_eq!(pictures(&[&Counts::default()], None), ["", ""]);
     }
 }

@@ -23,7 +23,15 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     let loads = distinct(rows.iter().map(|row| row.load.as_str()));
     let mut names = grouped(rows.iter().map(|row| (name(row, &rows), *row)));
     names.sort_by_key(|(_, own)| own[0].group);
-    let drawn = |value: f64| if unit == "1" { value * 100.0 } else { value };
+    let most = rows
+        .iter()
+        .filter_map(|row| Some(row.over.as_ref().ok()?.highest));
+    let (binary, bytes) = binary_unit(most.fold(0.0, f64::max));
+    let drawn = |value: f64| match unit {
+        "1" => value * 100.0,
+        "bytes" => value / bytes,
+        _ => value,
+    };
     let mut table = Table::new(["target"]);
     table
         .head
@@ -56,6 +64,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     let label = |v: f64| match unit {
         "1" => N.with_unit(&N.tick(v), "%"),
         "ns" => N.ns_tick(v),
+        "bytes" => N.with_unit(&N.tick(v), binary),
         _ => N.tick(v),
     };
     let bound = if unit == "1" { 100.0 } else { f64::INFINITY };
@@ -76,6 +85,14 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         table: Some(table),
     };
     Some(figure.render())
+}
+
+/// Returns the unit in which so many bytes are written, with its size.
+fn binary_unit(bytes: f64) -> (&'static str, f64) {
+    let units =
+        [("GiB", 30), ("MiB", 20), ("KiB", 10)].map(|(name, bits)| (name, f64::from(1 << bits)));
+    let found = units.into_iter().find(|(_, size)| bytes >= *size);
+    found.unwrap_or(("B", 1.0))
 }
 
 /// Names a row among others: by its target, and by labels that not all of them have.

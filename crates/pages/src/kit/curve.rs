@@ -244,7 +244,9 @@ impl Curve<'_> {
         let least = places.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = places.iter().copied().fold(0.0, f64::max);
         if self.has_ideal {
-            let ends = [least, greatest].map(|at| (across.at(at), upward.at(at)));
+            // As far as both axes reach, so that it is a line for a single place, too.
+            let (x, y) = (across.range(), upward.range());
+            let ends = [x.0.max(y.0), x.1.min(y.1)].map(|at| (across.at(at), upward.at(at)));
             plot.path("limit", &path(ends));
         }
         for (at, name) in &self.bounds {

@@ -1,12 +1,15 @@
 //! What is known of the machine before a run.
 
+use std::cmp::Reverse;
+
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_host::{
-    CpuChoice, HostError, Machine, Rule, Sample, Severity, Source, choose_cpu, choose_cpu_beside,
-    doctor, exclusive_cpuset,
+    CpuChoice, Finding, HostError, Machine, Rule, Sample, Severity, Source, choose_cpu,
+    choose_cpu_beside, doctor, exclusive_cpuset, load_of_all_cpus,
 };
 use tare_loads::cpus::current;
 use tare_results::MachineRecord;
+use tare_results::model::Plan;
 use tare_wire::cpus::Cpus;
 
 use crate::error::CommandError;
@@ -25,6 +28,8 @@ pub struct Host {
     pub cpu_reason: String,
     /// Warnings about that CPU.
     pub cpu_warnings: Vec<String>,
+    /// The load of all CPUs, for plans that measure none in particular.
+    load_of_all: Option<Finding>,
     /// Whether the CPU has other work, so that it may all take longer.
     pub is_busy: bool,
     /// CPUs on which tare itself runs.
@@ -33,17 +38,12 @@ pub struct Host {
 
 impl Host {
     /// Describes the machine and chooses a CPU that no other run measures on, unless some are
-    /// requested. Warns of conditions that make measuring there pointless. The first of several
-    /// CPUs represents all of them.
+    /// requested. The first of several CPUs represents all of them.
     ///
     /// # Errors
     ///
     /// Returns [`CommandError`] if a CPU asked for can't be measured.
-    pub fn look(
-        requested: &[u32],
-        taken: &Cpus,
-        terminal: &Terminal,
-    ) -> Result<Self, CommandError> {
+    pub fn look(requested: &[u32], taken: &Cpus) -> Result<Self, CommandError> {
         let source = Source::system();
         let (machine, sample) = (Machine::collect(&source), Sample::take(&source));
         let held = |error| match error {
@@ -61,11 +61,8 @@ impl Host {
             ),
         };
         let findings = doctor(&source, &machine, &sample, Some(choice.cpu));
-        for finding in findings.iter().filter(|f| f.severity == Severity::Problem) {
-            let remedy = finding.remedy.as_deref().unwrap_or("see `tare doctor`");
-            terminal.warn(&format!("{}: {}; {remedy}", finding.title, finding.state));
-        }
         Ok(Self {
+            load_of_all: load_of_all_cpus(&source, &machine, &sample),
             is_busy: has_other_work(&sample, choice.cpu),
             record: MachineRecord::new(machine, findings),
             cpu: choice.cpu,
@@ -73,6 +70,24 @@ impl Host {
             cpu_warnings: choice.warnings,
             controller: choice.controller_cpus,
         })
+    }
+
+    /// Takes the findings for a plan, and warns of problems. Instances that run on any CPU have no
+    /// measured one.
+    pub fn is_for(&mut self, plan: &Plan, terminal: &Terminal) {
+        self.is_busy &= plan.measured_cpu().is_some();
+        let findings = &mut self.record.findings;
+        if let Some(load) = self.load_of_all.take()
+            && plan.measured_cpu().is_none()
+            && let Some(known) = findings.iter_mut().find(|known| known.id == load.id)
+        {
+            *known = load;
+            findings.sort_by_key(|finding| Reverse(finding.severity));
+        }
+        for finding in findings.iter().filter(|f| f.severity == Severity::Problem) {
+            let remedy = finding.remedy.as_deref().unwrap_or("see `tare doctor`");
+            terminal.warn(&format!("{}: {}; {remedy}", finding.title, finding.state));
+        }
     }
 
     /// Keeps tare itself off the measured CPUs for as long as what is returned lives: a study that

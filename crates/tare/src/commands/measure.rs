@@ -62,8 +62,8 @@ pub fn measure(
     plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
 ) -> Result<u8, CommandError> {
     if request.options.dry_run {
-        let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
-        terminal.print_lines(&preview(request, &host, plan, terminal)?)?;
+        let mut host = Host::look(&cpus_of(request)?, &taken())?;
+        terminal.print_lines(&preview(request, &mut host, plan, terminal)?)?;
         return Ok(exit::DONE);
     }
     // Before anything is started or written, so that no moment is left in which Ctrl-C does what
@@ -96,10 +96,11 @@ fn run(
     let guard = Guard::open(&default_state_dir()?)?;
     let options = request.options;
     let json = options.result.json;
-    let host = Host::look(&cpus_of(request)?, &taken(), terminal)?;
+    let mut host = Host::look(&cpus_of(request)?, &taken())?;
     let (folder, settings, claim) = match request.resume {
         Some(path) => {
             let mut folder = resume::open(path, &host.record, options)?;
+            host.is_for(folder.plan(), terminal);
             check_gates(&options.result.fail_if, folder.plan())?;
             let more = added(request, folder.plan())?;
             require(
@@ -118,6 +119,7 @@ fn run(
         }
         None => {
             let plan = plan(&host)?;
+            host.is_for(&plan, terminal);
             check_gates(&options.result.fail_if, &plan)?;
             require(
                 &plan,
@@ -203,18 +205,20 @@ fn cpus_of(request: &Request<'_>) -> Result<Vec<u32>, CommandError> {
 /// that runs: what a target needs is only looked for.
 fn preview(
     request: &Request<'_>,
-    host: &Host,
+    host: &mut Host,
     plan: impl FnOnce(&Host) -> Result<Plan, CommandError>,
     terminal: &Terminal,
 ) -> Result<String, CommandError> {
     let gates = &request.options.result.fail_if;
     let Some(path) = request.resume else {
         let plan = plan(host)?;
+        host.is_for(&plan, terminal);
         check_gates(gates, &plan)?;
         require(&plan, &host.record, |target| target.present(), terminal)?;
         return Ok(describe(&plan, host));
     };
     let folder = RunFolder::open(path)?;
+    host.is_for(folder.plan(), terminal);
     resume::same_machine(&folder, &host.record)?;
     check_gates(gates, folder.plan())?;
     let more = added(request, folder.plan())?;

@@ -86,4 +86,6 @@ fn the_switches_of_a_batch_are_counted() {
     for name in ["involuntary context switches", "voluntary context switches"] {
         assert!(told.counter(name).is_some(), "{name}");
     }
+    let [had, of] = ["CPU time", "time"].map(|name| told.counter(name).unwrap());
+    assert!(0 < had && had <= of, "{had} of {of}");
 }

@@ -85,16 +85,12 @@ pub(super) const MEASURES: &[Measure] = &[
         clock(data, |period, ns| mean(period.period_cycles, ns))
     })
     .better(Better::Neither),
-    // A run whose gaps have no period has none of them on a grid.
+    // Of the runs that have a period, as that is.
     Measure::count("periodic", PERIODIC, &[Figure::Share], |data| {
-        let found = clock(data, |period, _| of_grid(period, period.share))?;
-        match found.is_empty() {
-            true => spun(data, |spin, _| {
-                let gaps = spin.head.seen as f64;
-                Ok((gaps > 0.0).then_some(Sample::Ratio(0.0, gaps)))
-            }),
-            false => Ok(found),
-        }
+        clock(data, |period, _| {
+            let part = period.on_grid as f64;
+            Sample::Ratio(part, part / period.share)
+        })
     })
     .better(Better::Neither),
     Measure::time(
@@ -311,12 +307,6 @@ fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples
         let period = period.as_ref().map_err(String::clone)?;
         Ok(period.as_ref().map(|period| of(period, ns)))
     })
-}
-
-/// Makes a share of which the gaps on the grid are the part.
-fn of_grid(period: &Period, share: f64) -> Sample {
-    let part = period.on_grid as f64;
-    Sample::Ratio(part, part / share)
 }
 
 fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Samples {

@@ -58,7 +58,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
     );
     let figure = parts::Figure {
         title: "What each primitive should cost, and what it costs".to_owned(),
-        read: "A dot is the intrinsic cost as it was measured; a diamond is what was expected of it before.".to_owned(),
+        read: "A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is what was expected of it before.".to_owned(),
         legend: parts::legend(Vec::new(), dot_plot::symbols(&entries, "expected")),
         plot: &plot,
         table: None,
@@ -80,7 +80,13 @@ pub(super) fn memory(run: &Run) -> Option<Markup> {
     (!pictures.is_empty()).then(|| html! { @for picture in pictures { (picture) } })
 }
 
-/// Returns the latencies of a target by working set, on one size of pages.
+/// Returns the least latency of all runs, of which the table of levels is made.
+fn least(row: &Row) -> Option<f64> {
+    let least = row.over.as_ref().ok()?.lowest;
+    (least > 0.0).then_some(least)
+}
+
+/// Returns the least latencies of a target by working set, on one size of pages.
 fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
     let rows = run.rows.of(NAME, "latency").filter(|row| {
         let is_own = row.target == target && row.load.is_idle() && row.has("pages", pages);
@@ -90,7 +96,7 @@ fn points(run: &Run, target: &str, pages: &str) -> Vec<Point> {
         let size = row.labels.number("size")?;
         Some(Point {
             name: N.bytes(size),
-            at: (size as f64, row.estimate().filter(|ns| *ns > 0.0)?),
+            at: (size as f64, least(row)?),
             ..Point::default()
         })
     });
@@ -131,7 +137,7 @@ fn curve(run: &Run, targets: &[&Row]) -> Option<Markup> {
     let bounds = caches.map(|cache| (cache.size_bytes as f64, format!("L{} claimed", cache.level)));
     let curve = Curve {
         title: "Latency by working set",
-        read: "Loads that wait for each other, in one random cycle through all lines, in cells without a load. Where a line rises, a level of the memory hierarchy \
+        read: "Loads that wait for each other, in one random cycle through all lines, in cells without a load; of each size the least latency of all runs, as in the table. Where a line rises, a level of the memory hierarchy \
                ends; the broken lines are where the machine says that it does.",
         bounds: bounds.collect(),
         ..Curve::new(lines, across, upward)
@@ -147,7 +153,7 @@ fn map(run: &Run, of: &Row) -> Option<Markup> {
     });
     let tiles = own.filter_map(|row| {
         let [size, stride] = ["size", "stride"].map(|key| row.labels.number(key));
-        Some(([size?, stride?], row.estimate().filter(|ns| *ns > 0.0)?))
+        Some(([size?, stride?], least(row)?))
     });
     let mut map = HeatMap {
         title: format!(
@@ -162,7 +168,7 @@ fn map(run: &Run, of: &Row) -> Option<Markup> {
     };
     let (low, high) = map.ends()?;
     map.read = format!(
-        "One load after the other, a stride apart. The darkest takes {}, the lightest {}. Below the size of a line, several \
+        "One load after the other, a stride apart; of each the least latency of all runs. The darkest takes {}, the lightest {}. Below the size of a line, several \
          loads share one; long strides that stay fast are foreseen by prefetchers.",
         N.ns(high, None),
         N.ns(low, None)

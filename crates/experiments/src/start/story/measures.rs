@@ -99,8 +99,8 @@ pub(super) const MEASURES: &[Measure] = &[
         cpu_parts,
     ),
     Measure::time(
-        "engine-cpu",
-        "CPU time of the engine for each instance",
+        "daemon-cpu",
+        "CPU time of the daemons for each instance",
         MEAN,
         |data| shared_cpu(data, "engine cpu"),
     ),

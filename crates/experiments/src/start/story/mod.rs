@@ -155,7 +155,7 @@ impl Story for Started {
              column of the whole machine's CPU time bounds it from above: whatever else ran is in it, too.",
             "Every instance starts from a warm page cache. The first start after boot is not measured.",
             "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is shown \
-             only as the engine's share.",
+             only as the daemons' share.",
         ]
         .map(str::to_owned)
         .into()

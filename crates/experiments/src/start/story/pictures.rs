@@ -65,7 +65,7 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
         latency.render(),
         throughput.render(),
         distributions(story, run, &all, detail),
-        overview(&memory, title, "peak memory, bytes"),
+        overview(&memory, title, "peak memory"),
     ];
     html! { @for picture in pictures.into_iter().flatten() { (picture) } }
 }

@@ -39,7 +39,7 @@ const COST: &[Column] = &[
     Column::new("CPU\ntime", "cpu", Figure::Mean),
     Column::new("of its\nown code", "cpu-part", Figure::Mean).of("part", "own"),
     Column::new("around\nthat", "cpu-part", Figure::Mean).of("part", "around"),
-    Column::new("of the\nengine", "engine-cpu", Figure::Mean),
+    Column::new("of the\ndaemons", "daemon-cpu", Figure::Mean),
     Column::new("of the\nmachine", "machine-cpu", Figure::Mean).spared(1),
     Column::new("memory\np50", "memory", Figure::MEDIAN).spared(2),
     Column::new("memory\nmax", "memory", Figure::Max).highest(),
@@ -76,7 +76,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         ),
         tabled(
             "What an instance costs",
-            "CPU time: means for each instance; of its own code in a guest, the time from entry to end; of engine and machine, what \
+            "CPU time: means for each instance; of its own code in a guest, the time from entry to end; of daemons (Docker's engine, containerd and the like) and machine, what \
              they spent within the window divided by the instances \
              done in it, whatever else ran. Memory: the peak of an instance.",
             COST,

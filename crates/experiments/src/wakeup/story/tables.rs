@@ -11,9 +11,7 @@ use tare_pages::kit::series::further;
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{
-    N, Phase, SCHEDULED, cases, fact_of, name as name_of, name_under, schedule, target,
-};
+use super::words::{N, Phase, SCHEDULED, cases, fact_of, name as name_of, name_under, schedule};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";
@@ -103,7 +101,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
             .filter(|column| !WITHOUT.contains(&column.name().as_str()));
         tables.push(Tabled {
             title: INTERVALS.to_owned(),
-            read: "Of means: by Student's t, from three runs on. Of shares: likewise, on the logit scale. Of standard deviations, \
+            read: "Of means: by Student's t, from three runs on, on the logarithmic scale where it would reach 0. Of shares: likewise, on the logit scale. Of standard deviations, \
                    quantiles and maxima: of the median over runs, by order statistics, from six runs on. The unit of \
                    replication is the run, never the single wake-up."
                 .to_owned(),
@@ -191,6 +189,6 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         ""
     };
     let further = further(&case.plan.labels, &SCHEDULED);
-    let heading = format!("{} · {}{further}{traced}", target(case), schedule(case));
+    let heading = format!("{} · {}{further}{traced}", case.target(), schedule(case));
     (Some(heading), name)
 }

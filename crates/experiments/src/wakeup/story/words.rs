@@ -106,21 +106,6 @@ pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
 
-/// Names a target, with the kernel's preemption model if the target does not name it itself.
-pub(super) fn target(case: &Case<'_>) -> String {
-    let spec = &case.plan.target;
-    let is_rt = || {
-        spec.option("kernel")
-            .is_some_and(|kernel| kernel.contains("-rt"))
-    };
-    match model(case) {
-        Some(model) if spec.option("preempt") != Some(model) && !is_rt() => {
-            format!("{} · {model}", case.target())
-        }
-        _ => case.target(),
-    }
-}
-
 /// The labels that [`schedule`] describes, and that of tracing.
 pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
 
@@ -128,7 +113,7 @@ pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priori
 pub(super) fn name(case: &Case<'_>) -> String {
     format!(
         "{}{}",
-        target(case),
+        case.target(),
         further(&case.plan.labels, &["traced"])
     )
 }

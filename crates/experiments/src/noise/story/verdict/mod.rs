@@ -12,7 +12,7 @@ use tare_figures::analysis::had_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::interval::Time;
-use tare_figures::rows::Figure;
+use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, alongside, sure};
@@ -53,6 +53,11 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         sentences.push(clock.told(only, run.machine.as_ref()));
     }
     let several = main.members.len() > 1;
+    let is_idle = |panel: &Panel<'_>| panel.plan().load.is_idle();
+    let under = match is_idle(main) && !panels.iter().all(is_idle) {
+        true => " without a load".to_owned(),
+        false => main.plan().load.under(),
+    };
     let certainty = told(main).into_iter().filter_map(|member| {
         let (row, _) = member.share()?;
         let mut what = match member.only_reads_clock() {
@@ -62,6 +67,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option
         if several {
             what.push_str(&format!(" on {}", member.case.target()));
         }
+        what.push_str(&under);
         Some(sure(&what, row))
     });
     Some(Verdict {
@@ -213,9 +219,11 @@ pub(in super::super) struct Clock {
     /// Time from tick to tick, with its unit.
     pub every: String,
     ns: Option<f64>,
-    /// Share of the gaps looked at that come at its ticks.
+    /// Share of the gaps looked at that come at its ticks, of the runs that show it.
     pub share: f64,
-    /// Whether a run has more gaps than were looked at.
+    /// Gaps per second of the same runs; `None` if nothing tells the length of a cycle.
+    rate: Option<f64>,
+    /// Whether one of them has more gaps than were looked at.
     is_of_first: bool,
     /// How many runs show it.
     pub runs: usize,
@@ -235,9 +243,12 @@ impl Clock {
             return None;
         }
         let share = case.over("periodic", Figure::Share, &[])?;
-        let gaps = case.over("gaps", Figure::Total, &[])?;
+        let of_runs = |gaps: &Row| gaps.of_cells(|cell| row.of_cell(cell).is_some());
+        let gaps = of_runs(case.row("gaps", Figure::Total, &[])?).ok()?;
+        let rate = case.row("gaps", Figure::Rate, &[]).map(of_runs);
         Some(Self {
             is_of_first: gaps.highest > PERIOD_GAPS as f64,
+            rate: rate.and_then(|rate| Some(rate.ok()?.estimate)),
             every: row.in_time(N, over.estimate),
             ns: row.time(over.estimate).ns,
             share: share.estimate,
@@ -271,8 +282,8 @@ impl Clock {
             false if hypervisor == Some(true) => Beneath::Hypervisor,
             false => Beneath::Machine,
         };
-        let each = member.known("gaps", Figure::Rate, &[]).zip(self.ns);
-        let each = each.map(|((_, rate), ns)| rate.estimate * self.share * ns / 1e9);
+        let each = self.rate.zip(self.ns);
+        let each = each.map(|(rate, ns)| rate * self.share * ns / 1e9);
         if let Some(each) = each.filter(|each| *each > SEVERAL) {
             text.push_str(&format!(", {} at each tick", N.fixed(each, 1)));
         }
