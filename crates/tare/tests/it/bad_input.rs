@@ -334,6 +334,20 @@ fn what_is_no_ordinary_file_is_refused_before_it_is_opened() {
 }
 
 #[test]
+fn an_import_takes_little_more_memory_than_its_file() {
+    let bench = Bench::new();
+    let text = format!("{{\"x\":[{}0],\"thread\":{{}}}}", "[],".repeat(6 << 20));
+    fs::write(bench.work().join("large.json"), text).unwrap();
+    let words = [
+        "-c",
+        "ulimit -v 262144; exec \"$0\" import oslat large.json",
+        env!("CARGO_BIN_EXE_tare"),
+    ];
+    let ran = bench.command_of(Path::new("sh"), &words).output().unwrap();
+    common::Ran::of(ran).expect(1, &["holds no thread"]);
+}
+
+#[test]
 fn a_damaged_cell_is_not_exported() {
     let bench = Bench::new();
     let words = "wakeup --interval 1ms --duration 100ms --cpu 0 --runs 2 --output run";
