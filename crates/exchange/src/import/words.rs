@@ -8,6 +8,7 @@ use jiff::fmt::strtime;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
+use tare_host::visible_in_line;
 
 use super::{Column, Foreign, Mean, TOOLS};
 use crate::error::ExchangeError;
@@ -341,7 +342,7 @@ impl<'de> Deserialize<'de> for Scalar {
                         "a text has more than {LONGEST_TEXT} bytes, as none has that these tools write"
                     )));
                 }
-                Ok(Scalar::Text(text.to_owned()))
+                Ok(Scalar::Text(visible_in_line(text).into_owned()))
             }
 
             fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
