@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds;
 use crate::frequency;
-use crate::target::{Engine, Kernel, TargetOption, TargetSpec};
+use crate::target::{Engine, Kernel, TargetOption, TargetSpec, one_line};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
@@ -74,6 +74,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StudyPlan {
     /// Its name.
+    #[serde(deserialize_with = "one_line")]
     pub name: String,
     /// The published study whose tables and claims the report is to show next to the figures.
     pub reproduces: Option<String>,
@@ -336,6 +337,7 @@ pub struct Expected {
     /// The expected value, in the measure's unit.
     pub value: f64,
     /// The reasoning, in a line.
+    #[serde(deserialize_with = "one_line")]
     pub why: String,
 }
 

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use tare_host::visible_in_line;
 
 pub use capabilities::{Capabilities, Engine, Kernel};
 
@@ -22,6 +23,7 @@ pub use capabilities::{Capabilities, Engine, Kernel};
 )]
 pub struct TargetSpec {
     /// As it is written on the command line: `linux,preempt=full`.
+    #[serde(deserialize_with = "one_line")]
     pub text: String,
     /// Its kind: `linux`.
     pub kind: String,
@@ -31,6 +33,12 @@ pub struct TargetSpec {
     pub group: Group,
     /// The clock of its figures.
     pub clock: Clock,
+}
+
+/// Reads a name that tables, errors and files quote in the middle of a line.
+pub(crate) fn one_line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    Ok(visible_in_line(&text).into_owned())
 }
 
 /// One option of a target.

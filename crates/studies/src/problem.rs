@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use tare_host::visible_in_line;
+
 /// How many characters of a line are shown around a problem.
 const WIDTH: usize = 90;
 
@@ -31,7 +33,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Makes a problem of the place with these bytes.
+    /// Makes a problem of the place with these bytes. What its text quotes of the file adds no line.
     pub fn problem(&self, place: Range<usize>, text: impl Into<String>) -> Problem {
         let start = self.boundary(place.start);
         let before = &self.text[..start];
@@ -60,10 +62,10 @@ impl Source<'_> {
             excerpt.push('…');
         }
         Problem {
-            file: self.file.to_owned(),
+            file: visible_in_line(self.file).into_owned(),
             line: before.matches('\n').count() + 1,
             column: column + 1,
-            text: text.into(),
+            text: visible_in_line(&text.into()).into_owned(),
             excerpt,
             mark: (indent, length.min(WIDTH - WIDTH * 2 / 3)),
         }
@@ -79,12 +81,13 @@ impl Source<'_> {
     }
 }
 
-/// Keeps an excerpt on one line, whatever stands in the file.
+/// Keeps an excerpt on one line in its order, whatever stands in the file.
 fn plain(character: char) -> char {
-    if character.is_control() {
-        ' '
-    } else {
-        character
+    let mut bytes = [0; 4];
+    let text: &str = character.encode_utf8(&mut bytes);
+    match visible_in_line(text) == text && character != '\t' {
+        true => character,
+        false => ' ',
     }
 }
 
@@ -143,6 +146,20 @@ mod tests {
         assert_eq!(
             problem.to_string(),
             "s.toml:2:9: want a number\n  2 |  käse = \"x\"\n    |         ^^^"
+        );
+    }
+
+    #[test]
+    fn what_a_file_holds_adds_no_line_and_turns_none() {
+        let text = "x = '\u{202e}\u{2028}\u{9b}y'\n";
+        let source = Source {
+            file: "s\n.toml",
+            text,
+        };
+        let problem = source.problem(4..6, "no 'a\n\r\u{1b}[31m\u{202e}\u{2028}'");
+        assert_eq!(
+            problem.to_string(),
+            "s\\n.toml:1:5: no 'a\\n\\u000d\\u001b[31m\\u202e\\u2028'\n  1 | x = '   y'\n    |     ^"
         );
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::ops::Range;
 
+use tare_host::visible_in_line;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -89,10 +90,17 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// Reads a text.
+    /// Reads a text, which is one line: reports, errors and other tools' files quote it.
     pub fn text(&mut self, item: &'a Item<'a>, wanted: &str) -> Option<&'a str> {
         match item.get_ref() {
-            DeValue::String(text) => Some(text),
+            DeValue::String(text) if visible_in_line(text) == *text => Some(text),
+            DeValue::String(_) => {
+                self.wrong(
+                    item.span(),
+                    "want a text of one line without control characters",
+                );
+                None
+            }
             _ => {
                 self.mistyped(item, wanted);
                 None

@@ -12,9 +12,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use tare_host::read_ordinary;
 
 use crate::error::TargetError;
 
@@ -27,15 +28,6 @@ pub struct MeasuredFile {
     /// The environment variable that names it, if it is one that is looked for.
     variable: Option<&'static str>,
     found: Result<PathBuf, Vec<PathBuf>>,
-}
-
-/// Returns the metadata of an ordinary file: opening a FIFO or a device may wait without end.
-pub(crate) fn ordinary(path: &Path) -> io::Result<fs::Metadata> {
-    let metadata = fs::metadata(path)?;
-    match metadata.is_file() {
-        true => Ok(metadata),
-        false => Err(io::Error::other("it is not an ordinary file")),
-    }
 }
 
 impl MeasuredFile {
@@ -132,12 +124,7 @@ impl MeasuredFile {
     pub fn read(&self) -> Result<Vec<u8>, TargetError> {
         /// More than any agent and any image of the unikernel has, in bytes.
         const LONGEST: u64 = 64 << 20;
-        let path = self.path()?;
-        let read = || match ordinary(path)?.len() {
-            0..=LONGEST => fs::read(path),
-            _ => Err(io::Error::other("it has more than 64 MiB")),
-        };
-        read().map_err(|error| self.unreadable(&error))
+        read_ordinary(self.path()?, LONGEST).map_err(|error| self.unreadable(&error))
     }
 
     /// Returns the SHA-256 of the file, in hexadecimal.

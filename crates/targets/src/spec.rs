@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use tare_host::visible_in_line;
 use tare_results::target::{self, TargetOption, TargetSpec};
 
 use crate::container::docker::DockerTarget;
@@ -151,6 +152,11 @@ pub fn kinds() -> &'static [Kind] {
 /// Returns [`TargetError`] for an unknown kind or option. [`Target::availability`] says whether the
 /// target can be used.
 pub fn parse(text: &str) -> Result<Box<dyn Target>, TargetError> {
+    let visible = visible_in_line(text);
+    if visible != text {
+        let problem = format!("the target '{visible}' has control characters, as none has");
+        return Err(TargetError::Usage(problem));
+    }
     let (kind, options) = target::split(text);
     make(&kind, options)
 }
@@ -205,6 +211,24 @@ mod tests {
                 }
                 (made, _) => panic!("{}: {made:?}", kind.name),
             }
+        }
+    }
+
+    #[test]
+    fn control_characters_are_refused_in_one_line() {
+        for text in [
+            "process\nerror: no",
+            "ssh,host=a\u{1b}",
+            "x\r",
+            "\u{202e}",
+            "\u{2028}",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(
+                error.ends_with("control characters, as none has"),
+                "{error}"
+            );
+            assert!(!error.contains(['\n', '\r', '\u{1b}', '\u{202e}', '\u{2028}']));
         }
     }
 

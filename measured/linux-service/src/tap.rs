@@ -136,3 +136,42 @@ impl TxToken for ToSend<'_> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_packet_with_a_wrong_checksum_reaches_neither_filter_nor_stack() {
+        let right = [
+            &[2; 6][..],
+            &[6; 6],
+            &[0x08, 0x00],
+            &[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x66, 0xcf],
+            &[10, 0, 0, 1, 10, 0, 0, 2],
+            &[0xff, 0xff, 0, 53, 0, 8, 0xeb, 0xa6],
+        ]
+        .concat();
+        let (device, other) = UnixDatagram::pair().unwrap();
+        let mut tap = Tap {
+            device: Async::new(File::from(OwnedFd::from(device))).unwrap(),
+            packet: vec![0; 1_514],
+            bytes: 0,
+            address: [2; 6],
+        };
+        let context = &mut Context::from_waker(Waker::noop());
+        for at in [26, 35, 37, 41] {
+            let mut wrong = right.clone();
+            wrong[at] ^= 1;
+            other.send(&wrong).unwrap();
+            assert!(tap.receive(context).is_none(), "{at}");
+        }
+        other.send(&right).unwrap();
+        let (received, _) = tap.receive(context).unwrap();
+        received.consume(|packet| assert_eq!(packet, right));
+    }
+}

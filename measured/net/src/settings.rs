@@ -192,9 +192,10 @@ fn network(text: &str) -> Option<(IpAddr, u32)> {
     Some((host(address)?, number(prefix)?))
 }
 
-/// Returns whether an address can be that of one host. The stack panics on others.
+/// Returns whether an address can be that of one host on a network: not of this network, loopback,
+/// groups, reserved or all (RFC 1122, section 3.2.1.3). The stack panics on some of them.
 pub(crate) fn is_host_v4(address: &Ipv4Addr) -> bool {
-    !(address.is_unspecified() || address.is_broadcast() || address.is_multicast())
+    !matches!(address.octets()[0], 0 | 127 | 224..)
 }
 
 fn is_host_v6(address: &Ipv6Addr) -> bool {

@@ -1,6 +1,8 @@
 //! cyclictest's histogram: the text of `-h` and `-H`, and `--json`.
 
-use super::words::{Json, MOST_THREADS, Once, Row, latency, number, shown};
+use std::collections::BTreeMap;
+
+use super::words::{Json, MOST_THREADS, Once, Row, check_size, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -14,22 +16,22 @@ const NAME: &str = "cyclictest";
 /// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     match Json::read(text, NAME)? {
-        Some(json) => from_json(&json),
+        Some(json) => from_json(json),
         None => from_text(text),
     }
 }
 
-fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
+fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
     let mut foreign = json.head(NAME);
     // With -N the values are ns, and the key that is to say so is 1.
-    if json.number("resolution_in_ns").unwrap_or(0) != 0 {
+    if json.is_in_ns() {
         return Err(in_ns());
     }
     let options = foreign.command.as_deref().map(options).unwrap_or_default();
     let mut threads = Vec::new();
-    for thread in json.threads()? {
+    for mut thread in json.threads()? {
         let column = thread.column()?;
-        let cycles = thread.number("cycles");
+        let cycles = thread.cycles();
         let cycles = cycles.ok_or_else(|| thread.problem("has no 'cycles'"))?;
         let over = u128::from(cycles).checked_sub(column.counted());
         let over = over.and_then(|over| u64::try_from(over).ok());
@@ -81,7 +83,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
 #[derive(Default)]
 struct Text {
     threads: Vec<Column>,
-    status: Vec<Status>,
+    status: BTreeMap<u32, Status>,
     /// The scheduling policy above the status.
     policy: Option<String>,
     /// Counts of each column, as the histogram's foot says.
@@ -94,13 +96,12 @@ struct Text {
 
 impl Text {
     fn line(&mut self, line: usize, content: &str) -> Result<(), ExchangeError> {
-        if let Some(read) = Status::read(content) {
+        if let Some((number, read)) = Status::read(content) {
             if self.is_complete {
                 return Err(ExchangeError::second(line));
             }
-            self.status.retain(|known| known.number != read.number);
             if self.status.len() < MOST_THREADS {
-                self.status.push(read);
+                self.status.insert(number, read);
             }
         } else if let Some(stated) = content.strip_prefix("policy: ") {
             let name = stated.split(':').next().unwrap_or_default().trim();
@@ -173,7 +174,7 @@ impl Text {
                 thread.counts.push((us, count));
             }
         }
-        Ok(())
+        check_size(line, &self.threads)
     }
 
     /// Puts everything together, and checks that nothing is missing.
@@ -187,7 +188,7 @@ impl Text {
         if self.totals.is_empty() {
             return Err(ExchangeError::broken_off("# Total:"));
         }
-        if self.status.iter().any(|status| status.is_in_ns) {
+        if self.status.values().any(|status| status.is_in_ns) {
             return Err(in_ns());
         }
         if self.has_sum() {
@@ -207,7 +208,7 @@ impl Text {
             }
             thread.check_ends(&format!("thread {number}"))?;
             thread.policy.clone_from(&self.policy);
-            if let Some(known) = self.status.iter().find(|known| known.number == number) {
+            if let Some(known) = self.status.get(&number) {
                 thread.tid = known.tid;
                 thread.priority = Some(known.priority);
                 thread.interval_us = Some(known.interval_us);
@@ -253,7 +254,6 @@ fn no_histogram() -> ExchangeError {
 
 /// A status line: `T: 0 (10666) P:80 I:1000 C: …`.
 struct Status {
-    number: u32,
     tid: u32,
     priority: u32,
     interval_us: u64,
@@ -263,7 +263,8 @@ struct Status {
 }
 
 impl Status {
-    fn read(content: &str) -> Option<Self> {
+    /// Reads it; it begins with the number of its thread.
+    fn read(content: &str) -> Option<(u32, Self)> {
         let at = content.find("T:")?;
         let (number, rest) = content[at + 2..].split_once('(')?;
         let (tid, rest) = rest.split_once(')')?;
@@ -272,13 +273,13 @@ impl Status {
         let (interval, rest) = rest.split_once("C:")?;
         let last = rest.split_once("Act:").map_or("", |(_, last)| last);
         let last = last.split_once("Avg:").map_or("", |(last, _)| last);
-        Some(Self {
+        let status = Self {
             is_in_ns: last.starts_with(' ') && last.trim_end().len() == 8,
-            number: number.trim().parse().ok()?,
             tid: tid.trim().parse().ok()?,
             priority: priority.trim().parse().ok()?,
             interval_us: interval.trim().parse().ok().filter(|us| *us > 0)?,
-        })
+        };
+        Some((number.trim().parse().ok()?, status))
     }
 }
 

@@ -117,7 +117,10 @@ fn missed(line: &str) -> Option<String> {
 
 /// Returns a notice if a line counts the machine's SMIs, which cyclictest does with --smi.
 fn interrupted(line: &str) -> Option<String> {
-    let counts = line.strip_prefix("# SMIs:")?.split_whitespace();
+    let counts = line
+        .strip_prefix("# SMIs:")?
+        .split_whitespace()
+        .take(words::MOST_THREADS);
     let counts: Vec<&str> = counts.map(|count| count.trim_start_matches('0')).collect();
     let counts = counts
         .iter()

@@ -6,7 +6,7 @@
 //! is a turn that nothing interrupted. They can't be a run of `gap`, which is the same measurement:
 //! that keeps the time of every gap, and oslat has none.
 
-use super::words::{Json, Once, Row, latency, shown};
+use super::words::{Json, Once, Row, check_size, latency, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -20,7 +20,7 @@ const NAME: &str = "oslat";
 /// As [`super::read`].
 pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut foreign = match Json::read(text, NAME)? {
-        Some(json) => from_json(&json)?,
+        Some(json) => from_json(json)?,
         None => from_text(text)?,
     };
     foreign.notices.push(
@@ -32,11 +32,11 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     Ok(foreign)
 }
 
-fn from_json(json: &Json) -> Result<Foreign, ExchangeError> {
+fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
     let mut foreign = json.head(NAME);
     let mut threads = Vec::new();
-    for thread in json.threads()? {
-        let seconds = thread.fraction("duration").unwrap_or(0.0);
+    for mut thread in json.threads()? {
+        let seconds = thread.duration().unwrap_or(0.0);
         note_duration(&mut foreign, seconds);
         threads.push(thread.column()?);
     }
@@ -54,7 +54,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     let mut is_last = false;
     for (line, content) in (1..).zip(text.lines()) {
         if let Some(version) = content.strip_prefix("oslat V ") {
-            foreign.tool = format!("{NAME} {}", version.trim());
+            foreign.tool = format!("{NAME} {}", shown(version));
         }
         let Some((name, text)) = content.split_once(':') else {
             continue;
@@ -90,6 +90,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             row.put(&mut threads, false, |thread, count| {
                 thread.counts.push((us, count));
             })?;
+            check_size(line, &threads)?;
             is_last = text.contains("(including overflows)");
             continue;
         }
@@ -151,11 +152,9 @@ fn series(mut threads: Vec<Column>) -> Result<Series, ExchangeError> {
         }
         thread.counts.retain(|(_, count)| *count > 0);
         // Its first value is that of all turns that are shorter, too.
-        let ends = Column {
-            min: None,
-            ..thread.clone()
-        };
-        ends.check_ends(&format!("column {number}"))?;
+        let min = thread.min.take();
+        thread.check_ends(&format!("column {number}"))?;
+        thread.min = min;
     }
     Ok(Series {
         name: NAME.to_owned(),

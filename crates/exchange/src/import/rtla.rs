@@ -6,8 +6,9 @@
 //! cell. osnoise counts how long single noises lasted, which is nothing that comes at an interval.
 
 use std::collections::BTreeSet;
+use std::mem;
 
-use super::words::{LONGEST_US, Once, latency, number, shown};
+use super::words::{LONGEST_US, Once, check_size, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -122,7 +123,7 @@ struct Table {
     has_maximum: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Interrupt,
     Thread,
@@ -156,6 +157,7 @@ impl Table {
     /// Reads `IRQ-000 Thr-000 …`.
     fn read<'a>(line: usize, words: impl Iterator<Item = &'a str>) -> Result<Self, ExchangeError> {
         let mut columns = Vec::new();
+        let mut known = BTreeSet::new();
         for word in words.take(super::words::MOST_THREADS) {
             let problem = || {
                 let problem = format!("'{}' is no column such as Thr-000", shown(word));
@@ -168,8 +170,7 @@ impl Table {
                 ..Column::default()
             };
             let kind = kind.ok_or_else(problem)?;
-            let is_same = |(of, known): &(Kind, Column)| *of == kind && known.cpu == column.cpu;
-            if columns.iter().any(is_same) {
+            if !known.insert((kind, column.cpu)) {
                 let problem = format!("the column '{}' is given twice", shown(word));
                 return Err(ExchangeError::line(line, problem));
             }
@@ -251,7 +252,7 @@ impl Table {
                 _ => column.mean = Some(Mean::CutOff(figure)),
             }
         }
-        Ok(())
+        check_size(line, self.columns.iter().map(|(_, column)| column))
     }
 
     /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.
@@ -260,20 +261,26 @@ impl Table {
         const FEWEST_SAMPLES: u128 = 100;
         let fewest_values = |common: u64| if common < 5 { 3 } else { 2 };
         let counts = self.columns.iter().flat_map(|(_, column)| &column.counts);
-        let values: BTreeSet<u64> = counts.map(|(us, _)| *us).collect();
         let samples: u128 = self
             .columns
             .iter()
             .map(|(_, column)| column.counted())
             .sum();
-        let common = values.iter().fold(0, |common, us| divisor(common, *us));
+        let mut common = 0;
+        let mut values = BTreeSet::new();
+        for (us, _) in counts {
+            common = divisor(common, *us);
+            if values.len() < 3 {
+                values.insert(us);
+            }
+        }
         let is_wide =
             common > 1 && values.len() >= fewest_values(common) && samples >= FEWEST_SAMPLES;
         is_wide.then_some(common)
     }
 
     /// Puts the columns of each kind together.
-    fn series(self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
+    fn series(mut self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
         if !self.is_complete {
             return Err(ExchangeError::broken_off("over:"));
         }
@@ -296,8 +303,9 @@ impl Table {
             column.check_ends(&name)?;
         }
         let series = Kind::ALL.into_iter().filter_map(|kind| {
-            let own = self.columns.iter().filter(|(of, _)| *of == kind);
-            let threads: Vec<Column> = own.map(|(_, column)| column.clone()).collect();
+            let columns = self.columns.iter_mut();
+            let own = columns.filter(|(of, _)| *of == kind);
+            let threads: Vec<Column> = own.map(|(_, column)| mem::take(column)).collect();
             (!threads.is_empty()).then(|| Series {
                 name: kind.name().to_owned(),
                 is_periodic: tool == "timerlat",

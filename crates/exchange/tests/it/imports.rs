@@ -567,3 +567,51 @@ proptest! {
         try_all(&text);
     }
 }
+
+#[test]
+fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
+    let counts: String = (0..=1 << 21).map(|us| format!("\"{us}\":1,")).collect();
+    let counts = counts.trim_end_matches(',');
+    let rows: String = (0..=1 << 21).map(|us| format!("{us} 1\n")).collect();
+    let facts: String = (0..65).map(|n| format!("\"{n}\":1,")).collect();
+    let threads: String = (0..=1 << 14).map(|n| format!("\"{n}\":{{}},")).collect();
+    let long = "x".repeat((1 << 16) + 1);
+    for (text, words) in [
+        (
+            format!("{{\"thread\":{{\"0\":{{\"histogram\":{{{counts}}}}}}}}}"),
+            "more than 2097152 values of a histogram",
+        ),
+        (
+            format!("# Histogram\n{rows}"),
+            "line 2097154: more than 2097152 values of histograms",
+        ),
+        (
+            format!("{{\"sysinfo\":{{{facts}\"x\":1}}}}"),
+            "more than 64 facts",
+        ),
+        (
+            format!("{{\"thread\":{{{threads}\"99999\":{{}}}}}}"),
+            "too many threads",
+        ),
+        (
+            format!("{{\"cmdline\":\"{long}\"}}"),
+            "more than 65536 bytes",
+        ),
+        (
+            "{\"thread\":{\"x\":{}}}".to_owned(),
+            "line 1: 'x' is no whole number",
+        ),
+    ] {
+        let error = read("cyclictest", &text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // Texts of the machine end in notices, tables and files.
+    let text = JSON.replace("\"2.40\"", "\"2\\n\\r\\u001b\u{202e}\u{2028}\"");
+    let shown = "cyclictest 2\\n\\u000d\\u001b\\u202e\\u2028";
+    assert_eq!(read("cyclictest", &text).unwrap().tool, shown);
+    // What is not used is skipped, however deep.
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let text = JSON.replacen('{', &format!("{{\"other\":{deep},"), 1);
+    let whole = read("cyclictest", JSON).unwrap();
+    assert_eq!(read("cyclictest", &text).unwrap(), whole);
+}

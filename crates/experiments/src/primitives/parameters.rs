@@ -1,5 +1,9 @@
 //! What `primitives` can be told.
 
+use std::io;
+use std::path::Path;
+
+use tare_host::read_ordinary;
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::units::bytes;
@@ -119,6 +123,9 @@ const CPU: Parameter = Parameter {
     ..BASE
 };
 
+/// The greatest size of a file of predictions, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// A path that is a word of a plan.
 const PATH: Takes = Takes::Text {
     wanted: "an absolute path without blanks",
@@ -188,7 +195,8 @@ pub(super) fn wanted(values: &Values) -> Vec<&'static Primitive> {
 pub(super) fn own_predictions(values: &Values) -> Result<Option<String>, ExperimentError> {
     let path = values.text(PREDICTIONS.name);
     path.map(|path| {
-        std::fs::read_to_string(path)
+        read_ordinary(Path::new(path), MOST_BYTES)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| contradiction(format!("predictions {path} can't be read: {error}")))
     })
     .transpose()

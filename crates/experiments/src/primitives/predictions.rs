@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Deserialize;
-use tare_host::Machine;
 use tare_host::machine::Cache;
+use tare_host::{Machine, visible_in_line};
 use tare_results::model::{Expected, Labels};
 use tare_workloads::calibration::{ADDITIONS, tare_additions};
 
@@ -128,7 +128,7 @@ impl Predictions {
                 } else {
                     value
                 },
-                why: prediction.why.clone(),
+                why: visible_in_line(&prediction.why).into_owned(),
             })
         });
         own.collect()

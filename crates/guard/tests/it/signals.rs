@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -38,6 +39,23 @@ fn part_run() {
     // Long enough for more signals to come while things are still owned.
     thread::sleep(Duration::from_millis(50));
     assert!(guard.close().is_complete());
+    println!("closed");
+}
+
+/// Has nothing left to undo, and no longer asks whether it should stop.
+#[test]
+fn part_analysis() {
+    if Stage::given().is_none() {
+        return;
+    }
+    let interrupt = Interrupt::install().unwrap();
+    interrupt.nothing_is_left();
+    println!("ready");
+    while !interrupt.finish_requested() {
+        interrupt.wait(&[], Duration::MAX).unwrap();
+    }
+    println!("goes on");
+    thread::sleep(Duration::from_secs(120));
     println!("closed");
 }
 
@@ -100,6 +118,19 @@ fn the_first_interrupt_finishes_the_second_stops_and_more_leave_nothing_either()
         thread::sleep(Duration::from_millis(1));
     }
     run.assert_ended_well(&stage);
+}
+
+#[test]
+fn once_nothing_is_left_the_second_signal_ends_the_process() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let stage = Stage::new();
+        let mut run = Run::start(stage.play("signals::part_analysis"), false);
+        run.send(signal);
+        run.expect("goes on");
+        run.send(signal);
+        let status = run.process.0.wait().unwrap();
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
+    }
 }
 
 #[test]

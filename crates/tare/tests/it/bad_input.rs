@@ -325,12 +325,97 @@ fn what_is_no_ordinary_file_is_refused_before_it_is_opened() {
         "noise --target unikernel,image=fifo",
         "noise --target unikernel,image=/dev/zero",
         "start --target guest,image=fifo,ready=x,success=1 --interval alone",
+        "primitives --predictions fifo --only getpid",
+        "primitives --predictions /dev/zero --only getpid",
     ] {
         let ran = bench.run(target);
         assert!([2, 5].contains(&ran.code.unwrap()), "{ran:?}");
     }
     let endless = bench.run("import oslat /dev/zero");
     endless.expect(1, &["it has more than 64 MiB"]);
+}
+
+/// Starts a line, hides what is before it, and turns what follows.
+const HOSTILE: &str = r"x\nerror: fine\r\u001b[31m\u202e\u2028";
+
+#[test]
+fn texts_of_a_study_add_no_line_to_an_error() {
+    let bench = Bench::new();
+    for (key, value) in [
+        ("name", HOSTILE.to_owned()),
+        ("title", HOSTILE.to_owned()),
+        ("order", HOSTILE.to_owned()),
+        (HOSTILE, "x".to_owned()),
+    ] {
+        let study = format!(
+            "\"{key}\" = \"{value}\"\n[[experiment]]\nkind = \"noise\"\ntargets = [\"{HOSTILE}\"]\n"
+        );
+        fs::write(bench.work().join("hostile.toml"), study).unwrap();
+        let ran = bench.run("study check hostile.toml");
+        ran.expect(2, &["hostile.toml:1:1", "without control characters"]);
+        let is_shown = |line: &str| !line.trim_start().starts_with("error: fine");
+        assert!(ran.err.lines().all(is_shown), "{ran:?}");
+        let obeyed = ['\r', '\u{1b}', '\u{202e}', '\u{2028}'];
+        assert!(!ran.err.contains(obeyed), "{ran:?}");
+    }
+}
+
+#[test]
+fn names_of_a_run_folder_are_one_line_in_tables_and_files() {
+    let bench = Bench::new();
+    for run in ["base", "new"] {
+        let sample = Path::new("../exchange/tests/samples/cyclictest-quiet.txt");
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join(sample);
+        let sample = sample.display();
+        let words = format!("import cyclictest {sample} --interval 1000 --output {run}");
+        bench.run(&words).expect(0, &[]);
+        let folder = bench.work().join(run);
+        let own = HOSTILE.replace('x', run);
+        for file in ["plan.json", "cells/0001/cell.json"] {
+            let text = fs::read_to_string(folder.join(file)).unwrap();
+            let text = text.replace("\"text\": \"cyclictest\"", &format!("\"text\": \"{own}\""));
+            fs::write(folder.join(file), text).unwrap();
+        }
+        // Whoever makes such a folder makes its checksums, too.
+        let sums = r#"for sums in $(find . -name SHA256SUMS); do (
+            cd "${sums%SHA256SUMS}"; files=$(sed 's/^[^ ]* *//' SHA256SUMS); sha256sum $files >sums; mv sums SHA256SUMS
+        ); done"#;
+        let mut sum = Command::new("sh");
+        let done = sum.args(["-c", sums]).current_dir(&folder);
+        assert!(done.status().unwrap().success());
+    }
+    let report = bench.run("report base");
+    report.expect(0, &["report: "]);
+    let markdown = bench.run("compare base --to new --markdown");
+    let read = |file| fs::read_to_string(bench.work().join("base").join(file)).unwrap();
+    for text in [
+        report.out + &report.err,
+        markdown.out + &markdown.err,
+        read("figures.csv"),
+        read("wakeup-phases.csv"),
+    ] {
+        assert!(text.contains("error: fine"), "{text}");
+        assert!(
+            !text.lines().any(|line| line.starts_with("error: fine")),
+            "{text}"
+        );
+        let obeyed = ['\r', '\u{1b}', '\u{202e}', '\u{2028}'];
+        assert!(!text.contains(obeyed), "{text}");
+    }
+}
+
+#[test]
+fn an_import_takes_little_more_memory_than_its_file() {
+    let bench = Bench::new();
+    let text = format!("{{\"x\":[{}0],\"thread\":{{}}}}", "[],".repeat(6 << 20));
+    fs::write(bench.work().join("large.json"), text).unwrap();
+    let words = [
+        "-c",
+        "ulimit -v 262144; exec \"$0\" import oslat large.json",
+        env!("CARGO_BIN_EXE_tare"),
+    ];
+    let ran = bench.command_of(Path::new("sh"), &words).output().unwrap();
+    common::Ran::of(ran).expect(1, &["holds no thread"]);
 }
 
 #[test]

@@ -611,3 +611,47 @@ fn two_humps_are_compared_by_the_share_of_the_slow_one() {
     import(&bench, "cyclictest", "cyclictest-quiet.txt", "quiet");
     gate("quiet", "latency.slow>50%").expect(0, &["has only one mode"]);
 }
+
+#[test]
+fn more_threads_than_an_instance_may_report_values_are_imported() {
+    const THREADS: usize = 2_100;
+    let bench = Bench::new();
+    let line = |name: &str, figure: u32| {
+        let figures = format!(" {figure}").repeat(THREADS);
+        format!("{name}{figures}\n")
+    };
+    let columns: String = (0..THREADS).map(|cpu| format!(" Thr-{cpu:03}")).collect();
+    let text = [
+        "# RTLA timerlat histogram\n# Duration:   0 00:00:10\n".to_owned(),
+        format!("Index{columns}\n"),
+        line("3", 10),
+        line("4", 20),
+        line("over:", 0),
+        line("count:", 30),
+        line("min:", 3),
+        line("avg:", 3),
+        line("max:", 4),
+    ];
+    fs::write(bench.work().join("rtla.txt"), text.concat()).unwrap();
+    let words = "import rtla rtla.txt --interval 1000 --output run";
+    bench.run(words).expect(0, &["imported 1 cell"]);
+    bench.run("report run").expect(0, &["63,000"]);
+}
+
+#[test]
+fn a_pipe_is_imported_like_a_file() {
+    let bench = Bench::new();
+    let output = sample("cyclictest-quiet.txt");
+    for (name, from) in [("stdin", "/dev/stdin"), ("dash", "-"), ("fd", "/dev/fd/0")] {
+        let words = [
+            "-c",
+            "cat \"$1\" | \"$0\" import cyclictest \"$2\" --interval 1000 --output \"$3\"",
+            env!("CARGO_BIN_EXE_tare"),
+            output.to_str().unwrap(),
+            from,
+            name,
+        ];
+        let ran = bench.command_of(Path::new("sh"), &words).output().unwrap();
+        common::Ran::of(ran).expect(0, &["imported 1 cell"]);
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::{
     self, Bench, Started, files, is_root, json, processes_with, send, skip, wait_for,
 };
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::Signal;
 use tare_results::model::Cell;
 
@@ -299,4 +301,22 @@ fn assert_is_kept_without_its_load(bench: &Bench, notice: &str) {
     let n = cell.outcome.record().unwrap().sets[0].n;
     assert!(n >= 1, "{n}");
     assert_nothing_is_left(bench);
+}
+
+#[test]
+fn a_signal_ends_waiting_for_whoever_writes_to_a_pipe() {
+    for words in ["import oslat pipe", "run pipe", "study check pipe"] {
+        for signal in [Signal::INT, Signal::TERM] {
+            let bench = Bench::new();
+            let pipe = bench.work().join("pipe");
+            mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+            let started = bench.start(words);
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let writer = wait_for("a reader", || open(&pipe, flags, Mode::empty()).ok());
+            started.signal(signal);
+            let status = started.wait();
+            assert_eq!(status.signal(), Some(signal.as_raw()), "{words}");
+            drop(writer);
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! What kind of file an image is, told by its first bytes and never by its name.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use tare_host::open_ordinary;
+
 use crate::elf;
 use crate::error::TargetError;
-use crate::measured::ordinary;
 
 /// A kind of image that QEMU boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,11 +100,11 @@ pub(super) fn refused(path: &Path, why: &str) -> TargetError {
 
 /// Returns the beginning of a file, and the length of all of it.
 fn beginning(path: &Path) -> io::Result<(Vec<u8>, u64)> {
-    let metadata = ordinary(path)?;
-    let file = File::open(path)?;
+    let file = open_ordinary(path)?;
+    let length = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(LOOKED_AT).read_to_end(&mut bytes)?;
-    Ok((bytes, metadata.len()))
+    Ok((bytes, length))
 }
 
 #[cfg(test)]

@@ -30,12 +30,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, GuardError, Lines, OwnedChild, Patience, ScratchDir};
+use tare_host::open_ordinary;
 
 use super::client;
 use super::refusal::{one_line, refused};
 use super::settings::Settings;
 use crate::error::TargetError;
-use crate::measured::{MeasuredFile, ordinary};
+use crate::measured::MeasuredFile;
 use crate::programs;
 
 /// The script that the monitor executes.
@@ -368,8 +369,7 @@ fn require_identity(settings: &Settings) -> Result<(), TargetError> {
             format!("name the key with identity=FILE, or make one with `ssh-keygen -f {path}`");
         settings.unusable(why, remedy)
     };
-    let opened = ordinary(path).and_then(|_| File::open(path));
-    opened.map(drop).map_err(unreadable)
+    open_ordinary(path).map(drop).map_err(unreadable)
 }
 
 #[cfg(test)]

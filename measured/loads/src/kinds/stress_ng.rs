@@ -20,14 +20,21 @@ pub(super) const STRESS_NG: Kind = Kind {
     ..PLAIN
 };
 
-/// Refuses options that name files; as with getopt_long(3), a long option may be abbreviated.
+/// Refuses options that name files; as with getopt_long(3), a long option may be abbreviated, and
+/// one that is given in full is not the abbreviation of another.
 fn refuses(word: &str) -> Option<&'static str> {
+    const OURS: [&str; 4] = ["--yaml", "--temp-path", "--log-file", "--job"];
+    // A plugin is code, and a device may do anything.
+    const OTHERS: [&str; 4] = ["--plugin-so", "--dev-file", "--fstat-dir", "--gpu-devnode"];
+    const STRESSORS: [&str; 4] = ["--plugin", "--dev", "--fstat", "--gpu"];
     let option = word.split('=').next().unwrap_or_default();
-    let is_abbreviated = |long: &&str| option.len() > 2 && long.starts_with(option);
-    let mut named = ["--yaml", "--temp-path", "--log-file", "--job"].iter();
+    let is_long = option.len() > 2 && !STRESSORS.contains(&option);
+    let is_any = |of: &[&str]| is_long && of.iter().any(|long| long.starts_with(option));
     let is_short = !word.starts_with("--") && word.starts_with('-') && word.contains(['Y', 'j']);
-    let is_ours = is_short || named.any(is_abbreviated);
-    is_ours.then_some("tare itself says where figures and files go")
+    if is_short || is_any(&OURS) {
+        return Some("tare itself says where figures and files go");
+    }
+    is_any(&OTHERS).then_some("it names files outside of the run; use command:stress-ng …")
 }
 
 fn tasks(setup: &mut Setup, words: &[String]) -> Result<Vec<Task>, DriverError> {
@@ -97,11 +104,17 @@ mod tests {
 
     #[test]
     fn no_option_names_a_file_however_it_is_written() {
-        let bad = "--yaml -Y -Yx -vYx --temp-path=/x --temp --log-file --log-fil --job -j -jx --jo";
-        for word in bad.split(' ') {
+        let bad = "--yaml -Y -Yx -vYx --temp-path=/x --temp --log-file --log-fil --job -j -jx --jo \
+                   --plugin-so --plugin-s=x.so --dev-file --dev-f --fstat-dir=/x --fstat-d \
+                   --gpu-devnode=/dev/x --gpu-";
+        for word in bad.split_whitespace() {
             assert!(refuses(word).is_some(), "{word}");
         }
-        for word in "--cpu 2 -c 4 --timeout --jpeg --log-brief --vm-bytes=1G Yj --".split(' ') {
+        for word in
+            "--cpu 2 -c 4 --timeout --jpeg --log-brief --vm-bytes=1G Yj -- --dev 1 --dev-ops=5 \
+                     --fstat --gpu --gpu-xsize --plugin"
+                .split_whitespace()
+        {
             assert_eq!(refuses(word), None, "{word}");
         }
     }

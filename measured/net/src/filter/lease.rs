@@ -145,14 +145,18 @@ pub fn completed(packet: &[u8], agreed: &Agreed) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Returns whether the routers in a message are hosts (RFC 2132, section 3.5).
-pub fn leads_to_hosts(message: &[u8]) -> bool {
-    each(message)
-        .filter(|(kind, _)| *kind == ROUTER)
-        .all(|(_, value)| {
-            let first = value.first_chunk::<4>();
-            first.is_some_and(|first| is_host_v4(&Ipv4Addr::from(*first)))
-        })
+/// Returns whether the client's address in a message, if there is one, and the routers (RFC 2132,
+/// section 3.5) are different hosts.
+pub fn names_hosts(message: &[u8]) -> bool {
+    let own = bytes(message, 16).unwrap_or_default();
+    let is_host = |address: [u8; 4]| is_host_v4(&Ipv4Addr::from(address));
+    (own == [0; 4] || is_host(own))
+        && each(message)
+            .filter(|(kind, _)| *kind == ROUTER)
+            .all(|(_, value)| {
+                let first = value.first_chunk();
+                first.is_some_and(|first| is_host(*first) && *first != own)
+            })
 }
 
 /// Returns the value of an option.

@@ -159,9 +159,8 @@ impl State {
     ) -> Option<bool> {
         let head = ip.first_chunk::<IPV4>()?;
         let (from, to) = (bytes::<4>(head, 12)?, bytes::<4>(head, 16)?);
-        // Nobody can be answered there: this network, loopback, groups and all (RFC 1122, section
-        // 3.2.1.3).
-        if matches!(from[0], 0 | 127 | 224..) {
+        // Nobody can be answered there.
+        if !is_host_v4(&from.into()) {
             return Some(false);
         }
         // The stack drops fragments: data would be read as ports.
@@ -187,7 +186,7 @@ impl State {
         }
         #[cfg(feature = "dhcp")]
         if ports == lease::PORTS {
-            let is_good = is_host_v4(&from.into()) && lease::leads_to_hosts(message);
+            let is_good = lease::names_hosts(message);
             self.is_thin =
                 is_good && lease::hears(&mut self.agreed, message, self.watch).unwrap_or(false);
             return Some(is_good);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -182,6 +182,11 @@ impl Started {
     /// Waits for the end.
     pub fn end(mut self) -> Ran {
         Ran::of(self.0.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Waits for the end and returns only how it ended.
+    pub fn wait(mut self) -> ExitStatus {
+        self.0.take().unwrap().wait().unwrap()
     }
 
     /// Waits until the agent runs and returns its process id.

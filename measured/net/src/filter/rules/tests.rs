@@ -184,6 +184,38 @@ fn dhcp_messages_with_a_router_that_is_no_host_are_dropped() {
     }
 }
 
+#[cfg(feature = "dhcp")]
+#[test]
+fn dhcp_messages_that_give_an_address_of_no_host_are_dropped() {
+    let mut state = state();
+    let mut passes = |address: [u8; 4], kind| {
+        let options = [53, 1, kind, 1, 4, 255, 255, 255, 0, 3, 4, 192, 0, 2, 1, 255];
+        let mut message = message([0; 4], &options);
+        message[16..20].copy_from_slice(&address);
+        let passes = state.passes(&ipv4([192, 0, 2, 1], lease::CLIENT, &message), at(0));
+        (passes, state.agreed.take().is_some())
+    };
+    const OFFER: u8 = 2;
+    const ACK: u8 = 5;
+    const NAK: u8 = 6;
+    assert_eq!(passes([192, 0, 2, 7], OFFER), (true, false));
+    assert_eq!(passes([192, 0, 2, 7], ACK), (true, true));
+    assert_eq!(passes([0; 4], NAK), (true, false));
+    // Loopback, this network, a group, reserved, all; the router's own.
+    for address in [
+        [127, 0, 0, 1],
+        [0, 1, 2, 3],
+        [224, 0, 0, 1],
+        [240, 0, 0, 1],
+        [255; 4],
+        [192, 0, 2, 1],
+    ] {
+        for kind in [OFFER, ACK] {
+            assert_eq!(passes(address, kind), (false, false), "{address:?}");
+        }
+    }
+}
+
 #[test]
 fn clients_of_the_service_are_reported_to_the_stack_once_per_second() {
     let mut state = state();
