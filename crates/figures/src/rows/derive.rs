@@ -432,8 +432,8 @@ impl Row {
         is_of_a_sample && step_ns.is_some_and(|step_ns| shift.abs() <= 1.01 * step_ns)
     }
 
-    /// Returns the shift that errors of both sides' clocks alone may make of equal figures; 0 of what
-    /// is no time and no rate.
+    /// Returns the shift that errors of both sides' clocks alone may make of equal figures; 0 of
+    /// what is no time and no rate.
     pub(crate) fn clock_error(&self, base: &Self) -> f64 {
         let is_by_clock = matches!(self.unit, "ns" | "1/s" | "bytes/s" | "Hz");
         let of = |row: &Self| row.estimate().unwrap_or(0.0).abs() * row.clock_ppm * 1e-6;
@@ -454,7 +454,7 @@ impl Row {
                 Better::More => all - above,
                 Better::Less | Better::Neither => above,
             };
-            // Without its sums: a run that is fast has more samples, but counts no more than others.
+            // Without its sums: a run that is fast has more samples, but counts no more.
             let figure = RunFigure::Value {
                 value: slow / all,
                 sums: None,

@@ -348,7 +348,8 @@ impl RunModes {
     }
 
     /// Finds the modes of all runs together, each of the same weight: their medians, and what is
-    /// between them. `None` unless one of the runs has two by itself: runs that differ are no modes.
+    /// between them. `None` unless one of the runs has two by itself: runs that differ are no
+    /// modes.
     pub(crate) fn together(runs: &[Self]) -> Option<(f64, f64, f64)> {
         /// Parts of the unit in which values are counted, since those of less than ten ns differ.
         const PARTS: f64 = 1_000.0;

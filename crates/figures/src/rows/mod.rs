@@ -9,7 +9,7 @@
 //! a run depend on each other.
 //!
 //! * [`measure`]: what an experiment measures, as data; [`cell`]: the cell that it is measured in;
-//! * [`derive`]: from the cells of a run to its rows;
+//! * [`mod@derive`]: from the cells of a run to its rows;
 //! * [`flat`]: rows as lines of a table that any engine reads;
 //! * `naming`: rows and figures in sentences.
 
