@@ -10,21 +10,22 @@ use fastrand::Rng;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Number, Value, json};
 
-use super::watched::Watched;
+use super::watched::{FORGED_LINE, Watched};
 use super::{Ground, Wrong, names};
 use crate::Result;
 
 /// The time limit for a command that reads a small folder, on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// The content of a foreign file, to which links lead.
 const CANARY: &[u8] = b"not yours";
 
 /// Texts that must be shown without effect.
-const TEXTS: [&str; 9] = [
+pub const TEXTS: [&str; 10] = [
     "",
     "\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[31m",
     "two\r\nlines",
+    FORGED_LINE,
     "\u{202e}reversed\u{9b}31m",
     "<script>alert(1)</script>",
     "../../../../etc/passwd",
@@ -32,6 +33,9 @@ const TEXTS: [&str; 9] = [
     "-1",
     "linux,cmdline=quiet,,clock=instructions",
 ];
+
+/// Maximum number of nodes by which a damaged list grows.
+const MANY: usize = 100_000;
 
 /// Files that `tare` writes to a folder besides the raw ones, including temporary ones.
 const DERIVED: [&str; 6] = [
@@ -137,7 +141,7 @@ fn raw_files(run: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Changes one file: a value of it, its bytes, or its type.
-fn change(path: &Path, canary: &Path, rng: &mut Rng) -> Result<()> {
+pub fn change(path: &Path, canary: &Path, rng: &mut Rng) -> Result<()> {
     if !is_file(path) || rng.u32(..8) == 0 {
         return replace(path, canary, rng);
     }
@@ -162,7 +166,7 @@ fn change(path: &Path, canary: &Path, rng: &mut Rng) -> Result<()> {
     Ok(fs::write(path, content)?)
 }
 
-fn change_bytes(content: &mut Vec<u8>, rng: &mut Rng) {
+pub fn change_bytes(content: &mut Vec<u8>, rng: &mut Rng) {
     if content.is_empty() {
         return content.push(rng.u8(..));
     }
@@ -258,9 +262,13 @@ fn change_value(value: &mut Value, texts: &[String], rng: &mut Rng) {
         }
         Value::Array(all) if !all.is_empty() => {
             let at = rng.usize(..all.len());
-            match rng.u32(..3) {
+            match rng.u32(..4) {
                 0 => drop(all.remove(at)),
                 1 => all.push(all[at].clone()),
+                2 => {
+                    let copies = (MANY / count(&all[at])).max(1);
+                    all.extend(vec![all[at].clone(); copies]);
+                }
                 _ => all.reverse(),
             }
         }

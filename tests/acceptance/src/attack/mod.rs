@@ -1,5 +1,6 @@
 //! Attacks `tare` at random, for a given time: damages run folders and repairs their checksums,
-//! kills, stops, interrupts, moves, floods with what is no record, and fills the disk.
+//! imports damaged results of other tools, reads hostile studies, kills, stops, interrupts, moves,
+//! floods with what is no record, and fills the disk.
 //!
 //! In any case, each command must end by itself within its limit, with a documented exit code,
 //! without a panic, in bounded memory, and send nothing to the terminal that controls it; nothing
@@ -8,6 +9,7 @@
 
 mod damage;
 mod disturb;
+mod input;
 mod watched;
 
 use std::collections::BTreeSet;
@@ -30,7 +32,7 @@ type Attack = fn(&Ground, &Path, &mut Rng) -> Result<Wrong>;
 
 /// The kinds by name. Damage, which takes a fraction of the time of a run, is every other round;
 /// the others take turns, so that none is omitted.
-const ATTACKS: [(&str, Attack); 8] = [
+const ATTACKS: [(&str, Attack); 10] = [
     ("damage", damage::attack),
     ("kill", disturb::kill),
     ("interrupt", disturb::interrupt),
@@ -39,6 +41,8 @@ const ATTACKS: [(&str, Attack); 8] = [
     ("move", disturb::migrate),
     ("fill", disturb::fill),
     ("limit file size", disturb::limit_file_size),
+    ("import", input::import),
+    ("study", input::study),
 ];
 
 /// The place of attacks: valid runs, and a folder for everything else.

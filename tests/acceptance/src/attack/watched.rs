@@ -11,7 +11,10 @@ use super::Wrong;
 use crate::Result;
 
 /// The memory limit of a command, in KiB.
-const MOST_KIB: u64 = 512 * 1024;
+const MOST_KIB: u64 = 256 * 1024;
+
+/// A hostile text whose second line looks like a message of its own.
+pub const FORGED_LINE: &str = "x\nerror: forged";
 
 /// A running command; it is killed if it is dropped before its end.
 pub struct Watched {
@@ -119,6 +122,9 @@ impl Watched {
         let mut wrong = Wrong::new();
         if let Some(line) = text.lines().find(|line| line.contains("panicked at")) {
             wrong.push(format!("'{}' panics: {line}", self.words));
+        }
+        if text.lines().any(|line| line.starts_with("error: forged")) {
+            wrong.push(format!("'{}' writes a forged line", self.words));
         }
         if let Some(line) = text.lines().find(|line| line.chars().any(controls)) {
             wrong.push(format!(
