@@ -33,7 +33,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Makes a problem of the place with these bytes. What its text quotes of the file adds no line.
+    /// Makes a problem of the place with these bytes. Its text is one line, whatever it quotes.
     pub fn problem(&self, place: Range<usize>, text: impl Into<String>) -> Problem {
         let start = self.boundary(place.start);
         let before = &self.text[..start];
