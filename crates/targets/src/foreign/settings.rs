@@ -215,12 +215,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(
-            image in "/[^\0/.]{1,20}",
-            ready in "[^\\p{C}]{1,20}",
+            image in "/[^\\p{C}\\p{Zl}\\p{Zp}/.]{1,20}",
+            ready in "[^\\p{C}\\p{Zl}\\p{Zp}]{1,20}",
             success in prop_oneof!["[1-9]", Just("shutdown".to_owned()), Just("reset".to_owned())],
             mem in 2_u64..4096,
             cpus in 1..=255_u32,
-            command_line in prop::option::of("[^\\p{C}]{0,20}"),
+            command_line in prop::option::of("[^\\p{C}\\p{Zl}\\p{Zp}]{0,20}"),
         ) {
             let values = [
                 ("image", Some(image)),

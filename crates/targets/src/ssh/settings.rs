@@ -209,10 +209,10 @@ mod tests {
         fn what_is_written_is_read_back(
             host in "[a-z0-9][a-zA-Z0-9._@:-]{0,20}",
             port in prop::option::of(1..=65_535_u32),
-            identity in prop::option::of("/[^\0/.]{1,20}"),
+            identity in prop::option::of("/[^\\p{C}\\p{Zl}\\p{Zp}/.]{1,20}"),
             cpu in prop::option::of(0..MOST),
             dir in "/[a-z._+@-]{1,9}",
-            values in prop::collection::vec("[^\\p{C}]{1,20}", 0..3),
+            values in prop::collection::vec("[^\\p{C}\\p{Zl}\\p{Zp}]{1,20}", 0..3),
         ) {
             let own = values.iter().map(|value| Some(("option", format!("Ciphers={value}"))));
             let all = [
