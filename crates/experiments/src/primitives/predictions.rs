@@ -5,6 +5,7 @@
 //! its reasoning. Both are sums and products of numbers, units and quantities. What the machine
 //! tells takes the place of the quantity of that name; the core's clock is measured.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -73,6 +74,8 @@ struct Prediction {
 pub(super) struct Predictions {
     quantities: BTreeMap<String, String>,
     predictions: BTreeMap<String, Prediction>,
+    /// The quantities that were evaluated: each may be made of others, thousands of times.
+    known: RefCell<BTreeMap<String, f64>>,
 }
 
 impl Predictions {
@@ -99,6 +102,7 @@ impl Predictions {
         let read = Self {
             quantities,
             predictions: file.predictions,
+            known: RefCell::default(),
         };
         for (name, prediction) in &read.predictions {
             let wrong = |why: String| format!("the prediction of '{name}': {why}");
@@ -183,10 +187,15 @@ impl Predictions {
         if let Some((_, value)) = units.find(|(unit, _)| *unit == name) {
             return Ok(*value);
         }
-        match self.quantities.get(name) {
-            Some(formula) => self.value(formula, depth + 1),
-            None => Err(format!("there is no quantity and no unit '{name}'")),
+        if let Some(value) = self.known.borrow().get(name) {
+            return Ok(*value);
         }
+        let formula = self.quantities.get(name);
+        let formula =
+            formula.ok_or_else(|| format!("there is no quantity and no unit '{name}'"))?;
+        let value = self.value(formula, depth + 1)?;
+        self.known.borrow_mut().insert(name.to_owned(), value);
+        Ok(value)
     }
 }
 
@@ -288,6 +297,19 @@ mod tests {
                 assert!(expected.value > 0.0 && !expected.why.is_empty());
             }
         }
+    }
+
+    #[test]
+    fn a_quantity_is_evaluated_once_however_often_it_is_named() {
+        let mut file = "[quantities]\nq0 = { is = \"ns\", why = \"x\" }\n".to_owned();
+        for level in 1..DEEPEST {
+            let of = vec![format!("q{}", level - 1); 1_000].join(" / ");
+            file += &format!("q{level} = {{ is = \"{of}\", why = \"x\" }}\n");
+        }
+        let last = DEEPEST - 1;
+        file += &format!("[predictions]\nfork = {{ is = \"q{last}\", why = \"x\" }}\n");
+        let of = read(&file).unwrap().of("fork", "cost");
+        assert_eq!(of[0].value, 1.0);
     }
 
     #[test]
