@@ -9,7 +9,7 @@ use crate::{Accept, Clock, abort, unless_silent};
 pub const PORT: u16 = 7;
 
 /// The first port of clients. What comes from one below is another service's answer, and an answer
-/// to that may be answered in turn: one forged datagram would keep two services busy for ever.
+/// to that may be answered in turn: one forged datagram would keep two services busy forever.
 const CLIENTS: u16 = 1024;
 
 /// Echoes datagrams on a port. Never returns. A datagram that can't be sent is lost. Datagrams from
