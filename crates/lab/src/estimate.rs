@@ -13,7 +13,7 @@ pub const OVERHEAD_SECONDS: f64 = 0.3;
 /// Time to start a load and to end it.
 pub const LOAD_SECONDS: f64 = 2.0;
 /// How much longer a workload takes that shares its CPU with a load.
-const LOAD_FACTOR: f64 = 4.0;
+const LOAD_FACTOR: f64 = 2.0;
 /// How much longer than its estimate a cell may take.
 pub(crate) const LIMIT_FACTOR: f64 = 10.0;
 

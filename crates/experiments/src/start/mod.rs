@@ -14,6 +14,7 @@ use tare_results::model::{Arrivals, CellPlan, Labels, LoadCpus, MOST_INSTANCES, 
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
+use tare_lab::estimate::LOAD_SECONDS;
 use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
@@ -145,7 +146,16 @@ fn combinations(
                 ..plain.clone()
             };
             let seconds = seconds(&cell);
-            cells.push(conditions.under(load, cell, seconds));
+            let cell = conditions.under(load, cell, seconds);
+            cells.push(CellPlan {
+                // Its time is given, under a load, too.
+                estimate_seconds: if load.is_idle() {
+                    seconds
+                } else {
+                    seconds + LOAD_SECONDS
+                },
+                ..cell
+            });
         }
     }
     Ok(cells)
