@@ -153,7 +153,12 @@ impl CommandError {
                 | CompareError::OnlyOne { .. }
                 | CompareError::Tools { .. },
             )
-            | Self::Study(StudyError::Wrong(_) | StudyError::NoQuick { .. }) => exit::USAGE,
+            | Self::Study(
+                StudyError::Wrong(_)
+                | StudyError::NotText { .. }
+                | StudyError::TooLarge { .. }
+                | StudyError::NoQuick { .. },
+            ) => exit::USAGE,
             Self::Unavailable { .. } | Self::NotReproducible { .. } => exit::UNAVAILABLE,
             Self::Target(error)
             | Self::Experiment(ExperimentError::Target(error))
