@@ -2,9 +2,8 @@
 
 use core::cell::RefCell;
 
-use tare_unikernel::memory;
-
 use crate::device::{Device, DeviceError};
+use crate::machine::memory;
 use crate::queue::{Buffer, PATIENCE_TICKS, Queue};
 
 /// The size of a sector in bytes, the unit of the device for any size of its blocks.
@@ -20,7 +19,7 @@ const DATA: usize = 4096;
 /// A disk in use.
 #[derive(Debug)]
 pub struct Disk {
-    device: Device,
+    sectors: u64,
     queue: RefCell<Queue>,
     memory: u64,
 }
@@ -52,7 +51,7 @@ impl Disk {
         let memory = memory::take(DATA + PIECE).ok_or(DeviceError::Memory)?;
         device.start();
         Ok(Self {
-            device,
+            sectors: u64::from_le_bytes(device.own(0)?),
             queue: RefCell::new(queue),
             memory: memory.as_mut_ptr() as u64,
         })
@@ -61,7 +60,7 @@ impl Disk {
     /// Returns the number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
-        u64::from_le_bytes(self.device.own(0))
+        self.sectors
     }
 
     /// Reads whole sectors.
@@ -116,3 +115,6 @@ impl Disk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

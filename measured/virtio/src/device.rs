@@ -3,12 +3,9 @@
 use core::cell::Cell;
 use core::fmt;
 use core::num::NonZeroU16;
-use core::ptr::{read_volatile, write_volatile};
 
-use tare_unikernel::local::local;
-use tare_unikernel::pci::{Function, Messages};
-use tare_unikernel::{apic, interrupts, io_apic, memory, pci};
-
+use crate::machine::pci::{Function, Messages};
+use crate::machine::{apic, interrupts, io_apic, local, memory, pci, read, write};
 use crate::queue::{Bell, PATIENCE_TICKS, Queue, Rings, tsc};
 
 /// A kind of device, with its number in the standard.
@@ -50,6 +47,8 @@ pub enum DeviceError {
     Memory,
     /// It does not end its reset.
     Reset,
+    /// Its configuration changes whenever it is read.
+    Changing,
     /// Its hardware address is that of a group, or none.
     Address([u8; 6]),
 }
@@ -65,6 +64,7 @@ impl fmt::Display for DeviceError {
             Self::NoInterrupts => "it has no MSI-X, or all interrupt vectors are in use",
             Self::Memory => "there is not enough memory for its queues",
             Self::Reset => "it does not complete its reset",
+            Self::Changing => "its configuration changes whenever it is read",
             Self::Address(address) => {
                 f.write_str("its hardware address, ")?;
                 for (place, byte) in address.iter().enumerate() {
@@ -263,22 +263,6 @@ mod mmio {
     pub const OWN: u64 = 0x100;
 }
 
-/// A width of registers.
-trait Word: Copy {}
-impl Word for u8 {}
-impl Word for u16 {}
-impl Word for u32 {}
-
-fn read<W: Word>(address: u64) -> W {
-    // SAFETY: a register of a device, used by this driver only, and without effect when read.
-    unsafe { read_volatile(address as *const W) }
-}
-
-fn write<W: Word>(address: u64, value: W) {
-    // SAFETY: a register of a device. The memory whose addresses it gets is reserved for it.
-    unsafe { write_volatile(address as *mut W, value) };
-}
-
 impl Device {
     fn kind(&self) -> u32 {
         const MAGIC: u32 = 0x7472_6976;
@@ -388,31 +372,33 @@ impl Device {
 
     /// Reads bytes of the device-specific configuration, of one state of it; 0 for those that it
     /// lacks.
-    #[must_use]
-    pub fn own<const N: usize>(&self, offset: u32) -> [u8; N] {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeviceError::Changing`] if it has changed during each of 100 attempts.
+    pub fn own<const N: usize>(&self, offset: u32) -> Result<[u8; N], DeviceError> {
         let mut bytes = [0; N];
-        self.read_own(offset, &mut bytes);
-        bytes
+        let is_whole = self.read_own(offset, &mut bytes);
+        is_whole.then_some(bytes).ok_or(DeviceError::Changing)
     }
 
-    /// Reads such bytes. Compiled once, not for each number of them.
+    /// Reads such bytes, and returns whether they are of one state. Compiled once, not for each
+    /// number of them.
     #[inline(never)]
-    fn read_own(&self, offset: u32, bytes: &mut [u8]) {
+    fn read_own(&self, offset: u32, bytes: &mut [u8]) -> bool {
         /// How often a configuration that changes is read again.
         const ATTEMPTS: u8 = 100;
         let (start, length) = match self.registers {
             Registers::Pci { own, .. } => own,
             Registers::Mmio { base, .. } => (base + mmio::OWN, u32::MAX),
         };
-        for _ in 0..ATTEMPTS {
+        (0..ATTEMPTS).any(|_| {
             let before = self.generation();
             for (place, byte) in (offset..length).zip(&mut *bytes) {
                 *byte = read(start + u64::from(place));
             }
-            if self.generation() == before {
-                break;
-            }
-        }
+            self.generation() == before
+        })
     }
 
     /// Returns a number that changes with the device-specific configuration.
@@ -545,3 +531,6 @@ impl Device {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,13 +30,18 @@
 #![cfg(target_arch = "x86_64")]
 
 pub mod checksum;
-// Tests on the host have no machine to link with.
-#[cfg(not(any(test, feature = "model")))]
+// The fuzzer has no machine to link with, and tests on the host have a fake one.
+#[cfg(any(test, not(feature = "model")))]
 pub mod block;
 #[cfg(not(any(test, feature = "model")))]
 pub mod console;
-#[cfg(not(any(test, feature = "model")))]
+#[cfg(any(test, not(feature = "model")))]
 pub mod device;
+#[cfg(not(any(test, feature = "model")))]
+mod machine;
+#[cfg(test)]
+#[path = "machine/fake.rs"]
+mod machine;
 #[cfg(not(any(test, feature = "model")))]
 pub mod net;
 pub mod queue;

@@ -172,7 +172,7 @@ impl Port {
     /// Returns [`DeviceError`] if the card can't be used.
     pub fn new(mut device: Device, settings: Settings) -> Result<Self, DeviceError> {
         device.negotiate(CSUM | GUEST_CSUM | MAC | STATUS)?;
-        let address: [u8; 6] = device.own(0);
+        let address: [u8; 6] = device.own(0)?;
         if address[0] & 1 != 0 || address == [0; 6] {
             return Err(DeviceError::Address(address));
         }
@@ -247,8 +247,13 @@ impl Port {
 
     fn read_link(&self) {
         const LINK: u32 = 6;
-        let is_up = !self.device.has(STATUS) || self.device.own::<2>(LINK)[0] & 1 != 0;
-        self.is_up.set(is_up);
+        if !self.device.has(STATUS) {
+            return;
+        }
+        // Another change will be reported.
+        if let Ok([low, _]) = self.device.own::<2>(LINK) {
+            self.is_up.set(low & 1 != 0);
+        }
     }
 
     fn remember(&self, context: &Context<'_>) {

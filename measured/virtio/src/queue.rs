@@ -30,10 +30,14 @@ const NO_NOTIFICATION: u16 = 1;
 pub const PATIENCE_TICKS: u64 = 1 << 36;
 
 /// Returns the time-stamp counter.
+#[cfg(not(test))]
 pub(crate) fn tsc() -> u64 {
     // SAFETY: every x86-64 CPU has it.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
+
+#[cfg(test)]
+pub(crate) use crate::machine::tsc;
 
 /// Orders earlier writes before later reads, as seen by the device.
 ///

@@ -31,7 +31,7 @@ impl Memory {
     }
 
     /// Makes a queue in memory that is zero again. It must not outlive the memory.
-    pub(super) fn queue(&mut self, size: u16, has_events: bool) -> (Queue, Device) {
+    pub(crate) fn queue(&mut self, size: u16, has_events: bool) -> (Queue, Device) {
         self.words.fill(0);
         let start = self.words.as_mut_ptr().cast();
         let bell = Bell {
@@ -53,13 +53,20 @@ impl Memory {
 }
 
 /// The other side.
-pub(super) struct Device {
+pub(crate) struct Device {
     rings: Rings,
     used: u16,
 }
 
 impl Device {
-    pub(super) fn returns(&mut self, name: u32, bytes: u32) {
+    /// Returns whether the driver has put something into the queue.
+    #[cfg(test)]
+    pub(crate) fn has_request(&self) -> bool {
+        // SAFETY: the index of the driver's part.
+        unsafe { read_volatile(self.rings.driver(1)) != 0 }
+    }
+
+    pub(crate) fn returns(&mut self, name: u32, bytes: u32) {
         let place = 2 + 4 * usize::from(self.used % self.rings.size);
         let entry = self.rings.device(place).cast::<u32>();
         // SAFETY: an entry of the device's part.
