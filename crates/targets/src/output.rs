@@ -58,14 +58,18 @@ impl InstanceOutput {
                     is_ready = is_ready || is_due && matches(text);
                     line(text, is_record);
                 });
-                // A prompt is no whole line.
-                let begun = self.output.lines.begun();
-                is_ready = is_ready || is_due && begun.len() <= PROMPT && matches(begun);
+                is_ready = is_ready || self.prompt().is_some_and(matches);
             }
         }
         if is_ready && self.ready_ns == 0 {
             self.ready_ns = at_ns;
         }
+    }
+
+    /// Returns the unfinished line if it may be the prompt that is waited for.
+    fn prompt(&self) -> Option<&[u8]> {
+        let begun = self.output.lines.begun();
+        (self.ready_ns == 0 && begun.len() <= PROMPT).then_some(begun)
     }
 
     /// Passes on the lines that have begun, when nothing more can come.
@@ -202,6 +206,32 @@ mod tests {
             output.take(Stream::Output, piece.as_bytes(), at_ns, &ready, |_, _| {});
         }
         assert_eq!(output.ready_ns(), 2);
+    }
+
+    #[test]
+    fn an_unfinished_line_is_matched_up_to_a_length_and_a_whole_one_always() {
+        let ready = Ready::Line(regex_lite::Regex::new("login:$").unwrap());
+        for (length, expected_ns) in [(PROMPT, 1), (PROMPT + 1, 2)] {
+            let mut output = InstanceOutput::default();
+            let line = format!("{:>length$}", "login:");
+            for (at_ns, piece) in [(1, line.as_bytes()), (2, b"\n")] {
+                output.take(Stream::Output, piece, at_ns, &ready, |_, _| {});
+            }
+            assert_eq!(output.ready_ns(), expected_ns, "{length}");
+        }
+    }
+
+    #[test]
+    fn no_unfinished_line_is_matched_after_a_match() {
+        let mut output = InstanceOutput::default();
+        let ready = Ready::Line(regex_lite::Regex::new("login:").unwrap());
+        let mut take = |at_ns, piece: &str| {
+            output.take(Stream::Output, piece.as_bytes(), at_ns, &ready, |_, _| {});
+            (output.prompt().is_some(), output.ready_ns())
+        };
+        assert_eq!(take(1, "boot\nlog"), (true, 0));
+        assert_eq!(take(2, "in: "), (false, 2));
+        assert_eq!(take(3, "root\nlogin:"), (false, 2));
     }
 
     #[test]

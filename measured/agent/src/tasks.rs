@@ -85,6 +85,12 @@ fn parse(line: &str) -> Option<Task> {
 mod tests {
     use super::*;
 
+    impl FromIterator<(u32, Task)> for Tasks {
+        fn from_iter<I: IntoIterator<Item = (u32, Task)>>(tasks: I) -> Self {
+            Self(tasks.into_iter().collect())
+        }
+    }
+
     #[test]
     fn a_name_may_hold_anything() {
         let line = "57 (a) R 1 1 (b) S 2 0 0 0 -1 2129984 100 0 0 0 5 6 0 0 20 0 1 0 32 0 0 1 1 1 1 0 0 0 0 0 0 0 0 0 17 3 0 0";
@@ -105,12 +111,10 @@ mod tests {
             cpu: 0,
             ns,
         };
-        let tasks = |list: &[(u32, u64)]| {
-            Tasks(
-                list.iter()
-                    .map(|(pid, ns)| (*pid, task(*pid, *ns)))
-                    .collect(),
-            )
+        let tasks = |list: &[(u32, u64)]| -> Tasks {
+            list.iter()
+                .map(|(pid, ns)| (*pid, task(*pid, *ns)))
+                .collect()
         };
         let before = tasks(&[(2, 10), (3, 10)]);
         let used = tasks(&[(2, 10), (3, 14), (4, 7)]).since(&before);

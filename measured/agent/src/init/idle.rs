@@ -33,13 +33,14 @@ const NAMED: usize = 5;
 ///
 /// [`InitError::Busy`] with the names of the tasks that use the CPUs, if that takes too long.
 pub fn wait() -> Result<Duration, InitError> {
-    until_idle(LIMIT, WINDOW, cpu_times)
+    until_idle(LIMIT, WINDOW, cpu_times, Tasks::read)
 }
 
 fn until_idle(
     limit: Duration,
     window: Duration,
     mut cpu_times: impl FnMut() -> Vec<(u64, u64)>,
+    mut tasks: impl FnMut() -> Tasks,
 ) -> Result<Duration, InitError> {
     let begun = Instant::now();
     let mut quiet = 0;
@@ -47,7 +48,7 @@ fn until_idle(
     while quiet < WINDOWS {
         // Only at the end: where the host has little time for the guest, reading them takes much of a
         // window.
-        let tasks = (begun.elapsed() >= limit).then(Tasks::read);
+        let before_window = (begun.elapsed() >= limit).then(&mut tasks);
         thread::sleep(window);
         let now = cpu_times();
         quiet = if are_idle(&before, &now) {
@@ -57,9 +58,9 @@ fn until_idle(
         };
         before = now;
         if quiet == 0
-            && let Some(tasks) = tasks
+            && let Some(before) = before_window
         {
-            let busy = Tasks::read().since(&tasks);
+            let busy = tasks().since(&before);
             let names: Vec<String> = busy.into_iter().take(NAMED).map(|task| task.name).collect();
             return Err(InitError::Busy {
                 seconds: limit.as_secs(),
@@ -99,6 +100,7 @@ fn are_idle(before: &[(u64, u64)], now: &[(u64, u64)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::Task;
 
     #[test]
     fn each_cpu_must_be_idle() {
@@ -116,17 +118,40 @@ mod tests {
         // Busy, idle for one window, busy, and idle from then on.
         let busy = [25, 0, 25, 0, 0, 25];
         let (mut at, mut now) = (0, (0, 0));
-        let waited = until_idle(limit, window, || {
+        let cpu_times = || {
             now = (now.0 + busy[at % busy.len()], now.1 + 25);
             at += 1;
             vec![(0, now.1), now]
-        });
+        };
+        let waited = until_idle(limit, window, cpu_times, Tasks::default);
         assert!(waited.is_ok_and(|waited| waited >= 4 * window));
         assert_eq!(at, 5);
-        let never = until_idle(limit, window, || {
-            now = (now.0 + 2, now.1 + 25);
-            vec![now]
-        });
-        assert!(matches!(never, Err(InitError::Busy { .. })), "{never:?}");
+    }
+
+    #[test]
+    fn a_guest_that_is_never_idle_is_an_error_that_names_its_busiest_tasks() {
+        // Of eight, each uses more CPU time than the one before; the first uses none.
+        let (mut ticks, mut readings) = (0, 0);
+        let tasks = || {
+            readings += 1;
+            let task = |number| Task {
+                pid: number,
+                name: format!("kworker/{number}"),
+                is_kernel: true,
+                cpu: 0,
+                ns: readings * u64::from(number),
+            };
+            (0..8).map(|number| (number, task(number))).collect()
+        };
+        let cpu_times = || {
+            ticks += 25;
+            vec![(ticks, ticks)]
+        };
+        let never = until_idle(Duration::ZERO, Duration::ZERO, cpu_times, tasks);
+        let Err(InitError::Busy { tasks, .. }) = never else {
+            panic!("{never:?}");
+        };
+        let named = "kworker/7, kworker/6, kworker/5, kworker/4, kworker/3";
+        assert_eq!(tasks, named);
     }
 }
