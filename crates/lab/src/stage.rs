@@ -556,6 +556,7 @@ impl Watcher for Listener<'_, '_> {
                 self.stage.loaded.begins(origin_ns, at_ns);
                 self.begins();
             }
+            Seen::Record if self.stage.plan.work.reports_between => {}
             Seen::Record | Seen::Last => {
                 if let Some(watch) = &mut self.other_work {
                     watch.is_over();

@@ -376,13 +376,13 @@ pub struct Cell {
 
 impl Cell {
     /// Returns how long it was measured, in ns: all its sets one after the other. `None` if it has
-    /// none, or their ticks are of unknown length.
+    /// none, their ticks are of unknown length, or it measured between them.
     #[must_use]
     pub fn measured_ns(&self) -> Option<f64> {
         let record = self
             .outcome
             .record()
-            .filter(|record| !record.sets.is_empty())?;
+            .filter(|record| !record.sets.is_empty() && !self.plan.work.reports_between)?;
         let hz = frequency::choose(&record.program()?.frequencies).map(|tsc| tsc.hz);
         let each = record.sets.iter().map(|head| match head.unit {
             Unit::Ns => Some(head.length() as f64),

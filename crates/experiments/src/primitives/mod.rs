@@ -208,6 +208,7 @@ fn work(area: Area, words: &str, cache: Option<u64>) -> Work {
     };
     Work {
         buffer_bytes: buffer_bytes as u64,
+        reports_between: true,
         ..Work::new(NAME, words)
     }
 }

@@ -158,7 +158,11 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
 /// share of the time. It is the most that it can be: some may have come before the first sample and
 /// after the last.
 fn stolen(cells: &[&Cell]) -> Option<(String, f64)> {
-    let each = cells.iter().filter_map(|cell| {
+    let told = cells.iter().filter(|cell| {
+        let mut other = cell.other_work.iter();
+        other.all(|other| cell.is_told_by(other))
+    });
+    let each = told.filter_map(|cell| {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
         let of = cell.measured_ns().or_else(watched)?;
         let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;
@@ -247,8 +251,12 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     all
 }
 
-/// Returns the process's part of a task's name: `java` of `java (thread GC)`.
+/// Returns the process's part of a task's name: `java` of `java (thread GC)`. What a worker of the
+/// kernel works on is no part of it.
 fn process_of(task: &str) -> &str {
+    if task.starts_with("kworker/") {
+        return task.split(['-', '+']).next().unwrap_or(task);
+    }
     let own = |what: &str| task.rfind(what).map(|at| &task[..at]);
     let own = task
         .ends_with(')')

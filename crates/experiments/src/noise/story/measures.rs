@@ -130,7 +130,9 @@ pub(super) const MEASURES: &[Measure] = &[
             (tally.count > 0).then_some(Sample::Ratio(tally.cycles, tally.count as f64))
         })
     })
-    .unit("cycles"),
+    .unit("cycles")
+    // A class has borders: more of the longer ones in it is not better or worse.
+    .better(Better::Neither),
     INTERRUPTS,
     CONTEXT_SWITCHES,
     Measure::count(

@@ -71,7 +71,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                     .spared(4)
                     .terminal_only(),
                 Column::new("period,\nif any", "period", F::MEDIAN).page_only(),
-                Column::new("of all gaps", "periodic", F::Share).below(),
+                Column::new("of these runs' gaps", "periodic", F::Share).below(),
                 Column::new("gaps", "gaps", F::Total)
                     .counted()
                     .every_run_only(),

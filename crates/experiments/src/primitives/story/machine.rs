@@ -231,7 +231,7 @@ pub(super) fn measured_on(run: &Run) -> Option<String> {
 }
 
 /// Describes in a sentence what the caches are worth:
-/// `On process: claimed 32 MiB of L3 cache, effective 8 MiB.`
+/// `On process: claimed 32 MiB of L3 cache, effective 8 MiB (the curve of all runs).`
 pub(super) fn sentence(run: &Run) -> Option<String> {
     let target = target(run)?;
     let matched = matched(&caches(run), &least(run, target).levels());
@@ -253,7 +253,10 @@ pub(super) fn sentence(run: &Run) -> Option<String> {
         (true, all) => Some(format!(
             "On {target}: {all} cache levels are as large as claimed."
         )),
-        (false, _) => Some(format!("On {target}: {}.", differing.join("; "))),
+        (false, _) => Some(format!(
+            "On {target}: {} (the curve of all runs).",
+            differing.join("; ")
+        )),
     }
 }
 
