@@ -105,7 +105,7 @@ impl Predictions {
             known: RefCell::default(),
         };
         for (name, prediction) in &read.predictions {
-            let wrong = |why: String| format!("the prediction of '{name}': {why}");
+            let wrong = |why: String| shown(&format!("the prediction of '{name}': {why}"));
             read.value(&prediction.is, 0).map_err(wrong)?;
             let labels = labels(name).map_err(wrong)?;
             let id = labels.get("primitive").unwrap_or_default();
@@ -197,6 +197,17 @@ impl Predictions {
         self.known.borrow_mut().insert(name.to_owned(), value);
         Ok(value)
     }
+}
+
+/// Returns an error in one line that nobody has to scroll through: what it quotes comes from a file.
+fn shown(error: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut shown = visible_in_line(error).into_owned();
+    if let Some((end, _)) = shown.char_indices().nth(LONGEST) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    shown
 }
 
 /// Reads the name of a prediction: a primitive, and behind it labels if its variants differ:
@@ -296,6 +307,16 @@ mod tests {
             for expected in all {
                 assert!(expected.value > 0.0 && !expected.why.is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn what_a_file_says_begins_no_line_and_fills_no_screen() {
+        let long = "1 * ".repeat(10_000);
+        for formula in ["1 x\\nerror: forged", &long] {
+            let file = format!("[predictions]\nfork = {{ is = \"{formula}\", why = \"x\" }}\n");
+            let error = read(&file).unwrap_err();
+            assert!(!error.contains('\n') && error.len() < 300, "{error}");
         }
     }
 

@@ -13,8 +13,8 @@ use tare_networks::TapNetwork;
 
 use crate::clients::{has, on_tap, run};
 use crate::packets::{
-    ACK, GUEST, GUEST_IP6, HOST, HOST_IP, HOST_IP6, RESET, Random, SYN, TCP, UDP, arp, ipv4,
-    ipv4_to, ipv6_from, query, repair, tcp, udp,
+    ACK, ETHERNET, GUEST, GUEST_IP6, HOST, HOST_IP, HOST_IP6, ICMP6, RESET, Random, SYN, TCP, UDP,
+    arp, ipv4, ipv4_to, ipv6_from, query, repair, tcp, udp,
 };
 use crate::wire::{AGAIN, CARDS, End, FIGURES, LIMIT, Peer, Wire, figures, from_guest, wait_for};
 use crate::{DNS, ECHO};
@@ -213,15 +213,34 @@ fn random_packets_from_tap_harm_nothing() {
     assert!(passes <= received + 4 * wake_ups, "{told}");
 }
 
-/// Returns the query of a neighbour or of anybody, as somebody forges it who has another hardware
-/// address: with any field of the headers as it should be or not.
-fn forged(random: &mut Random, (victim, victim_6): ([u8; 4], [u8; 16])) -> Vec<u8> {
+/// Returns a packet of somebody who has another hardware address than the sender that it names: a
+/// query, a TCP segment, or a claim of an address in ARP or NDP.
+fn forged(random: &mut Random, victims: ([u8; 4], [u8; 16])) -> Vec<u8> {
+    let mut frame = match random.below(8) {
+        0 => forged_arp(random, victims.0),
+        1 => forged_ndp(random, victims.1),
+        kind => forged_query(random, victims, kind == 2),
+    };
+    let any = random.next() as u8;
+    let sender = [HOST, [2, 0, 0, 0, 1, any], [3, 0, 0, 0, 0, any], [0; 6]][random.below(4)];
+    frame[6..12].copy_from_slice(&sender);
+    frame
+}
+
+/// Returns a query or a segment with any field of the headers as it should be or not.
+fn forged_query(
+    random: &mut Random,
+    (victim, victim_6): ([u8; 4], [u8; 16]),
+    is_tcp: bool,
+) -> Vec<u8> {
     let any = random.next().to_be_bytes();
-    let payload = query(any[0].into(), "host1");
-    let udp = udp(
-        (1_024 + u16::from(any[1]), [53, 53, 53, 54][random.below(4)]),
-        &payload,
-    );
+    let ports = (1_024 + u16::from(any[1]), [53, 53, 53, 54][random.below(4)]);
+    let (protocol, payload) = if is_tcp {
+        let flags = [SYN, SYN, ACK, RESET][random.below(4)];
+        (TCP, tcp(ports, (random.next() as u32, 0), flags, b""))
+    } else {
+        (UDP, udp(ports, &query(any[0].into(), "host1")))
+    };
     let hardware = [
         GUEST,
         GUEST,
@@ -230,23 +249,26 @@ fn forged(random: &mut Random, (victim, victim_6): ([u8; 4], [u8; 16])) -> Vec<u
         [0xff; 6],
         [2, 0, 0, 0, 0, any[2]],
     ][random.below(6)];
-    let mut frame = if random.below(3) > 0 {
+    let is_4 = random.below(3) > 0;
+    let mut frame = if is_4 {
         let near = [192, 0, 2, any[3]];
         let from = [victim, victim, near, near, any[4..].try_into().unwrap()][random.below(5)];
         let to = [[192, 0, 2, 2], [192, 0, 2, 2], [192, 0, 2, 255], near][random.below(4)];
-        ipv4_to(hardware, (from, to), UDP, &udp)
+        ipv4_to(hardware, (from, to), protocol, &payload)
     } else {
         let mut near = victim_6;
         near[15] = any[3];
         let from = [victim_6, victim_6, near][random.below(3)];
         let to = [GUEST_IP6, GUEST_IP6, near][random.below(3)];
-        let mut frame = ipv6_from((from, to), UDP, &udp);
+        let mut frame = ipv6_from((from, to), protocol, &payload);
         frame[..6].copy_from_slice(&hardware);
         frame
     };
     // A fragment, another length, version or protocol, or a wrong checksum.
     if random.below(2) == 0 {
-        let place = 14 + random.below(30);
+        // The header of IP, and as much of the next one as UDP has.
+        let headers = if is_4 { 20 + 8 } else { 40 + 8 };
+        let place = ETHERNET + random.below(headers);
         frame[place] = [any[5], 0x20, 0, frame[place] ^ 1][random.below(4)];
         if random.below(2) == 0 {
             repair(&mut frame);
@@ -255,17 +277,89 @@ fn forged(random: &mut Random, (victim, victim_6): ([u8; 4], [u8; 16])) -> Vec<u
     frame
 }
 
+/// Returns a claim in ARP: a right one of another address, or of the victim's one that no host
+/// believes. A right one of that moves it, as the protocol has it.
+fn forged_arp(random: &mut Random, victim: [u8; 4]) -> Vec<u8> {
+    let any = random.next() as u8;
+    let operation = 1 + random.below(2) as u8;
+    if random.below(4) == 0 {
+        // Of fewer hosts than the guest can know at once.
+        return arp(GUEST, operation, [192, 0, 2, 100 + any % 8]);
+    }
+    let mut frame = arp(GUEST, operation, victim);
+    let (place, value) = [
+        // The kinds of addresses, their lengths, the operation.
+        (0, any | 2),
+        (1, any & !1),
+        (2, any & !8),
+        (4, any & !6),
+        (5, any & !4),
+        (6, any | 1),
+        // The sender: a group, none, the guest; the target.
+        (8, any | 1),
+        (27, any & !2),
+    ][random.below(8)];
+    frame[ETHERNET + place] = value;
+    match random.below(8) {
+        0 => frame[ETHERNET + 8..][..6].fill(0),
+        1 => frame[ETHERNET + 8..][..6].copy_from_slice(&GUEST),
+        _ => {}
+    }
+    frame
+}
+
+/// Returns such a claim in NDP: an advertisement, or a solicitation with the sender's address.
+fn forged_ndp(random: &mut Random, victim: [u8; 16]) -> Vec<u8> {
+    let any = random.next() as u8;
+    let is_right = random.below(4) == 0;
+    let mut from = victim;
+    if is_right {
+        from[15] = 100 + any % 8;
+    }
+    let (kind, target, option) = [(136, from, 2), (135, GUEST_IP6, 1)][random.below(2)];
+    let mut icmp = vec![kind, 0, 0, 0, if kind == 136 { 0x20 } else { 0 }, 0, 0, 0];
+    icmp.extend(target);
+    icmp.extend([option, 1]);
+    icmp.extend(HOST);
+    let mut frame = ipv6_from((from, GUEST_IP6), ICMP6, &icmp);
+    if is_right {
+        return frame;
+    }
+    let icmp = ETHERNET + 40;
+    let (place, value) = [
+        // Version, protocol, hop limit, destination.
+        (ETHERNET, 0x40 | any & 15),
+        (ETHERNET + 6, UDP),
+        (ETHERNET + 7, any & 0x7f),
+        (ETHERNET + 39, any & !2),
+        // The type, the length of the option, a group's address in it.
+        (icmp, 2),
+        (icmp + 25, [0, 2, 255][usize::from(any) % 3]),
+        (icmp + 26, any | 1),
+    ][random.below(7)];
+    frame[place] = value;
+    repair(&mut frame);
+    // Or nothing but a wrong checksum.
+    if random.below(4) == 0 {
+        frame[icmp + 2] ^= 1 << (any % 8);
+    }
+    frame
+}
+
 #[test]
-fn what_forged_queries_say_redirects_nobody_s_traffic() {
+fn what_forged_packets_say_redirects_nobody_s_traffic() {
     let count = packets(PACKETS);
     let Some((network, _guest)) = on_tap(DNS) else {
         return;
     };
-    let own = run(
-        Some(&network.clients),
-        "cat /sys/class/net/eth0/address; ip -o -6 address show dev eth0 scope link",
-    );
-    assert!(!own.starts_with("02:00:00:00:00:01"), "{own}");
+    // `/sys` shows the devices of the namespace in which it was mounted.
+    let link = run(Some(&network.clients), "ip -o link show dev eth0");
+    let (_, address) = link.split_once("link/ether ").unwrap();
+    let victim: Vec<u8> = address[..17]
+        .split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect();
+    assert_ne!(victim, HOST);
     let question = query(7, "host17");
     let asks = |guest: IpAddr| {
         let attempt = || {
@@ -310,7 +404,7 @@ fn what_forged_queries_say_redirects_nobody_s_traffic() {
                 _ => false,
             };
             answers += u64::from(to_victim);
-            assert!(!to_victim || frame[..6] != HOST, "{number}: {frame:x?}");
+            assert!(!to_victim || frame[..6] == victim, "{number}: {frame:x?}");
         }
     }
     both.into_iter().for_each(asks);

@@ -140,10 +140,7 @@ impl State {
         let sender = (!is_to_group).then_some(sender);
         let passes = match [ethernet[12], ethernet[13]] {
             ETHERTYPE_IPV4 => self.passes_ipv4(sender, ip, now),
-            ETHERTYPE_ARP => {
-                self.hears(ip, now);
-                None
-            }
+            ETHERTYPE_ARP => self.hears(ip, now),
             #[cfg(feature = "ipv6")]
             ETHERTYPE_IPV6 => self.passes_ipv6(sender, ip, now),
             _ => None,
@@ -207,15 +204,17 @@ impl State {
         Some(true)
     }
 
-    /// Keeps what a host says in ARP to the stack.
-    fn hears(&mut self, message: &[u8], now: impl Fn() -> Instant) -> Option<()> {
+    /// Keeps what a host says in ARP to the stack, which would believe in a host without hardware
+    /// address, or with its own.
+    fn hears(&mut self, message: &[u8], now: impl Fn() -> Instant) -> Option<bool> {
         let (hardware, sender) = (bytes::<6>(message, 8)?, bytes(message, 14)?);
         let to: [u8; 4] = bytes(message, 24)?;
         let is_arp = message[..7] == ARP && matches!(message[7], ARP_REQUEST | ARP_REPLY);
-        if is_arp && self.is_other(hardware) && self.own_beside(sender) == Some(to) {
+        let is_other = self.is_other(hardware);
+        if is_arp && is_other && self.own_beside(sender) == Some(to) {
             self.neighbors.is_at(padded(sender), hardware, now());
         }
-        Some(())
+        Some(is_other)
     }
 
     /// Returns whether a hardware address can be another host's.
