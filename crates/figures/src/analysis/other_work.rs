@@ -158,11 +158,7 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
 /// share of the time. It is the most that it can be: some may have come before the first sample and
 /// after the last.
 fn stolen(cells: &[&Cell]) -> Option<(String, f64)> {
-    let told = cells.iter().filter(|cell| {
-        let mut other = cell.other_work.iter();
-        other.all(|other| cell.is_told_by(other))
-    });
-    let each = told.filter_map(|cell| {
+    let each = cells.iter().filter_map(|cell| {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
         let of = cell.measured_ns().or_else(watched)?;
         let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;

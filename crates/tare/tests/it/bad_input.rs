@@ -361,22 +361,6 @@ fn texts_of_a_study_add_no_line_to_an_error() {
 }
 
 #[test]
-fn a_study_that_is_no_text_or_too_large_is_a_wrong_study() {
-    let bench = Bench::new();
-    let file = bench.work().join("other.toml");
-    for (content, why) in [
-        (
-            b"name = \"\xff".to_vec(),
-            "is not UTF-8 text, from byte 8 on",
-        ),
-        (vec![b' '; (1 << 20) + 1], "is larger than 1048576 bytes"),
-    ] {
-        fs::write(&file, content).unwrap();
-        bench.run("study check other.toml").expect(2, &[why]);
-    }
-}
-
-#[test]
 fn names_of_a_run_folder_are_one_line_in_tables_and_files() {
     let bench = Bench::new();
     for run in ["base", "new"] {

@@ -232,7 +232,7 @@ fn a_bad_study_is_told_before_anything_starts() {
         .run("run bad.toml --resume run --quick")
         .expect(2, &["cannot be used with"]);
     fs::write(bench.work().join("noise.bin"), [0xff; 100]).unwrap();
-    bench.run("run noise.bin").expect(1, &["not UTF-8 text"]);
+    bench.run("run noise.bin").expect(2, &["not UTF-8 text"]);
     fs::write(bench.work().join("huge.toml"), vec![b'\n'; 2 << 20]).unwrap();
     bench
         .run("study check huge.toml bad.toml")
