@@ -12,7 +12,10 @@ use super::{Ground, Wrong};
 use crate::Result;
 
 /// Results of other tools, in the repository, each with its tool.
-const SAMPLES: &str = "crates/exchange/tests/samples";
+const SAMPLES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/exchange/tests/samples"
+);
 const RESULTS: [(&str, &str); 6] = [
     ("cyclictest", "cyclictest.json"),
     ("cyclictest", "cyclictest-live.txt"),
