@@ -609,7 +609,7 @@ fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
     let text = JSON.replace("\"2.40\"", "\"2\\n\\r\\u001b\u{202e}\u{2028}\"");
     let shown = "cyclictest 2\\n\\u000d\\u001b\\u202e\\u2028";
     assert_eq!(read("cyclictest", &text).unwrap().tool, shown);
-    // What is not used is skipped, however deep.
+    // Unused members are skipped, however deep.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let text = JSON.replacen('{', &format!("{{\"other\":{deep},"), 1);
     let whole = read("cyclictest", JSON).unwrap();

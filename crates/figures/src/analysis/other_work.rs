@@ -247,8 +247,8 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     all
 }
 
-/// Returns the process's part of a task's name: `java` of `java (thread GC)`. What a worker of the
-/// kernel works on is no part of it.
+/// Returns the process's part of a task's name: `java` of `java (thread GC)`. The current work of a
+/// kworker is no part of it.
 fn process_of(task: &str) -> &str {
     if task.starts_with("kworker/") {
         return task.split(['-', '+']).next().unwrap_or(task);

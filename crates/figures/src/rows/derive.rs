@@ -433,7 +433,7 @@ impl Row {
     }
 
     /// Returns the shift that errors of both sides' clocks alone may make of equal figures; 0 of
-    /// what is no time and no rate.
+    /// figures that are neither times nor rates.
     pub(crate) fn clock_error(&self, base: &Self) -> f64 {
         let is_by_clock = matches!(self.unit, "ns" | "1/s" | "bytes/s" | "Hz");
         let of = |row: &Self| row.estimate().unwrap_or(0.0).abs() * row.clock_ppm * 1e-6;

@@ -87,7 +87,7 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     Some(figure.render())
 }
 
-/// Returns the unit in which so many bytes are written, with its size.
+/// Returns the unit in which a number of bytes is written, with its size.
 fn binary_unit(bytes: f64) -> (&'static str, f64) {
     let units =
         [("GiB", 30), ("MiB", 20), ("KiB", 10)].map(|(name, bits)| (name, f64::from(1 << bits)));

@@ -33,8 +33,8 @@ const SET: &str = "set";
 /// of measured code may list, and those of all threads together.
 const MOST_ROWS: u64 = 1 << 26;
 
-/// How many rows a file may have for its size: so many in any case, and so many more for each of
-/// its bytes. A few bytes could claim to be rows that no memory holds.
+/// How many rows a file may have for its size: the first number in any case, and the second for each
+/// of its bytes. A few bytes could claim to be rows that no memory holds.
 const ROWS_OF_ANY: u64 = 1 << 20;
 const ROWS_OF_A_BYTE: u64 = 4;
 

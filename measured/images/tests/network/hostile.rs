@@ -213,7 +213,7 @@ fn random_packets_from_tap_harm_nothing() {
     assert!(passes <= received + 4 * wake_ups, "{told}");
 }
 
-/// Returns a packet of somebody who has another hardware address than the sender that it names: a
+/// Returns a packet from another hardware address than that of the sender that it names: a
 /// query, a TCP segment, or a claim of an address in ARP or NDP.
 fn forged(random: &mut Random, victims: ([u8; 4], [u8; 16])) -> Vec<u8> {
     let mut frame = match random.below(8) {

@@ -13,7 +13,7 @@ use crate::Result;
 /// The memory limit of a command, in KiB.
 const MOST_KIB: u64 = 256 * 1024;
 
-/// A hostile text whose second line looks like a message of its own.
+/// A hostile text whose second line looks like another message.
 pub const FORGED_LINE: &str = "x\nerror: forged";
 
 /// A running command; it is killed if it is dropped before its end.
