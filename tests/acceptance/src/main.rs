@@ -47,6 +47,7 @@ mod verdict;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_experiments::catalogue;
@@ -85,9 +86,16 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut verdicts = Verdicts::default();
     let checked = match words[..] {
-        ["all"] => CHECKS
-            .iter()
-            .try_for_each(|(_, check)| at_most_twice(*check, &mut verdicts)),
+        ["all"] => {
+            for (name, check) in CHECKS {
+                let begun = Instant::now();
+                if let Err(error) = at_most_twice(check, &mut verdicts) {
+                    verdicts.missing(name, &*error);
+                }
+                println!("       {name} took {:.0} s", begun.elapsed().as_secs_f64());
+            }
+            Ok(())
+        }
         ["attack", seconds] => match seconds.parse() {
             Ok(seconds) => attack::run(&mut verdicts, seconds, fastrand::u64(..1 << 32)),
             Err(_) => return usage(),

@@ -1,5 +1,7 @@
 //! Figures with their bounds, printed as they come.
 
+use std::error::Error;
+
 /// The verdict on all bounds.
 #[derive(Debug, Default)]
 pub struct Verdicts {
@@ -26,6 +28,12 @@ impl Verdicts {
     /// Prints a figure that must not be below `least`.
     pub fn at_least(&mut self, what: &str, figure: f64, least: f64) {
         self.put(what, figure, &format!("at least {least}"), figure >= least);
+    }
+
+    /// Prints why a check did not get its figures, which counts as a figure that does not hold.
+    pub fn missing(&mut self, check: &str, why: &dyn Error) {
+        println!("FAILS  {check}: {why}");
+        self.failed += 1;
     }
 
     /// Returns whether every figure so far was within its bounds.
