@@ -3,14 +3,19 @@
 use tare_experiments::catalogue;
 use tare_figures::gates::Gate;
 use tare_figures::rows::Figure;
+use tare_host::Fact;
 use tare_pages::{Report, page, terminal};
+use tare_results::MachineRecord;
 use tare_results::model::{Instance, InstanceOutcome};
 use tare_testkit::assert_contains;
+use tare_wire::cpus::Cpus;
 
 use crate::compare::{between, is_worse};
 use crate::gates::judge;
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
-use crate::synthetic::{Run, alarm, assert_fits, csv, figure, ids, record, row, verdict};
+use crate::synthetic::{
+    Run, alarm, analyse, assert_fits, csv, figure, ids, record, row, unknown_machine, verdict,
+};
 
 const ALONE: Starts<'_> = Starts {
     interval: ("alone", None),
@@ -117,6 +122,30 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("memory.max", 1_048_576.0);
     // The four of the warm-up, and the first that failed.
     close("live.max", 5.0);
+}
+
+#[test]
+fn what_the_machine_did_beside_its_instances_is_told() {
+    for (busy_ms, is_told) in [(900, false), (1_100, true)] {
+        let mut run = Run::new(1);
+        // In two seconds of two CPUs; of 32 instances each had half a ms.
+        let machine_ns = f64::from(busy_ms) * 1e6;
+        let starts = Starts {
+            values: &[("engine cpu", 0.0), ("machine cpu", machine_ns)],
+            ..Starts::DEFAULT
+        };
+        run.started(1, starts, |_, planned| done(planned, 0, MS));
+        let mut data = run.data();
+        let mut machine = unknown_machine();
+        machine.topology.online = Fact::Known(Cpus::parse("0-1").unwrap());
+        data.machine = Some(MachineRecord::new(machine, Vec::new()));
+        let analysis = analyse(data);
+        assert_eq!(ids(&analysis).contains(&"busy-beside"), is_told);
+        if is_told {
+            let text = "up to 27.1 % of the time of all CPUs went to neither instances nor daemons";
+            assert_contains(alarm(&analysis, "busy-beside"), &["process at 16/s", text]);
+        }
+    }
 }
 
 #[test]
@@ -535,6 +564,8 @@ fn cold_and_warm_starts_are_two_modes() {
         }
         let analysis = run.analyse();
         let modes = &verdict(&analysis).join(" ");
+        // One that may be in either of two modes has no range.
+        assert!(!modes.contains("Time until ready"), "{modes}");
         assert!(
             modes.starts_with("Ready after about 5.04 ms and 30.0 ms (two modes) on process."),
             "{modes}"

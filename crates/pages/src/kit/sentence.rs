@@ -73,10 +73,12 @@ pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
 }
 
 /// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A
-/// figure that several have in common is stated once.
+/// figure that several have in common is stated once; one that may be in either of two modes has no
+/// range that says anything.
 #[must_use]
 pub fn certainty<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
     let figures = figures.into_iter().take(MANY);
+    let figures = figures.filter(|(_, row)| !row.is_between_modes());
     let mut sentences: Vec<String> = figures.map(|(what, row)| sure(&what, row)).collect();
     sentences.dedup();
     sentences

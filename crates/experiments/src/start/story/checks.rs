@@ -12,6 +12,9 @@ use tare_results::model::{Cell, CellPlan, Failure};
 
 use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
 
+/// The share of all CPUs' time from which on what had it beside the instances is told.
+const MUCH: f64 = 0.25;
+
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
     use Severity::{Note, Warning};
@@ -37,6 +40,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         true => " Higher rates were skipped in the same block.",
         false => "",
     };
+    let busiest = cases().filter_map(|(_, case)| beside(case));
+    let busiest = N.percent(busiest.fold(0.0, f64::max));
+    let busy = some(&|case| beside(case).is_some_and(|share| share >= MUCH));
     let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
         about((Warning, "not-open-loop"), &late, |names| {
@@ -56,6 +62,13 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
                 "Saturated, so that latencies grow with the measurement time: {names}.{skipped}"
             )
         }),
+        about((Warning, "busy-beside"), &busy, |names| {
+            format!(
+                "While instances of {names} were started, up to {busiest} of the time of all CPUs went to neither instances nor \
+                 daemons, but to other work and to starting and reading them. Instances run on any CPU, so they may have waited: \
+                 end what can be ended, and measure again."
+            )
+        }),
         about((Warning, "none-ready"), &silent, |names| {
             format!(
                 "No instance of {names} became ready and ended as it should: there is no latency."
@@ -63,6 +76,20 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
     ];
     notices.into_iter().flatten().collect()
+}
+
+/// Returns the share of all CPUs' time in the window that neither instances nor daemons had; `None`
+/// if that is not known: threads of the kernel may have worked for a load.
+fn beside(case: &Case<'_>) -> Option<f64> {
+    if !case.plan.load.is_idle() {
+        return None;
+    }
+    let topology = &case.run.machine.as_ref()?.machine.topology;
+    let cpus = topology.online.known()?.count();
+    let mean = |measure| case.value(measure, Figure::Mean);
+    let each = mean("machine-cpu")? - mean("cpu")? - mean("daemon-cpu").unwrap_or(0.0);
+    let rate = case.value("rate", Figure::Rate)?;
+    Some(each * rate / 1e9 / f64::from(cpus))
 }
 
 /// Returns whether a cell was skipped: one of a lower rung of its ladder was saturated.

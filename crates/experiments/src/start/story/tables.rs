@@ -77,8 +77,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         tabled(
             "What an instance costs",
             "CPU time: means for each instance; of its own code in a guest, the time from entry to end; of daemons (Docker's engine, containerd and the like) and machine, what \
-             they spent within the window divided by the instances \
-             done in it, whatever else ran. Memory: the peak of an instance.",
+             they spent within the window divided by the instances done in it, a mean of the runs, whatever else ran. Memory: the peak of an instance.",
             COST,
         ),
         tabled(

@@ -20,7 +20,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
     let (uncounted, woken) = uncounted
         .filter(|(uncounted, _)| *uncounted > 0.0)
         .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let (share, ns) = costliest(&cases);
+    let (share, ns) = costliest(&cases).map(recording).unwrap_or_default();
     let throttled = |case: &Case<'_>| story.worst(case).iter().filter(|w| is_throttled(w)).count();
     let held_up: usize = cases.iter().map(throttled).sum();
     let is_ordinary = |case: &Case<'_>| fact_of(case, "scheduling policy", 0) == Some("other");
@@ -44,7 +44,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
             &labels(&cases, |case| recording(case).0 > COSTLY),
             |names| {
                 format!(
-                    "Recording a wake-up takes {} of the interval ({}) on {names}: the measured CPU is busier than the \
+                    "Recording a wake-up takes up to {} of the interval ({}) on {names}: the measured CPU is busier than the \
                      measurement claims. Choose a longer interval.",
                     N.percent(share),
                     N.ns(ns, None)

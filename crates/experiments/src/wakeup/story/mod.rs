@@ -187,7 +187,7 @@ impl Story for Woken {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
-        let (share, ns) = costliest(&cases);
+        let costliest = costliest(&cases).map(|case| (case.plan.label(), recording(case)));
         let content = html! {
             @if let Some(histogram) = pictures::histogram(self, run, detail) { (histogram) }
             @if let Some(strips) = pictures::over_time(self, run, detail) { (strips) }
@@ -200,9 +200,9 @@ impl Story for Woken {
                 }
                 (worst::page(&traced))
             }
-            @if ns > 0.0 { p.note {
-                "Recording a wake-up takes " (N.ns(ns, None)) ", " (N.percent(share)) " of the interval, where it costs most, after the clock \
-                 was read: nothing of it is in a latency."
+            @if let Some((name, (share, ns))) = costliest.filter(|(_, (_, ns))| *ns > 0.0) { p.note {
+                "Recording a wake-up takes " (N.ns(ns, None)) ", " (N.percent(share)) " of the interval, on " (name) ", where it costs \
+                 most, after the clock was read: nothing of it is in a latency."
             } }
         };
         vec![Section::new("wakeups", "Wake-up latency", content)]
@@ -327,8 +327,8 @@ fn recording(case: &Case<'_>) -> (f64, f64) {
     (of(Figure::Share), of(Figure::Total))
 }
 
-/// Returns the same of the case where it costs most.
-fn costliest(cases: &[Case<'_>]) -> (f64, f64) {
-    let all = cases.iter().map(recording);
-    all.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+/// Returns the case where it costs most.
+fn costliest<'s, 'a>(cases: &'s [Case<'a>]) -> Option<&'s Case<'a>> {
+    let share = |case: &Case<'_>| recording(case).0;
+    cases.iter().max_by(|a, b| share(a).total_cmp(&share(b)))
 }
