@@ -2,7 +2,6 @@
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use tare_results::work::Work;
 
 use crate::options::Size;
 use crate::qemu::accelerator::Accelerator;
@@ -18,9 +17,8 @@ pub fn needed(buffer_bytes: u64) -> Size {
     Size::mib(buffer_bytes.div_ceil(1 << 20)).and(REST)
 }
 
-/// Says what a guest gets for what it is to do.
-pub(crate) fn guest_resources(work: &Work, cpus: u32, given: Option<Size>) -> String {
-    let memory = given.unwrap_or_else(|| needed(work.buffer_bytes));
+/// Says what a guest gets.
+pub(crate) fn guest_resources(cpus: u32, memory: Size) -> String {
     let cpus = match cpus {
         1 => "one CPU".to_owned(),
         many => format!("{many} CPUs"),

@@ -245,6 +245,7 @@ ranges_end:
 .balign 4096
 page_map:
     .skip 0x1000
+.global page_pointers
 page_pointers:
     .skip 0x1000
 .global page_directories

@@ -53,20 +53,36 @@ fn end() -> u64 {
 /// Returns the number of free bytes.
 #[must_use]
 pub fn left() -> usize {
+    let (next, end) = free();
+    (end - next) as usize
+}
+
+/// Returns the bounds of what is free.
+pub(crate) fn free() -> (u64, u64) {
     let end = end();
-    (end - NEXT.load(Ordering::Relaxed)) as usize
+    (NEXT.load(Ordering::Relaxed), end)
 }
 
 /// Allocates `bytes` bytes, rounded up to whole pages, zeroed. None if there is not enough memory.
 #[must_use]
 pub fn take(bytes: usize) -> Option<&'static mut [u8]> {
-    let rounded = bytes.checked_next_multiple_of(PAGE)? as u64;
+    take_aligned(bytes, PAGE)
+}
+
+/// Allocates `bytes` bytes, zeroed, in whole blocks of `block` bytes, a power of two, at a multiple
+/// of it. None if there is not enough memory.
+pub(crate) fn take_aligned(bytes: usize, block: usize) -> Option<&'static mut [u8]> {
+    let rounded = bytes.checked_next_multiple_of(block)? as u64;
     let end = end();
-    let start = NEXT
+    let aligned = |next: u64| next.next_multiple_of(block as u64);
+    let next = NEXT
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            next.checked_add(rounded).filter(|behind| *behind <= end)
+            aligned(next)
+                .checked_add(rounded)
+                .filter(|behind| *behind <= end)
         })
         .ok()?;
+    let start = aligned(next);
     // SAFETY: free memory, mapped, of which every byte is allocated once.
     let piece = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, bytes) };
     piece.fill(0);

@@ -36,6 +36,34 @@ pub struct Settings<'a> {
     pub timer_hz: Option<u32>,
     /// The number of CPUs to start, with the first.
     pub cpus: u32,
+    /// The pages that map the buffers; those of the first page tables if None.
+    pub pages: Option<Pages>,
+}
+
+/// The size of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// 4 KiB.
+    Small,
+    /// 2 MiB.
+    Large,
+    /// 1 GiB.
+    Giant,
+}
+
+impl Pages {
+    /// All, each with its word.
+    pub const WORDS: [(Self, &'static str); 3] = [
+        (Self::Small, "4K"),
+        (Self::Large, "2M"),
+        (Self::Giant, "1G"),
+    ];
+
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize].1
+    }
 }
 
 /// The default rate of the tick, that of Debian's kernels.
@@ -53,6 +81,7 @@ impl Default for Settings<'_> {
             service: None,
             timer_hz: None,
             cpus: 1,
+            pages: None,
         }
     }
 }
@@ -65,6 +94,7 @@ impl<'a> Settings<'a> {
     /// Returns [`PlanError`] for an invalid value and for a repeated key.
     pub fn parse(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let (mut service, mut irq, mut timer_hz, mut cpus) = (None, None, None, None);
+        let mut pages = None;
         for (key, value) in words.into_iter().filter_map(|word| word.split_once('=')) {
             let want = |wanted| PlanError::BadValue { key, value, wanted };
             let is_again = match key {
@@ -84,6 +114,11 @@ impl<'a> Settings<'a> {
                     let count = count.ok_or(want("a number from 1 to 255"))?;
                     cpus.replace(count).is_some()
                 }
+                "pages" => {
+                    let size = Pages::WORDS.iter().find(|(_, word)| *word == value);
+                    let (size, _) = size.ok_or(want("4K, 2M or 1G"))?;
+                    pages.replace(*size).is_some()
+                }
                 _ => false,
             };
             if is_again {
@@ -95,6 +130,7 @@ impl<'a> Settings<'a> {
             service,
             timer_hz: irq.unwrap_or(timer_hz.is_some()).then_some(rate),
             cpus: cpus.unwrap_or(1),
+            pages,
         })
     }
 
@@ -102,7 +138,7 @@ impl<'a> Settings<'a> {
     #[must_use]
     pub fn is_for_service(word: &str) -> bool {
         let key = word.split_once('=').map_or(word, |(key, _)| key);
-        !matches!(key, "service" | "irq" | "timer-hz" | "cpus") && !key.contains('.')
+        !matches!(key, "service" | "irq" | "timer-hz" | "cpus" | "pages") && !key.contains('.')
     }
 }
 
@@ -116,7 +152,9 @@ impl fmt::Display for Settings<'_> {
             Some(hz) => write!(f, "irq=on timer-hz={hz}")?,
             None => f.write_str("irq=off")?,
         }
-        write!(f, " cpus={}", self.cpus)
+        write!(f, " cpus={}", self.cpus)?;
+        self.pages
+            .map_or(Ok(()), |pages| write!(f, " pages={}", pages.word()))
     }
 }
 
@@ -143,11 +181,12 @@ mod tests {
     #[test]
     fn settings_are_read_among_the_words_of_a_plan() {
         let line = "service=bench irq=on workload=gap repetitions=5 timer-hz=1000 cpus=2 \
-                    virtio_mmio.device=512@0xfeb00e00:12";
+                    pages=1G virtio_mmio.device=512@0xfeb00e00:12";
         let settings = Settings {
             service: Some("bench"),
             timer_hz: Some(1_000),
             cpus: 2,
+            pages: Some(Pages::Giant),
         };
         assert_eq!(parse(line), Ok(settings));
         let words = line.split_whitespace();
@@ -172,14 +211,18 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for timer_hz in [None, Some(1), Some(MAX_TIMER_HZ)] {
-            for service in [None, Some("dns")] {
-                let settings = Settings {
-                    service,
-                    timer_hz,
-                    cpus: 7,
-                };
-                assert_eq!(parse(&settings.to_string()), Ok(settings));
+        let pages = Pages::WORDS.map(|(pages, _)| Some(pages));
+        for pages in pages.into_iter().chain([None]) {
+            for timer_hz in [None, Some(1), Some(MAX_TIMER_HZ)] {
+                for service in [None, Some("dns")] {
+                    let settings = Settings {
+                        service,
+                        timer_hz,
+                        cpus: 7,
+                        pages,
+                    };
+                    assert_eq!(parse(&settings.to_string()), Ok(settings));
+                }
             }
         }
     }
@@ -188,6 +231,7 @@ mod tests {
     fn wrong_values_are_refused() {
         for line in [
             "irq=maybe",
+            "pages=4M",
             "timer-hz=0",
             "timer-hz=100001",
             "cpus=0",

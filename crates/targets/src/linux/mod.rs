@@ -199,7 +199,8 @@ impl Target for Linux {
 
     fn resources(&self, work: &Work) -> Option<String> {
         let Settings { cpus, memory, .. } = self.settings;
-        Some(memory::guest_resources(work, cpus, memory))
+        let memory = memory.unwrap_or_else(|| memory::needed(work.buffer_bytes));
+        Some(memory::guest_resources(cpus, memory))
     }
 
     fn keeps_memory(&self) -> bool {

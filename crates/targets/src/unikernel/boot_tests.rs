@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_guard::Guard;
+use tare_results::work::Work;
 use tare_testkit::skip;
 
 use super::*;
@@ -99,6 +100,47 @@ fn records_arrive_from_every_machine() {
             let record = record(received);
             assert_eq!(result(&record), (Some(8.0), Some(84.0)));
         }
+    }
+}
+
+#[test]
+fn buffers_are_mapped_in_pages_of_the_size_that_is_asked_for() {
+    for (option, pages) in [
+        ("", "2M"),
+        (",pages=4K", "4K"),
+        (",pages=2M", "2M"),
+        (",pages=1G", "1G"),
+    ] {
+        let Some(bench) = Bench::new("bench", &format!("accel=tcg{option}")) else {
+            return;
+        };
+        let job = work("workload=stream kib=2048 passes=4 attempts=1");
+        let seen = watch(
+            bench
+                .target
+                .start(
+                    &Job::idle(&Work {
+                        buffer_bytes: 7 << 20,
+                        ..job
+                    }),
+                    &bench.guard,
+                )
+                .unwrap(),
+            LIMIT,
+        );
+        assert_eq!(seen.ended.how, Ending::Done, "{pages}: {}", seen.text);
+        let received = seen.received.unwrap();
+        let facts = &received.program.facts;
+        let fact = facts
+            .iter()
+            .find(|fact| fact.name == "pages of the buffers");
+        assert_eq!(fact.unwrap().value, pages);
+        let kernels = record(received)
+            .sets
+            .into_iter()
+            .map(|head| (head.labels.to_string(), head.n));
+        let all = ["copy", "scale", "add", "triad"].map(|kernel| (format!("kernel={kernel}"), 4));
+        assert_eq!(kernels.collect::<Vec<_>>(), all);
     }
 }
 

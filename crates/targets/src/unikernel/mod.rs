@@ -119,7 +119,8 @@ impl Target for Unikernel {
 
     fn resources(&self, work: &Work) -> Option<String> {
         let Settings { cpus, memory, .. } = self.settings;
-        Some(memory::guest_resources(work, cpus, memory))
+        let memory = memory.unwrap_or_else(|| self.settings.needed(work.buffer_bytes));
+        Some(memory::guest_resources(cpus, memory))
     }
 
     fn keeps_memory(&self) -> bool {
@@ -132,7 +133,7 @@ impl Target for Unikernel {
 
     fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
         let line = command_line(&self.settings, job.work);
-        let memory = memory::needed(job.work.buffer_bytes);
+        let memory = self.settings.needed(job.work.buffer_bytes);
         let pins = threads::measured(job.work, self.settings.cpus).pins(job.work);
         self.prepare(&line, memory, &pins, Control::of(job), None)
     }

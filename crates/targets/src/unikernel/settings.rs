@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use tare_results::target::{Clock, Group, TargetSpec};
-use tare_wire::image;
+use tare_wire::image::{self, Pages};
 
 use crate::error::TargetError;
+use crate::memory;
 use crate::options::{Opt, Options, Size, Word};
 use crate::qemu::accelerator::Choice;
 use crate::qemu::{ACCEL, CLOCK, MACHINE, Machine, check_counting};
@@ -21,6 +22,9 @@ const TIMER_HZ: Opt = Opt::number("timer-hz", 1, image::MAX_TIMER_HZ)
 const CPUS: Opt = Opt::number("cpus", 1, image::MAX_CPUS)
     .default("1")
     .means("number of CPUs; the last measures");
+const PAGES: Opt = Opt::word::<Pages>("pages")
+    .unset("2M, but 4K in the first 4 MiB")
+    .means("the size of the pages that map the buffers");
 /// The hello image boots in 2 MiB.
 const MEMORY: Opt = Opt::memory(Size::mib(2));
 const ON_MICROVM: Opt = MACHINE.default("microvm");
@@ -29,7 +33,9 @@ const IMAGE: Opt = Opt::file("image", "the path of an image")
     .means("an [image of your own](unikernel.md#an-image-of-your-own)");
 
 /// The options.
-pub(crate) const OPTIONS: &[Opt] = &[IRQ, TIMER_HZ, CPUS, MEMORY, ON_MICROVM, ACCEL, CLOCK, IMAGE];
+pub(crate) const OPTIONS: &[Opt] = &[
+    IRQ, TIMER_HZ, CPUS, PAGES, MEMORY, ON_MICROVM, ACCEL, CLOCK, IMAGE,
+];
 
 /// The properties of a guest.
 #[derive(Clone, Debug)]
@@ -38,6 +44,7 @@ pub(crate) struct Settings {
     pub(super) irq: Switch,
     pub(super) timer_hz: u32,
     pub(super) cpus: u32,
+    pub(super) pages: Option<Pages>,
     /// As much as the plan needs if None.
     pub(super) memory: Option<Size>,
     pub(super) machine: Machine,
@@ -59,6 +66,7 @@ impl Settings {
             irq: options.get(&IRQ),
             timer_hz: options.get(&TIMER_HZ),
             cpus: options.get(&CPUS),
+            pages: options.find(&PAGES),
             memory: options.find(&MEMORY),
             machine: options.get(&ON_MICROVM),
             accelerator: options.get(&ACCEL),
@@ -85,8 +93,22 @@ impl Settings {
             service,
             timer_hz: (self.irq == Switch::On).then_some(self.timer_hz),
             cpus: self.cpus,
+            pages: self.pages,
         }
     }
+
+    /// Returns the memory of a guest for buffers of this size.
+    pub(super) fn needed(&self, buffer_bytes: u64) -> Size {
+        match self.pages {
+            // The image is in the first GiB; it refuses what does not fit below 3 GiB.
+            Some(Pages::Giant) => Size::mib((1 + buffer_bytes.div_ceil(1 << 30)) << 10),
+            _ => memory::needed(buffer_bytes),
+        }
+    }
+}
+
+impl Word for Pages {
+    const WORDS: &'static [(Self, &'static str)] = &Self::WORDS;
 }
 
 /// Something that is on or off.
@@ -110,6 +132,7 @@ mod tests {
             ("unikernel", "unikernel"),
             ("unikernel,irq=on,cpus=1,accel=auto", "unikernel"),
             ("unikernel,irq=off", "unikernel,irq=off"),
+            ("unikernel,pages=1G,cpus=2", "unikernel,cpus=2,pages=1G"),
             (
                 "unikernel,clock=instructions,accel=tcg,machine=pc,mem=1024M,timer-hz=1000",
                 "unikernel,timer-hz=1000,mem=1G,machine=pc,accel=tcg,clock=instructions",
@@ -152,7 +175,7 @@ mod tests {
             (
                 "unikernel,ram=1G",
                 "the target 'unikernel' has no option 'ram'; it takes: irq=on|off, timer-hz=N, \
-                 cpus=N, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
+                 cpus=N, pages=4K|2M|1G, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
                  clock=host|instructions, image=FILE",
             ),
             (

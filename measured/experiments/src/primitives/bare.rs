@@ -8,7 +8,9 @@ use tare_unikernel::apic::{self, Message};
 use tare_unikernel::demand::Demand;
 use tare_unikernel::interrupts::WAKE;
 use tare_unikernel::local::local;
+use tare_unikernel::paging::{self, PageSize};
 use tare_unikernel::{cpu, memory as machine_memory};
+use tare_wire::image;
 use tare_workloads::timing::{Fenced, Timing};
 
 use super::bench::{Bench, Of, PLAIN, Results, Why, why};
@@ -79,7 +81,13 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
     let room = match plan.area {
         // The rest is for page tables and preparation.
         Area::Memory => {
-            machine_memory::left().saturating_sub(2 * HUGE + size_of::<Results>()) & !(HUGE - 1)
+            let left = match machine.settings().pages {
+                Some(image::Pages::Giant) => paging::left(PageSize::Giant),
+                // The tables of small pages are in the rest, too.
+                Some(image::Pages::Small) => machine_memory::left() / 512 * 511,
+                _ => machine_memory::left(),
+            };
+            left.saturating_sub(2 * HUGE + size_of::<Results>()) & !(HUGE - 1)
         }
         _ => 0,
     };
@@ -103,9 +111,17 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
         let space = words * size_of::<u64>();
         // The memory belongs to one primitive at a time.
         let is_taken = Cell::new(false);
+        let mapped = output
+            .platform
+            .settings()
+            .pages
+            .unwrap_or(image::Pages::Large);
         let give = |bytes: usize, pages: Pages| match is_taken.get() {
             true => Err(why("the memory has been given")),
-            false => give(start.cast(), space, bytes, pages).inspect(|_| is_taken.set(true)),
+            false => {
+                mapped_in(mapped, pages)?;
+                give(start.cast(), space, bytes).inspect(|_| is_taken.set(true))
+            }
         };
         let around = Context {
             plan,
@@ -128,18 +144,21 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
     })
 }
 
+/// Refuses pages of a size that the memory is not mapped in.
+fn mapped_in(mapped: image::Pages, wanted: Pages) -> Result<(), Why> {
+    match (mapped, wanted) {
+        (image::Pages::Small, Pages::Small) | (image::Pages::Large, Pages::Huge) => Ok(()),
+        _ => Err(why(format_args!(
+            "the unikernel maps all memory in pages of {}iB (pages=)",
+            mapped.word()
+        ))),
+    }
+}
+
 /// Lends the memory, once to each primitive.
 #[inline]
-fn give<'a>(
-    start: *mut u8,
-    space: usize,
-    bytes: usize,
-    pages: Pages,
-) -> Result<&'a mut [usize], Why> {
+fn give<'a>(start: *mut u8, space: usize, bytes: usize) -> Result<&'a mut [usize], Why> {
     let skipped = start.align_offset(HUGE);
-    if pages == Pages::Small {
-        return Err(why("the unikernel maps all memory in pages of 2 MiB"));
-    }
     if skipped.saturating_add(bytes) > space {
         return Err(why("the guest has less free memory below 4 GiB (QEMU: -m)"));
     }

@@ -8,9 +8,10 @@ use tare_measured::platform::{Memory, MemoryError, Platform, Prepared, StartTime
 use tare_measured::session::Stop;
 use tare_unikernel::clock::{self, Source};
 use tare_unikernel::local::local;
+use tare_unikernel::paging::{self, PageSize};
 use tare_unikernel::timer::{self, TimerError};
 use tare_unikernel::{console, cpu, memory, smp};
-use tare_wire::image::Settings;
+use tare_wire::image::{Pages, Settings};
 use tare_wire::record::{Frequency, FrequencySource};
 
 /// The machine that runs the measured code.
@@ -18,6 +19,8 @@ pub struct Machine {
     settings: Settings<'static>,
     began: StartTimes,
     frequency: OnceCell<Option<Frequency<'static>>>,
+    /// The size of the pages that map the buffers.
+    pages: Option<Pages>,
 }
 
 impl Machine {
@@ -27,6 +30,7 @@ impl Machine {
             settings,
             began,
             frequency: OnceCell::new(),
+            pages: None,
         }
     }
 }
@@ -87,14 +91,38 @@ impl Platform for Machine {
     }
 
     fn memory(&mut self, bytes: usize) -> Result<Memory, MemoryError> {
-        let bytes = memory::take(bytes).ok_or(MemoryError {
+        let taken = match self.settings.pages {
+            None => memory::take(bytes),
+            Some(Pages::Small) => paging::take(bytes, PageSize::Small),
+            Some(Pages::Large) => paging::take(bytes, PageSize::Large),
+            Some(Pages::Giant) => paging::take(bytes, PageSize::Giant),
+        };
+        let bytes = taken.ok_or(MemoryError {
             wanted_bytes: bytes,
-            reason: "the guest has less free memory below 4 GiB (QEMU: -m)",
+            reason: match self.settings.pages {
+                Some(Pages::Giant) => {
+                    "this CPU has no pages of 1 GiB (QEMU: -cpu max, or host with KVM), or the \
+                     guest has no whole GiB free below 3 GiB (QEMU: -m)"
+                }
+                _ => "the guest has less free memory below 4 GiB (QEMU: -m)",
+            },
         })?;
+        // The first ones may be among the first 4 MiB.
+        let last = bytes.as_ptr().addr() + bytes.len().saturating_sub(1);
+        self.pages = Some(match paging::size_at(last) {
+            PageSize::Small => Pages::Small,
+            PageSize::Large => Pages::Large,
+            PageSize::Giant => Pages::Giant,
+        });
         Ok(Memory {
             bytes,
             locked: true,
         })
+    }
+
+    fn fact(&mut self, number: usize) -> Option<(&'static str, &str)> {
+        let pages = self.pages.filter(|_| number == 0)?;
+        Some(("pages of the buffers", pages.word()))
     }
 
     fn frequency(&self) -> Option<Frequency<'static>> {
