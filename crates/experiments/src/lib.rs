@@ -4,13 +4,15 @@
 //! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
 //! * [`start`]: calder-2020, how long instances take to start, and which rate is kept up;
 //! * [`primitives`]: cse221-2022, what the primitives of an operating system cost, against what
-//!   they should cost.
+//!   they should cost;
+//! * [`stream`]: after includeos-2015, the bandwidth of memory.
 #![forbid(unsafe_code)]
 
 pub mod noise;
 pub mod primitives;
 mod published;
 pub mod start;
+pub mod stream;
 pub mod wakeup;
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ use tare_stats::{Kind, Level};
 use crate::noise::Noise;
 use crate::primitives::Primitives;
 use crate::start::Start;
+use crate::stream::Stream;
 use crate::wakeup::Wakeup;
 
 /// An experiment: how it is run and how it is shown.
@@ -39,7 +42,7 @@ impl<T: Experiment + View> Entry for T {}
 pub type Table = &'static [&'static dyn Entry];
 
 /// The experiments of tare.
-pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives];
+pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives, &Stream];
 
 static INSTALLED: OnceLock<Table> = OnceLock::new();
 

@@ -75,6 +75,7 @@ mod shift;
 mod tally;
 mod ticks;
 mod trace;
+mod welch;
 
 pub use classes::{ClassRow, DelayClass, DelayClasses};
 pub use counts::Counts;
@@ -95,3 +96,4 @@ pub use shift::{invocations_needed, least_p_value, shift};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace};
+pub use welch::welch;

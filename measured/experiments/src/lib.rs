@@ -9,6 +9,7 @@
 //!   exact counts and writes the records;
 //! * [`primitives`]: measures the operations of a processor and an operating system, one by one;
 //! * [`start`]: reports that it runs, does a little work, and ends;
+//! * [`stream`]: the bandwidth of memory, by STREAM's four kernels;
 //! * [`wakeup`]: counts how late threads wake up that sleep until absolute times.
 //!
 //! They share:
@@ -48,6 +49,7 @@ pub mod platform;
 pub mod primitives;
 pub mod session;
 pub mod start;
+pub mod stream;
 pub mod table;
 pub mod wakeup;
 pub mod words;

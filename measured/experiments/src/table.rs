@@ -9,7 +9,7 @@ use core::fmt;
 use tare_wire::words::PlanError;
 
 use crate::platform::Platform;
-use crate::{noise, primitives, start, wakeup};
+use crate::{noise, primitives, start, stream, wakeup};
 
 /// The words of a plan.
 pub type Words<'w, 'a> = &'w mut dyn Iterator<Item = &'a str>;
@@ -67,8 +67,8 @@ pub enum Failure<'a, E> {
 
 /// Returns the experiments that every platform can run.
 #[must_use]
-pub fn everywhere<P: Platform>() -> [Measurement<P>; 2] {
-    [noise::on(), start::on()]
+pub fn everywhere<P: Platform>() -> [Measurement<P>; 3] {
+    [noise::on(), start::on(), stream::on()]
 }
 
 /// Writes a description of the words of all plans, for the help.
@@ -78,7 +78,12 @@ pub fn everywhere<P: Platform>() -> [Measurement<P>; 2] {
 /// Returns the error of the writer.
 pub fn usage(f: &mut dyn fmt::Write) -> fmt::Result {
     noise::usage(f)?;
-    let others = [wakeup::USAGE, primitives::USAGE, start::USAGE];
+    let others = [
+        wakeup::USAGE,
+        primitives::USAGE,
+        stream::USAGE,
+        start::USAGE,
+    ];
     others.into_iter().try_for_each(|text| f.write_str(text))
 }
 

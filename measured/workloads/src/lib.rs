@@ -64,5 +64,7 @@ const OTHER_SYMBOLS: &[&str] = &[
     stream::READ_SYMBOL,
     stream::WRITE_SYMBOL,
     stream::COPY_SYMBOL,
+    stream::SCALE_SYMBOL,
+    stream::ADD_SYMBOL,
     stream::TRIAD_SYMBOL,
 ];

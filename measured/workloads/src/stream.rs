@@ -19,6 +19,10 @@ pub const READ_SYMBOL: &str = "tare_stream_read";
 pub const WRITE_SYMBOL: &str = "tare_stream_write";
 /// The measured symbol that copies.
 pub const COPY_SYMBOL: &str = "tare_stream_copy";
+/// The measured symbol that scales.
+pub const SCALE_SYMBOL: &str = "tare_stream_scale";
+/// The measured symbol that adds.
+pub const ADD_SYMBOL: &str = "tare_stream_add";
 /// The measured symbol of the triad.
 pub const TRIAD_SYMBOL: &str = "tare_stream_triad";
 
@@ -107,6 +111,56 @@ pub unsafe extern "C" fn tare_stream_copy(a: *const f64, c: *mut f64, elements: 
     Fenced::after().wrapping_sub(begin)
 }
 
+/// Writes `scalar` times one array to another: STREAM's Scale, `b[j] = scalar * c[j]`.
+///
+/// # Safety
+///
+/// `b` must be valid for writing, `c` for reading `elements` values, a multiple of [`UNROLLED`];
+/// both are aligned to 16 bytes, and they do not overlap.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_stream_scale(
+    b: *mut f64,
+    c: *const f64,
+    elements: u64,
+    scalar: f64,
+) -> u64 {
+    let begin = Fenced::before();
+    // SAFETY: as above.
+    unsafe {
+        pass!("movq xmm2, {scalar}\nunpcklpd xmm2, xmm2",
+            ["movaps xmm0, [{c} + {at} + \\i]", "mulpd xmm0, xmm2", "movaps [{b} + {at} + \\i], xmm0"],
+            b = in(reg) b, c = in(reg) c, scalar = in(reg) scalar.to_bits(),
+            left = inout(reg) elements => _, options(nostack));
+    }
+    Fenced::after().wrapping_sub(begin)
+}
+
+/// Adds two arrays: STREAM's Add, `c[j] = a[j] + b[j]`.
+///
+/// # Safety
+///
+/// `a` and `b` must be valid for reading, `c` for writing `elements` values, a multiple of
+/// [`UNROLLED`]; all are aligned to 16 bytes, and they do not overlap.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn tare_stream_add(
+    a: *const f64,
+    b: *const f64,
+    c: *mut f64,
+    elements: u64,
+) -> u64 {
+    let begin = Fenced::before();
+    // SAFETY: as above.
+    unsafe {
+        pass!("",
+            ["movaps xmm0, [{a} + {at} + \\i]", "addpd xmm0, [{b} + {at} + \\i]",
+             "movaps [{c} + {at} + \\i], xmm0"],
+            a = in(reg) a, b = in(reg) b, c = in(reg) c, left = inout(reg) elements => _, options(nostack));
+    }
+    Fenced::after().wrapping_sub(begin)
+}
+
 /// Adds `scalar` times one array to another: STREAM's Triad, `a[j] = b[j] + scalar * c[j]`.
 ///
 /// # Safety
@@ -142,7 +196,7 @@ mod tests {
     struct Array<T>([T; 128]);
 
     #[test]
-    fn copy_write_and_triad_do_what_stream_does() {
+    fn each_does_what_stream_does() {
         let mut a = Array([0.0; 128]);
         let mut b = Array([0.0; 128]);
         let mut c = Array([0.0; 128]);
@@ -157,6 +211,15 @@ mod tests {
         for j in 0..128 {
             assert_eq!(c.0[j], if j < 96 { j as f64 } else { 0.0 });
             assert_eq!(a.0[j], if j < 64 { 4.0 * j as f64 } else { 0.0 });
+        }
+        // SAFETY: likewise.
+        unsafe {
+            tare_stream_scale(a.0.as_mut_ptr(), b.0.as_ptr(), 64, 2.0);
+            tare_stream_add(a.0.as_ptr(), b.0.as_ptr(), c.0.as_mut_ptr(), 32);
+        }
+        for j in 0..96 {
+            assert_eq!(a.0[j], if j < 64 { 2.0 * j as f64 } else { 0.0 });
+            assert_eq!(c.0[j], if j < 32 { 3.0 } else { 1.0 } * j as f64);
         }
         let mut words = Array([1_u64; 128]);
         // SAFETY: likewise.

@@ -18,6 +18,7 @@ mod places;
 mod primitives;
 mod schema;
 mod starts;
+mod streams;
 mod synthetic;
 mod terminal;
 mod wakeups;

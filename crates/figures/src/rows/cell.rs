@@ -128,6 +128,32 @@ impl<'a> CellData<'a> {
             .collect())
     }
 
+    /// Takes the sets of a measure, of which each sample is the time of a pass, as bandwidths in
+    /// bytes/s: the value `bytes` with a set's labels is what a pass moves.
+    ///
+    /// # Errors
+    ///
+    /// The problem with the samples.
+    pub fn bandwidths(&self, measure: &str) -> Samples {
+        let sets = self.sets(measure).filter_map(|(head, set)| {
+            let bytes = self.record.value("bytes", &head.labels)?;
+            Some((&head.labels, bytes / self.ns(head)? * 1e9, counts(set)))
+        });
+        let samples = sets.map(|(labels, of_a_tick, passes)| {
+            let passes = passes?;
+            let passes = passes.iter().filter(|(ticks, _)| *ticks > 0);
+            let rates = passes.flat_map(|(ticks, count)| {
+                let rate = (of_a_tick / ticks as f64) as u64;
+                std::iter::repeat_n(rate, count as usize)
+            });
+            let rates: Vec<u64> = rates.collect();
+            let sample = Sample::Counts(Counts::from_samples(rates), Some(1.0));
+            Ok((labels.clone(), sample))
+        });
+        let is_known = |sample: &Result<(_, Sample), String>| !matches!(sample, Ok((_, Sample::Counts(rates, _))) if rates.is_empty());
+        samples.filter(is_known).collect()
+    }
+
     /// Returns the sets of a measure, with their samples.
     pub fn sets<'m>(
         &self,

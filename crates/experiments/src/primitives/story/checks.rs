@@ -12,7 +12,7 @@ use tare_pages::kit::checks::about;
 use tare_results::model::{CellPlan, Labels};
 
 use super::N;
-use super::measures::{every_bandwidth, id_of, times, too_fast};
+use super::measures::{id_of, times, too_fast};
 use super::tables::named;
 
 /// By how much the core's clock may change within a primitive.
@@ -57,7 +57,7 @@ impl Flags {
             usual.is_some_and(|usual| *ns > DEAR * usual)
         });
         add(&mut self.dear, dear.map(|(labels, _)| here(&named(labels))));
-        let too_fast = too_fast(&every_bandwidth(data)?);
+        let too_fast = too_fast(&data.bandwidths("pass")?);
         add(
             &mut self.too_fast,
             too_fast.iter().map(|labels| here(&named(labels))),

@@ -3,10 +3,10 @@
 
 use std::cmp::Reverse;
 
-use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples, counts};
+use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples};
 use tare_measured::primitives::memory;
-use tare_results::model::{Labels, SetHead};
-use tare_stats::{Counts, MemoryLevel, memory_levels};
+use tare_results::model::Labels;
+use tare_stats::{MemoryLevel, memory_levels};
 
 use super::super::PRIMITIVE;
 
@@ -153,7 +153,7 @@ pub(super) fn times<'a>(
 
 /// Returns the bandwidths that can be.
 fn bandwidths(data: &CellData<'_>) -> Samples {
-    let mut all = every_bandwidth(data)?;
+    let mut all = data.bandwidths("pass")?;
     // What disturbed the small arrays may have disturbed others.
     let too_fast = too_fast(&all);
     all.retain(|(labels, _)| !too_fast.iter().any(|fast| id_of(fast) == id_of(labels)));
@@ -182,39 +182,6 @@ pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
             && first(labels).is_some_and(|first| *rate > first * FASTER)
     });
     too_fast.map(|(labels, ..)| (*labels).clone()).collect()
-}
-
-/// Turns the times of passes into bandwidths.
-pub(super) fn every_bandwidth(data: &CellData<'_>) -> Samples {
-    let sets = data.sets("pass").filter_map(|(head, set)| {
-        let bytes = data.record.value("bytes", &head.labels)?;
-        Some((head, bytes, counts(set)))
-    });
-    sets.map(|(head, bytes, passes)| bandwidth(data, head, bytes, &passes?))
-        .filter_map(Result::transpose)
-        .collect()
-}
-
-fn bandwidth(
-    data: &CellData<'_>,
-    head: &SetHead,
-    bytes: f64,
-    passes: &Counts,
-) -> Result<Option<(Labels, Sample)>, String> {
-    let Some(ns) = data.ns(head) else {
-        return Ok(None);
-    };
-    let rates = passes
-        .iter()
-        .filter(|(ticks, _)| *ticks > 0)
-        .map(|(ticks, count)| ((bytes / (ticks as f64 * ns) * 1e9) as u64, count));
-    let mut rates: Vec<(u64, u64)> = rates.collect();
-    rates.sort_unstable();
-    let samples = rates
-        .into_iter()
-        .flat_map(|(rate, count)| std::iter::repeat_n(rate, count as usize));
-    let rates = Counts::from_samples(samples.collect());
-    Ok((!rates.is_empty()).then(|| (head.labels.clone(), Sample::Counts(rates, Some(1.0)))))
 }
 
 /// Returns what was expected, of what was measured: where an emulator executes code, expectations

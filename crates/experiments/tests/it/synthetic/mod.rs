@@ -5,6 +5,7 @@
 
 pub mod primitives;
 pub mod starts;
+pub mod streams;
 pub mod wakeups;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,74 @@
+//! What a run of stream tells.
+
+use tare_pages::terminal;
+use tare_testkit::assert_contains;
+
+use crate::gates::judge;
+use crate::synthetic::{Run, alarm, figure, ids, verdict};
+
+/// Returns 40 rates around one, in GB/s, by a fixed pattern.
+fn steady(around: f64) -> Vec<f64> {
+    (0..40)
+        .map(|number| around + f64::from(number % 5) / 100.0)
+        .collect()
+}
+
+/// Makes six runs on two targets, the second one per cent slower.
+fn two() -> Run {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        let rate = 10.0 + f64::from(block) / 100.0;
+        run.streamed(block, "process", &steady(rate));
+        run.streamed(block, "crun", &steady(rate * 0.99));
+    }
+    run
+}
+
+#[test]
+fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
+    let analysis = two().analyse();
+    let triad = figure(&analysis, "bandwidth.p50{target=process,kernel=triad}").unwrap();
+    assert!((triad / 10.055e9 - 1.0).abs() < 0.002, "{triad}");
+    let best = figure(&analysis, "bandwidth.max{target=process,kernel=copy}").unwrap();
+    assert!(best > triad, "{best}");
+    let said = verdict(&analysis);
+    assert_eq!(
+        said[0],
+        "Triad moves a median of 10.1 GB/s on process and 9.95 GB/s on crun."
+    );
+    assert!(
+        said[1].starts_with("Compared with process, Triad moves −1.0 % ("),
+        "{said:?}"
+    );
+    assert!(
+        judge(&analysis, "bandwidth{kernel=triad,target=crun} < 10GB/s")
+            .unwrap()
+            .failed
+    );
+    assert!(
+        !judge(&analysis, "bandwidth{kernel=triad,target=process} < 9GB/s")
+            .unwrap()
+            .failed
+    );
+    let text = terminal::render(&analysis, 80, false);
+    assert_contains(&text, &["Bandwidth of memory", "copy", "triad"]);
+}
+
+#[test]
+fn halves_that_differ_are_named() {
+    let mut run = two();
+    let mut drifting = steady(10.0);
+    drifting.iter_mut().skip(20).for_each(|rate| *rate *= 0.95);
+    run.streamed(7, "crun", &drifting);
+    let analysis = run.analyse();
+    assert_contains(alarm(&analysis, "halves-differ"), &["crun"]);
+    assert!(!ids(&two().analyse()).contains(&"halves-differ"));
+}
+
+#[test]
+fn few_passes_have_a_mean() {
+    let mut run = Run::new(1);
+    run.streamed(1, "process", &steady(10.0)[..8]);
+    let said = verdict(&run.analyse());
+    assert_eq!(said[0], "Triad moves a mean of 10.0 GB/s on process.");
+}
