@@ -74,7 +74,7 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     if tool == "osnoise" {
         foreign.notices.push(
             "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups. Nothing is due at \
-             an interval, so service and response are the same and nothing is missed"
+             an interval, so none is missed"
                 .to_owned(),
         );
     } else {

@@ -415,6 +415,26 @@ fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
     bench
         .run("report run -q --fail-if latency{thread=7}>8us")
         .expect(2, &["thread=0"]);
+    // Where nothing is due at an interval, none is named, and nothing can be missed.
+    for (number, (tool, text, _)) in OVERFLOWS.into_iter().enumerate() {
+        if tool != "oslat" && !text.contains("osnoise") {
+            continue;
+        }
+        fs::write(bench.work().join("file"), text).unwrap();
+        let import = format!("import {tool} file --output {number}");
+        bench.run(&import).expect(0, &[]);
+        let report = bench.run(&format!("report {number}"));
+        let report = report.expect(0, &[]).out.clone();
+        let page = bench.work().join(format!("{number}/report.html"));
+        let page = fs::read_to_string(page).unwrap().replace('\u{a0}', " ");
+        for absent in ["every 10", "resp.", "missed"] {
+            assert!(!report.contains(absent), "{absent} in {report}");
+            assert!(
+                !page.contains(&format!(">{absent}")),
+                "{absent} on the page"
+            );
+        }
+    }
 }
 
 #[test]

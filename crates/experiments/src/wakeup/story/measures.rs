@@ -9,6 +9,8 @@ use tare_figures::rows::{
     Better, CellData, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,
 };
 
+use super::words::is_periodic;
+
 const LATENCY: &[Figure] = &[
     Figure::Max,
     Figure::MEDIAN,
@@ -38,13 +40,13 @@ pub(super) const MEASURES: &[Measure] = &[
         "response latency, including missed activations",
         LATENCY,
         |data| {
-            each(latencies(data)?, |threads| {
+            each(activations(data)?, |threads| {
                 Ok(Some(Sample::Response(threads.clone())))
             })
         },
     ),
     Measure::count("missed", "missed activations", SHARE, |data| {
-        each(latencies(data)?, |threads| {
+        each(activations(data)?, |threads| {
             let (missed, all) = missed(threads)?;
             Ok((all > 0).then(|| Sample::ratio(missed, all)))
         })
@@ -262,6 +264,15 @@ fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Latencies)>, String> {
         all.push((set.0.labels.clone(), Latencies::of(&[set], &unknown)?));
     }
     Ok(all)
+}
+
+/// Returns the latencies of threads that are due at an interval, so that some activations may have
+/// been missed.
+fn activations(data: &CellData<'_>) -> Result<Vec<(Labels, Latencies)>, String> {
+    match is_periodic(data.plan()) {
+        true => latencies(data),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// A set with its head.

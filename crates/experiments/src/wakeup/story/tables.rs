@@ -69,9 +69,16 @@ const AVERAGE: &[Column] = &[
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
-    let mut read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
+    let read_all = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
                     waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs; other figures are the \
                     median over the runs, means the mean of the runs' means.";
+    let is_any_due = rows().any(|row| row.measure.id == "response");
+    let mut read = match is_any_due {
+        true => read_all,
+        false => {
+            "The longest and the shortest are those of all runs; other figures are the median over the runs, means the mean of the runs' means."
+        }
+    };
     let mut tables = Vec::new();
     for (title, traced) in [(PLAIN, false), (TRACED, true)] {
         let own: Vec<&Row> = rows().filter(|row| is_traced(row) == traced).collect();
@@ -189,6 +196,10 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         ""
     };
     let further = further(&case.plan.labels, &SCHEDULED);
-    let heading = format!("{} · {}{further}{traced}", case.target(), schedule(case));
+    let schedule = match schedule(case) {
+        none if none.is_empty() => none,
+        schedule => format!(" · {schedule}"),
+    };
+    let heading = format!("{}{schedule}{further}{traced}", case.target());
     (Some(heading), name)
 }

@@ -13,7 +13,7 @@ use tare_pages::kit::sentence::{MANY, alongside_in, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
-use super::words::{N, Phase, cases, is_of_wakeups, is_telling, name, time, undisturbed};
+use super::words::{N, Phase, cases, is_periodic, is_telling, name, time, undisturbed};
 
 /// By how much two quantiles must differ to be told apart in words.
 const DIFFERENT: f64 = 1.05;
@@ -35,7 +35,7 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let under = under(&all);
     let loads = worst_under_loads(&measured, &under);
     loads.first()?;
-    let is_woken = measured.iter().any(is_of_wakeups);
+    let is_woken = measured.iter().any(|case| is_periodic(case.plan));
     let details = [
         blame(
             story,
@@ -188,7 +188,7 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
         0 => format!(
             "An emulator executed all {all} targets, so none is ranked; the table has their figures."
         ),
-        _ if !targets.any(|(case, ..)| is_of_wakeups(case)) => under_each("Longest", &each),
+        _ if !targets.any(|(case, ..)| is_periodic(case.plan)) => under_each("Longest", &each),
         1 => under_each("Latest wake-up", &each),
         _ => under_each("Latest wake-ups", &each),
     }
@@ -280,7 +280,7 @@ fn longest<'a>(loads: &'a [(String, Vec<Worst<'a>>)]) -> impl Iterator<Item = (S
     let each = loads.iter();
     let each = each.flat_map(|(load, targets)| targets.iter().map(move |worst| (load, worst)));
     each.filter_map(|(load, (case, phase, _))| {
-        let row = phase.row(case, "response", Figure::Max)?;
+        let row = phase.row(case, "latency", Figure::Max)?;
         let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
         // An emulator that counts instructions gives the same again.
         let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
