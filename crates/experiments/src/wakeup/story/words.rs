@@ -139,7 +139,7 @@ pub(super) fn fact_of<'a>(case: &Case<'a>, name: &str, thread: u64) -> Option<&'
     case.program()?.fact_of(name, &labels)
 }
 
-/// Says how its threads are woken: `SCHED_FIFO 95 every 100 µs`; nothing of an interval where nothing
+/// Says how its threads are woken: `SCHED_FIFO 95 every 100 µs`; without an interval where nothing
 /// is due at one.
 pub(super) fn schedule(case: &Case<'_>) -> String {
     let priority = fact_of(case, "priority", 0).unwrap_or_default();
