@@ -112,6 +112,8 @@ pub(super) struct Latencies {
     diluted: Threads,
     /// The mean of all in ns; `None` if it is unknown.
     mean: Option<RunFigure>,
+    /// Whether none is longer than its interval, so that responses are the latencies.
+    is_never_missed: bool,
 }
 
 impl Latencies {
@@ -132,6 +134,8 @@ impl Latencies {
         if !unknown.is_empty() {
             possible.insert(0, place(own, |_| Vec::new())?);
         }
+        // Of one alone the range is its value.
+        possible.dedup();
         // Without any, all are the same.
         let diluted = match possible.len() {
             1 => Threads::new(),
@@ -153,6 +157,7 @@ impl Latencies {
             possible,
             diluted,
             mean,
+            is_never_missed: all().all(|(head, _)| head.max <= head.period),
         })
     }
 
@@ -176,6 +181,7 @@ impl Latencies {
         let (mut mean, mut least) = (None, None);
         match &ends[0] {
             Sample::Counts(..) => mean = self.mean,
+            Sample::Response(_) if self.is_never_missed => mean = self.mean,
             Sample::Response(_) => least = of(&self.diluted)?.map(Box::new),
             _ => {}
         }
