@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_results::model::{Cell, CellPlan, Labels, Schedule};
+use tare_results::model::{Cell, CellPlan, Labels, STOPPED, Schedule};
 use tare_results::target::Clock;
 
 use tare_figures::Run;
@@ -98,6 +98,14 @@ pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
 /// imported, count how long other things took, and nothing is due there.
 pub(super) fn is_periodic(plan: &CellPlan) -> bool {
     !matches!(plan.target.text.as_str(), "oslat" | "rtla-osnoise")
+}
+
+/// Says of what time the figures are if a tool stopped at a threshold of its own; nothing if none did.
+pub(super) fn until_stopped(cases: &[Case<'_>]) -> &'static str {
+    match cases.iter().any(|case| case.fact(STOPPED).is_some()) {
+        true => " until the tool stopped at its threshold",
+        false => "",
+    }
 }
 
 /// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
