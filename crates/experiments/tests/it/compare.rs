@@ -331,6 +331,21 @@ fn loads_are_compared_within_a_run() {
     assert_contains(&one.to_string(), &["but one target"]);
 }
 
+/// What a load did that wrote so many megabytes in a second.
+fn wrote(place: LoadPlace, megabytes: u64) -> Load {
+    Load {
+        place,
+        achieved: vec![Achieved {
+            what: "bytes written".to_owned(),
+            amount: megabytes * 1_000_000,
+            ns: 1_000_000_000,
+        }],
+        notices: Vec::new(),
+        phases: Vec::new(),
+        left: Vec::new(),
+    }
+}
+
 #[test]
 fn targets_within_a_run_are_compared_with_what_each_ran_under() {
     let mut run = Run::new(1);
@@ -361,17 +376,7 @@ fn targets_within_a_run_are_compared_with_what_each_ran_under() {
                 labels: Labels::default(),
                 value: format!("quiet {word}"),
             });
-            cell.load = Some(Load {
-                place,
-                achieved: vec![Achieved {
-                    what: "bytes written".to_owned(),
-                    amount: (megabytes + u64::from(block)) * 1_000_000,
-                    ns: 1_000_000_000,
-                }],
-                notices: Vec::new(),
-                phases: Vec::new(),
-                left: Vec::new(),
-            });
+            cell.load = Some(wrote(place, megabytes + u64::from(block)));
         }
     }
     let report = run.analyse();
@@ -395,6 +400,31 @@ fn targets_within_a_run_are_compared_with_what_each_ran_under() {
                 "101 MB/s to 104 MB/s",
                 "401 MB/s to 404 MB/s"
             ],
+        ]
+    );
+}
+
+#[test]
+fn loads_within_a_run_are_compared_with_what_each_did() {
+    let mut run = Run::new(1);
+    for block in 1..=4 {
+        run.load = "";
+        run.prime(block, "process", &[500 + u64::from(block); 100]);
+        run.load = "dd";
+        let cell = run.prime(block, "process", &[600 + u64::from(block); 100]);
+        cell.load = Some(wrote(LoadPlace::Beside, 100));
+    }
+    let report = run.analyse();
+    let sides = sides_by("load", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    assert_eq!(compared.names, ["idle", "dd"]);
+    let differences = compared.differences.iter();
+    let differences = differences.map(|of| [&of.what, &of.base, &of.new].map(String::as_str));
+    assert_eq!(
+        Vec::from_iter(differences),
+        [
+            ["place of the load", "–", "next to it"],
+            ["bytes written of the load", "–", "100 MB/s"],
         ]
     );
 }

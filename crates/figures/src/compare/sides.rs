@@ -733,55 +733,64 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
     found
 }
 
-/// Finds in what loads differ that both sides had: where they ran, and how much they did.
+/// Finds in what loads differ that both sides had, or those of sides with one each: where they ran,
+/// and how much they did.
 fn loads_differ(base: &Side, new: &Side) -> Vec<SideDifference> {
     /// The factor between rates from which on they differ, if the sides have none in common.
     const DIFFERENT: f64 = 1.1;
-    let is_one_target = [base, new].iter().all(|side| side.targets().len() == 1);
-    let sides = [base, new].map(|side| {
-        let loads = side.runs.iter().flat_map(|run| &run.loads);
-        Vec::from_iter(loads)
+    let both = [base, new];
+    let is_one_target = both.iter().all(|side| side.targets().len() == 1);
+    let is_other = both.iter().all(|side| loads(side).len() == 1) && loads(base) != loads(new);
+    let sides = both.map(|side| {
+        let own = loads(side);
+        let all = side.runs.iter().flat_map(|run| &run.loads);
+        Vec::from_iter(all.filter(|load| own.contains(load.load.as_str())))
     });
-    let name = |load: &LoadFigure| match is_one_target {
-        true => load.load.clone(),
-        false => format!("{} on {}", load.load, load.target),
+    let name = |load: &LoadFigure| {
+        let name = if is_other { "the load" } else { &load.load };
+        match is_one_target {
+            true => name.to_owned(),
+            false => format!("{name} on {}", load.target),
+        }
     };
     let mut found = Vec::new();
-    for of in distinct(sides[0].iter().map(|load| name(load))) {
+    let mut add = |what: String, sides: [Option<String>; 2]| {
+        let is_there = is_other || sides.iter().all(Option::is_some);
+        let [base, new] = sides.map(|text| text.unwrap_or_else(|| NONE.to_owned()));
+        if is_there && base != new {
+            found.push(SideDifference { what, base, new });
+        }
+    };
+    for of in distinct(sides.iter().flatten().map(|load| name(load))) {
         let own = sides.each_ref().map(|side| {
             let own = side.iter().copied().filter(|load| name(load) == of);
             Vec::from_iter(own)
         });
-        let [base, new] = own.each_ref().map(|own| {
-            let places = own.iter().map(|load| load.place());
-            distinct(places).join(" and ")
+        let places = own.each_ref().map(|own| {
+            let places = distinct(own.iter().map(|load| load.place()));
+            (!places.is_empty()).then(|| places.join(" and "))
         });
-        if base != new && !new.is_empty() {
-            let what = format!("place of {of}");
-            found.push(SideDifference { what, base, new });
-        }
+        add(format!("place of {of}"), places);
         let rates = own.map(|own| {
             let rates = own.into_iter().flat_map(|load| &load.rates);
             Vec::from_iter(rates)
         });
-        for rate in &rates[0] {
-            let [base, new] = rates.each_ref().map(|rates| {
+        for rate in rates.iter().flatten() {
+            let ends = rates.each_ref().map(|rates| {
                 let same = rates.iter().filter(|of| of.what == rate.what);
-                same.fold((f64::INFINITY, 0.0_f64), |(low, high), of| {
-                    let spread = &of.per_second;
-                    (low.min(spread.lowest), high.max(spread.highest))
-                })
+                let ends = same.map(|of| (of.per_second.lowest, of.per_second.highest));
+                ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
             });
-            let is_apart = |a: (f64, f64), b: (f64, f64)| DIFFERENT * a.1 < b.0;
-            if new.0.is_infinite() || !(is_apart(base, new) || is_apart(new, base)) {
-                continue;
-            }
-            let [base, new] = [base, new].map(|(low, high)| {
+            let is_apart = match ends {
+                [Some(a), Some(b)] => DIFFERENT * a.1 < b.0 || DIFFERENT * b.1 < a.0,
+                _ => true,
+            };
+            let ends = ends.map(|ends| {
+                let (low, high) = ends.filter(|_| is_apart)?;
                 let ends = [low, high].map(|end| rate.written(Numbers::PLAIN, end));
-                distinct(ends).join(" to ")
+                Some(distinct(ends).join(" to "))
             });
-            let what = format!("{} of {of}", rate.name());
-            found.push(SideDifference { what, base, new });
+            add(format!("{} of {of}", rate.name()), ends);
         }
     }
     distinct(found)
