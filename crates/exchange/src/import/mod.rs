@@ -90,7 +90,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
     Ok(foreign)
 }
 
-/// Returns a line if it says that the tool stopped at a limit of its own.
+/// Returns a line if it says that the tool stopped at its threshold.
 fn stopped_at(line: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
     let is_shown = WORDS.iter().any(|words| line.contains(words));

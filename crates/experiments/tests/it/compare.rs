@@ -331,7 +331,7 @@ fn loads_are_compared_within_a_run() {
     assert_contains(&one.to_string(), &["but one target"]);
 }
 
-/// What a load did that wrote so many megabytes in a second.
+/// A load that wrote this many megabytes in a second.
 fn wrote(place: LoadPlace, megabytes: u64) -> Load {
     Load {
         place,

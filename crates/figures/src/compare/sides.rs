@@ -38,9 +38,9 @@ pub struct ComparedRun {
     machine: Option<Machine>,
     /// The settings that were changed for the run, and the doctor's findings of others.
     settings: Vec<(String, String)>,
-    /// What stands in place of a setting that only others have.
+    /// The text in place of a setting that only others have.
     missing: &'static str,
-    /// What the loads did.
+    /// The work of its loads.
     loads: Vec<LoadFigure>,
     /// The kernels under which its targets ran.
     kernels: BTreeSet<String>,

@@ -275,7 +275,7 @@ pub struct Fact {
 /// The fact of imported results that says when they were measured, if their file does.
 pub const STARTED: &str = "start time";
 
-/// The fact of imported results whose tool stopped at the first sample above its own threshold, with
+/// The fact of imported results whose tool stopped at the first sample above its threshold, with
 /// the text that shows it.
 pub const STOPPED: &str = "stopped at its threshold";
 

@@ -157,7 +157,7 @@ struct Overflow {
     text: &'static str,
     /// The greatest, as a table writes it.
     max: &'static str,
-    /// What makes a file with one sample more of it.
+    /// Replacements that make a file with one sample more of it.
     more: &'static [(&'static str, &'static str)],
 }
 

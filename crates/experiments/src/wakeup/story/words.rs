@@ -100,7 +100,7 @@ pub(super) fn is_periodic(plan: &CellPlan) -> bool {
     !matches!(plan.target.text.as_str(), "oslat" | "rtla-osnoise")
 }
 
-/// Says of what time the figures are if a tool stopped at a threshold of its own; nothing if none did.
+/// Names the time that the figures are of if a tool stopped at its threshold; empty if none did.
 pub(super) fn until_stopped(cases: &[Case<'_>]) -> &'static str {
     match cases.iter().any(|case| case.fact(STOPPED).is_some()) {
         true => " until the tool stopped at its threshold",
