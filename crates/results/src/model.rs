@@ -26,7 +26,7 @@ use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
     Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
-    Program, Record, STARTED, SetHead, Unit, Value,
+    Program, Record, STARTED, STOPPED, SetHead, Unit, Value,
 };
 pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
 pub use tare_load_driver::{Schedule, cpus::Cpus as LoadCpus};

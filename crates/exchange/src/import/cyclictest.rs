@@ -58,8 +58,7 @@ fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
     }
     let longest = threads.iter().filter_map(|thread| thread.max).max();
     if let Some((above, longest)) = options.above_us.zip(longest).filter(|(a, b)| b > a) {
-        let notice = format!("-b {above}, and {longest} µs is above that");
-        foreign.notices.push(super::stopped_at(&notice));
+        foreign.stopped = Some(format!("-b {above}, and {longest} µs is above that"));
     }
     foreign.series.push(series(threads));
     Ok(foreign)

@@ -24,9 +24,8 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
         None => from_text(text)?,
     };
     foreign.notices.push(
-        "oslat spins: these are durations of the turns of its loop, not latencies of wake-ups. Nothing is due at an \
-         interval, so service and response are the same and nothing is missed. Most turns last far less than 1 µs and \
-         stand at its first value"
+        "oslat spins: these are durations of the turns of its loop, not latencies of wake-ups, and nothing is due at an \
+         interval. Most turns last far less than 1 µs and stand at its first value"
             .to_owned(),
     );
     Ok(foreign)

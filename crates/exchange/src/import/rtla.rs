@@ -73,8 +73,8 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     foreign.series = table.series(tool)?;
     if tool == "osnoise" {
         foreign.notices.push(
-            "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups. Nothing is due at \
-             an interval, so service and response are the same and nothing is missed"
+            "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups, and nothing is due at \
+             an interval"
                 .to_owned(),
         );
     } else {

@@ -232,11 +232,8 @@ fn other_text_is_refused_with_what_to_do() {
         TIMERLAT.split("ALL:").next().unwrap()
     );
     let mut stopped = read("rtla", &stopped).unwrap();
-    let notice = stopped.notices.pop().unwrap();
-    assert!(
-        notice.contains("'rtla timerlat hit stop tracing'"),
-        "{notice}"
-    );
+    let shown = stopped.stopped.take();
+    assert_eq!(shown.as_deref(), Some("rtla timerlat hit stop tracing"));
     assert_eq!(stopped, read("rtla", TIMERLAT).unwrap());
     let broken = TIMERLAT.replace("count:    10000", "count:    10001");
     let error = read("rtla", &broken).unwrap_err().to_string();

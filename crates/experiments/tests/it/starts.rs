@@ -590,8 +590,8 @@ fn cold_and_warm_starts_are_two_modes() {
     assert_contains(
         &comparison.verdict.join(" "),
         &[
-            "of BASE about 5.04 ms and 30.0 ms with 48.0 % (median) in the slow one",
-            "of NEW about 5.04 ms and 30.0 ms with 52.0 % (median) in the slow one",
+            "about 5.04 ms and 30.0 ms; of BASE 48.0 % (median) in the slow one, of NEW 52.0 % (median) in \
+             the slow one",
         ],
     );
     // The time from the start call is the same time where each is started alone.

@@ -651,6 +651,40 @@ fn what_there_was_no_room_to_count_bounds_the_figures() {
     );
 }
 
+#[test]
+fn what_is_known_of_wakeups_without_room_is_in_the_figures() {
+    // The responses to some within the interval, and to a longer one alone, follow from their sum.
+    for longest in [4_019, 350_000] {
+        let mut run = Run::new(1);
+        run.woken(1, Schedule::default(), |_, _, n| match n {
+            5_000 => longest,
+            n => 4_000 + n % 20,
+        });
+        let mut data = run.data();
+        let whole = synthetic::analyse(data.clone());
+        let (CellState::Done(cell), samples) = &mut data.cells[0] else {
+            panic!("it is done");
+        };
+        let (head, set) = (&mut record(cell).sets[0], &mut samples.sets[0]);
+        let row = set.counts.pop().unwrap();
+        assert_eq!(row.value, longest);
+        (head.uncounted, head.uncounted_sum) = (row.count, longest * row.count);
+        (head.uncounted_min, head.uncounted_max) = (4_011, longest);
+        let bounded = synthetic::analyse(data);
+        let (whole, bounded) = (only(&whole), only(&bounded));
+        for figure in [Figure::Min, Figure::MEDIAN, Figure::Mean, Figure::Max] {
+            for measure in ["latency", "response"] {
+                let of = |case: &Case<'_>| case.row(measure, figure, &[]).unwrap().estimate();
+                let (known, found) = (of(&whole).unwrap(), of(&bounded));
+                assert!(
+                    found.is_some_and(|found| (found - known).abs() < 1e-6),
+                    "{measure}.{figure}: {found:?} instead of {known}"
+                );
+            }
+        }
+    }
+}
+
 /// The mean of all wake-ups of the first cell, as its heads tell.
 fn head_mean(analysis: &Report) -> f64 {
     let record = analysis.run().cells[0].outcome.record().unwrap();

@@ -151,7 +151,7 @@ pub struct Comparison {
 }
 
 /// Something that the sides do not have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct SideDifference {
     /// What differs: `processor`, for example.
     pub what: String,
@@ -529,7 +529,7 @@ pub fn schema() -> Schema {
 pub fn side<'a>(name: &str, runs: impl IntoIterator<Item = (String, &'a Run)>) -> Side {
     let runs = runs
         .into_iter()
-        .map(|(folder, run)| ComparedRun::of(&folder, run));
+        .map(|(folder, run)| ComparedRun::of(&folder, run, run.rows.clone()));
     Side {
         name: name.to_owned(),
         runs: runs.collect(),

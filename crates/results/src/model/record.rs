@@ -275,6 +275,10 @@ pub struct Fact {
 /// The fact of imported results that says when they were measured, if their file does.
 pub const STARTED: &str = "start time";
 
+/// The fact of imported results whose tool stopped at the first sample above its threshold, with
+/// the text that shows it.
+pub const STOPPED: &str = "stopped at its threshold";
+
 /// A count of events on the measured CPU during the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {
