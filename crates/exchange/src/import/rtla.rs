@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::words::{LONGEST_US, Once, check_size, latency, number, shown};
+use super::words::{LONGEST_US, Once, check_size, check_threads, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -158,7 +158,7 @@ impl Table {
     fn read<'a>(line: usize, words: impl Iterator<Item = &'a str>) -> Result<Self, ExchangeError> {
         let mut columns = Vec::new();
         let mut known = BTreeSet::new();
-        for word in words.take(super::words::MOST_THREADS) {
+        for word in words {
             let problem = || {
                 let problem = format!("'{}' is no column such as Thr-000", shown(word));
                 ExchangeError::line(line, problem)
@@ -175,6 +175,7 @@ impl Table {
                 return Err(ExchangeError::line(line, problem));
             }
             columns.push((kind, column));
+            check_threads(line, columns.len())?;
         }
         if columns.is_empty() {
             let problem =
@@ -252,7 +253,7 @@ impl Table {
                 _ => column.mean = Some(Mean::CutOff(figure)),
             }
         }
-        check_size(line, self.columns.iter().map(|(_, column)| column))
+        check_size(Some(line), self.columns.iter().map(|(_, column)| column))
     }
 
     /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.

@@ -31,7 +31,7 @@ pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
 use crate::rows::derive::Refused;
-use crate::rows::{Better, Figure, Row, written};
+use crate::rows::{Better, Figure, Places, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
 use sides::Matched;
@@ -233,13 +233,14 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         unmatched,
     } = sides::matched(base, new)?;
     let mut rows: Vec<ComparedRow> = pairs.iter().map(blank).collect();
-    let copies: Vec<Option<usize>> = (0..pairs.len())
-        .map(|place| {
-            pairs[..place]
-                .iter()
-                .position(|known| known.is_same(&pairs[place]))
-        })
-        .collect();
+    let mut places = Places::default();
+    let copies = pairs.iter().enumerate().map(|(place, pair)| {
+        let labels = &pair.base.row.labels;
+        let known = places.find(labels, |known| pairs[known].is_same(pair));
+        places.add(labels.clone(), place);
+        known
+    });
+    let copies: Vec<Option<usize>> = copies.collect();
     let tested: Vec<usize> = (0..pairs.len())
         .filter(|place| {
             if copies[*place].is_some() {

@@ -1,7 +1,7 @@
 //! What is compared with what: the runs of both sides, their repetitions, and the rows that they
 //! have in common.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use crate::format::Numbers;
 use crate::group::{distinct, grouped};
 use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
-use crate::rows::{Figure, Row, Rows};
+use crate::rows::{Figure, Places, Row, Rows};
 use crate::run::Run;
 use crate::words::{self, NONE};
 
@@ -206,17 +206,32 @@ const SETTINGS: [&str; 14] = [
     "timer-migration",
 ];
 
-impl ComparedRun {
+/// The rows of a run by what they are looked for.
+struct Index<'a> {
+    places: Places,
+    /// The most measurements that a row of a condition has.
+    most: HashMap<(&'a str, &'a str, &'a str, &'a Labels), usize>,
+}
+
+impl<'a> Index<'a> {
+    fn of(run: &'a ComparedRun) -> Self {
+        let (mut places, mut most) = (Places::default(), HashMap::new());
+        for (place, row) in run.rows.0.iter().enumerate() {
+            places.add(row.labels.clone(), place);
+            let all = most.entry(Self::condition(row)).or_default();
+            *all = row.each.len().max(*all);
+        }
+        Self { places, most }
+    }
+
+    fn condition(row: &Row) -> (&str, &str, &str, &Labels) {
+        (&row.experiment, &row.target, row.load.as_str(), &row.plan)
+    }
+
     /// Says if a run of the same target and load lacks a figure: a mean delay where there was no
     /// delay. Those that have it are not a sample of all.
     fn all_have(&self, row: &Row) -> Result<(), String> {
-        let others = self.rows.0.iter().filter(|other| {
-            other.experiment == row.experiment
-                && other.target == row.target
-                && other.load == row.load
-                && other.plan == row.plan
-        });
-        let all = others.map(|other| other.each.len()).max().unwrap_or(0);
+        let all = self.most.get(&Self::condition(row)).copied().unwrap_or(0);
         match row.each.len() {
             has if has < all => Err(format!("{has} of {all} measurements have it")),
             _ => Ok(()),
@@ -249,6 +264,10 @@ impl Side {
             .filter(|row| is_compared(row))
     }
 
+    fn indices(&self) -> Vec<Index<'_>> {
+        self.runs.iter().map(Index::of).collect()
+    }
+
     fn targets(&self) -> BTreeSet<&str> {
         self.rows().map(|row| row.target.as_str()).collect()
     }
@@ -261,13 +280,22 @@ impl Side {
 
     /// Returns one figure, once for each repetition, from all runs that should have it; `None` if
     /// no run has.
-    fn figures(&self, of: &Key<'_>, unit: CompareUnit) -> Option<Figures<'_>> {
+    fn figures(
+        &self,
+        of: &Key<'_>,
+        unit: CompareUnit,
+        indices: &[Index<'_>],
+    ) -> Option<Figures<'_>> {
         let mut found = None;
         let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
-        for run in &self.runs {
-            let row = run.rows.0.iter().find(|row| of.is_of(row));
+        for (run, index) in self.runs.iter().zip(indices) {
+            let rows = &run.rows.0;
+            let place = index.places.find(of.labels, |place| of.is_of(&rows[place]));
+            let row = place.map(|place| &rows[place]);
             let more = match row {
-                Some(row) => run.all_have(row).and_then(|()| each_repetition(row, unit)),
+                Some(row) => index
+                    .all_have(row)
+                    .and_then(|()| each_repetition(row, unit)),
                 None => Err(format!("{} lacks it", run.identity.run)),
             };
             values = values.and_then(|mut values| {
@@ -531,21 +559,26 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             measures.push(name);
         }
     };
+    let [of_base, of_new] = [base, new].map(Side::indices);
     let mut seen: Vec<&Row> = Vec::new();
+    let mut places = Places::default();
     for row in base.rows() {
         let key = Key::of(row, one_target, one_load);
-        if seen.iter().any(|known| key.is_of(known)) {
+        let is_known = places.find(key.labels, |place| key.is_of(seen[place]));
+        if is_known.is_some() {
             continue;
         }
+        places.add(row.labels.clone(), seen.len());
         seen.push(row);
-        match (base.figures(&key, unit), new.figures(&key, unit)) {
+        let figures = |side: &'a Side, index: &[Index<'_>]| side.figures(&key, unit, index);
+        match (figures(base, &of_base), figures(new, &of_new)) {
             (Some(base), Some(new)) => pairs.push(Pair { base, new }),
             _ => lacks(1, row),
         }
     }
     for row in new.rows() {
         let key = Key::of(row, one_target, one_load);
-        if base.figures(&key, unit).is_none() {
+        if base.figures(&key, unit, &of_base).is_none() {
             lacks(2, row);
         }
     }
@@ -642,12 +675,16 @@ pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>
 /// several; what a repetition says of it is its figure over all of them.
 fn without_phases(rows: Rows) -> Rows {
     let mut merged: Vec<Row> = Vec::new();
+    let mut places = Places::default();
     for mut row in rows.0 {
         row.labels = row.labels.without("phase");
         let key = Key::of(&row, false, false);
-        match merged.iter_mut().find(|known| key.is_of(known)) {
-            Some(known) => known.each.append(&mut row.each),
-            None => merged.push(row),
+        match places.find(&row.labels, |place| key.is_of(&merged[place])) {
+            Some(known) => merged[known].each.append(&mut row.each),
+            None => {
+                places.add(row.labels.clone(), merged.len());
+                merged.push(row);
+            }
         }
     }
     Rows(merged)
