@@ -164,7 +164,7 @@ impl Predictions {
         while let Some(sign) = words.next() {
             let next = match sign {
                 "*" | "/" | "+" | "-" => factor(words.next())?,
-                _ => return Err(format!("'{formula}': what is '{sign}' to mean?")),
+                _ => return Err(format!("'{formula}': unknown '{sign}'")),
             };
             match sign {
                 "*" => product *= next,
@@ -382,7 +382,7 @@ mod tests {
         for (is, told) in [
             ("", "a number or a name is missing at the end"),
             ("2 *", "a number or a name is missing at the end"),
-            ("2 ns", "'2 ns': what is 'ns' to mean?"),
+            ("2 ns", "'2 ns': unknown 'ns'"),
             ("2 * parsec", "there is no quantity and no unit 'parsec'"),
             ("0 * ns", "'0 * ns' is no number above 0"),
             ("1 / 0", "'1 / 0' is no number above 0"),

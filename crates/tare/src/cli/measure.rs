@@ -61,7 +61,7 @@ pub struct MeasureArguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Target and load")]
     pub set: Vec<SettingPlan>,
 
-    /// How often each combination runs
+    /// Runs of each combination
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub runs: Option<u32>,
     /// Seed of the random order within each block [default: random]
@@ -125,8 +125,8 @@ pub struct RunOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ResultOptions {
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} >
-    /// 50us'. May be given several times
+    /// End with exit code 3 if a figure is beyond a limit: 'lost > 2%', 'rate < 60/s',
+    /// 'latency.p99.9{load=dd} > 50us'. May be given several times
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
@@ -245,7 +245,7 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         .about(about)
         .mut_arg("resume", |resume| resume.conflicts_with_all(not_resumed))
         .mut_arg("runs", |option| {
-            option.help(format!("How often each combination runs [default: {runs}]"))
+            option.help(format!("Runs of each combination [default: {runs}]"))
         })
 }
 

@@ -21,7 +21,7 @@ const STEADY: f64 = 0.05;
 /// disturbed.
 const DEAR: f64 = 1.5;
 
-/// What was seen in samples, which rows don't hold.
+/// Observations of samples that rows don't hold.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     /// Primitives during which the core's clock changed, with the factor.
