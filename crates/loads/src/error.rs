@@ -33,7 +33,7 @@ pub enum LoadError {
         limit: Duration,
     },
     /// It was going until it was to end, and could not be ended in the time that there was.
-    #[error("the load could not be ended in time, so what it did is not known: {why}")]
+    #[error("the load could not be ended in time, so its work is unknown: {why}")]
     NotEnded {
         /// The result.
         why: Box<LoadError>,

@@ -281,7 +281,7 @@ impl Thread {
             return Err(self.problem(&format!("counts latencies of {} µs twice", twice[0].0)));
         }
         if counts.last().is_some_and(|(us, _)| *us > LONGEST_US) {
-            return Err(self.problem("has a histogram that is none"));
+            return Err(self.problem("has an invalid histogram"));
         }
         counts.retain(|(_, count)| *count > 0);
         Ok(counts)

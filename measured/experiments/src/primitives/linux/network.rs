@@ -77,7 +77,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "tcp-bandwidth",
         title: "bandwidth of TCP",
-        method: "blocks of 64 KiB, until the other side has told that it has read 16 MiB",
+        method: "blocks of 64 KiB, until the other side confirms that it has read 16 MiB",
         tags: &["published", "bandwidth"],
         measure: |bench, around| {
             everywhere(bench, around, |bench, labels, address| {
