@@ -93,7 +93,7 @@ pub enum NoInterval {
     TooFew {
         /// The least that it needs.
         needed: u64,
-        /// What there is.
+        /// The number present.
         got: u64,
     },
     /// A side of a comparison has fewer than the interval of a shift needs.

@@ -138,7 +138,7 @@ pub(super) const ALL: &[Parameter] = &[
         default: "report",
         meaning: "Action when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's parent by \
                   default), command:CMD (by sh, for 30 s at most), continue (don't stop)",
-        command_only: Some("it acts for whoever waits at the command line"),
+        command_only: Some("it acts for the user at the command line"),
         applies: |_, values| values.has("trace-above"),
         ..THREADS
     },

@@ -374,7 +374,7 @@ fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     assert_eq!(judge("response.p50{load=dd} > +5%"), Ok(vec![true]));
     assert_eq!(judge("response.p50{load=du} > +5%"), Ok(vec![false]));
     assert_eq!(judge("response.p50 > +5%"), Ok(vec![true, false]));
-    // What is the same of both is told once.
+    // Settings that both sides share are named once.
     assert_eq!(judge("response.p50 > +50%"), Ok(vec![false]));
     let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
     assert_contains(&nothing.to_string(), &["matches no figure"]);

@@ -100,8 +100,8 @@ pub(super) fn is_of_wakeups(case: &Case<'_>) -> bool {
     !matches!(case.plan.target.text.as_str(), "oslat" | "rtla-osnoise")
 }
 
-/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
-/// emulator happened to do meanwhile.
+/// Returns whether latencies are those of a machine, or exactly repeatable, and not an accident of
+/// an emulator.
 pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
