@@ -67,9 +67,9 @@ pub struct MeasureArguments {
     /// Seed of the random order within each block [default: random]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
-    /// Time after which a cell counts as hung, such as 90s; holds for preparing it, measuring and
-    /// ending its load, each [default: 30 s and several times its estimate; under a load 300 s and
-    /// more]
+    /// Time after which a cell counts as hung, such as 90s; applies separately to preparing it,
+    /// measuring, and ending its load [default: 30 s and several times its estimate; under a load
+    /// 300 s and more]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
     pub cell_limit: Option<Duration>,
     /// Continue a run; with --runs, add that many runs of each combination
