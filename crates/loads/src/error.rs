@@ -24,7 +24,7 @@ pub enum LoadError {
     NeverGoing,
     /// It does not get going.
     #[error(
-        "the load was not going after {} s: is the disk of the scratch folder too slow, or the \
+        "the load had not reached full load after {} s: is the disk of the scratch folder too slow, or the \
          CPU taken by a SCHED_FIFO task?",
         limit.as_secs()
     )]

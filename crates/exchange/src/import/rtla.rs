@@ -160,7 +160,7 @@ impl Table {
         let mut known = BTreeSet::new();
         for word in words.take(super::words::MOST_THREADS) {
             let problem = || {
-                let problem = format!("'{}' is no column such as Thr-000", shown(word));
+                let problem = format!("'{}' is not a column such as Thr-000", shown(word));
                 ExchangeError::line(line, problem)
             };
             let (heading, cpu) = word.split_once('-').ok_or_else(problem)?;
@@ -225,7 +225,7 @@ impl Table {
             if first == "avg:" && word.contains('.') {
                 let mean = word.parse().ok();
                 let mean = mean.filter(|mean: &f64| (0.0..LONGEST_US as f64).contains(mean));
-                let problem = || format!("'{}' is no mean", shown(word));
+                let problem = || format!("'{}' is not a mean", shown(word));
                 let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
                 column.mean = Some(Mean::Rounded(mean));
                 continue;

@@ -32,7 +32,7 @@ const LONGEST_TEXT: usize = 1 << 16;
 /// Reads a whole number.
 pub(super) fn number(line: usize, text: &str) -> Result<u64, ExchangeError> {
     let read = text.trim().parse();
-    read.map_err(|_| ExchangeError::line(line, format!("'{}' is no whole number", shown(text))))
+    read.map_err(|_| ExchangeError::line(line, format!("'{}' is not a whole number", shown(text))))
 }
 
 /// Reads a latency in µs.
@@ -433,7 +433,7 @@ where
             while let Some((name, value)) = map.next_entry::<Scalar, V>()? {
                 let name = name.text().unwrap_or_default();
                 let key = name.parse().map_err(|_| {
-                    de::Error::custom(format!("'{}' is no whole number", shown(name)))
+                    de::Error::custom(format!("'{}' is not a whole number", shown(name)))
                 })?;
                 sum += (self.size)(&value);
                 if sum > self.most {

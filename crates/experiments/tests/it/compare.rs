@@ -469,7 +469,7 @@ fn runs_with_nothing_in_common_are_refused() {
     let error = between(&[woken], &[nothing]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "NEW-1 has no figures: measure it, or go on with `--resume`"
+        "NEW-1 has no figures: measure it, or continue it with `--resume`"
     );
 }
 

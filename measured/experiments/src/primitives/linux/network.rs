@@ -185,7 +185,8 @@ fn everywhere(
         return Ok(());
     };
     let address = peer.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = address.ok_or_else(|| why(format_args!("'{peer}' is no address with a port")))?;
+    let address =
+        address.ok_or_else(|| why(format_args!("'{peer}' is not an address with a port")))?;
     measure(bench, "at=peer", address)
 }
 
