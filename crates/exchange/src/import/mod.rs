@@ -89,7 +89,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
     Ok(foreign)
 }
 
-/// Returns a notice if a line says that the tool stopped at a limit of its own.
+/// Returns a notice if a line says that the tool stopped at its own limit.
 fn stopped(line: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
     let is_shown = WORDS.iter().any(|words| line.contains(words));

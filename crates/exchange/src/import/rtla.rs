@@ -25,7 +25,7 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut table: Option<Table> = None;
     let mut tool = None;
     for (line, content) in (1..).zip(text.lines()) {
-        // What an action of rtla prints has no line of its own.
+        // An rtla action may print before the heading, on the same line.
         let heading = content.find("# RTLA ").map(|at| &content[at..]);
         if let Some(comment) = heading.unwrap_or(content).strip_prefix('#') {
             match comment.trim() {

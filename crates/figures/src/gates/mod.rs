@@ -470,7 +470,7 @@ impl Gate {
                 // As the tables show it: what one run has seen has happened, however rarely.
                 (Ok(over), Figure::Max) if row.measure.better != Better::More => over.highest,
                 (Ok(over), _) => over.estimate,
-                // What is known decides where the rest makes no difference.
+                // Known rows decide where unknown ones make no difference.
                 (Err(Refused::Beyond { at_least, .. }), _)
                     if (side.excess(*at_least, limit) > 0.0) == (side == Beyond::Above) =>
                 {

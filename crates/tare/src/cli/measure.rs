@@ -226,7 +226,7 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         None => command,
     };
     let own = experiment.parameters().iter();
-    // What acts at the command line is of this invocation.
+    // Options that act at the command line belong to this invocation.
     let own = own.filter(|parameter| !matches!(parameter.takes, Takes::Action));
     let not_resumed = NOT_RESUMED
         .into_iter()

@@ -407,7 +407,7 @@ impl Attribution {
 }
 
 impl Split {
-    /// Says how it divides. What is the same for all loads is explained once.
+    /// Renders the division. Explanations common to all loads are given once.
     fn sentence(&self, is_first: bool) -> Option<String> {
         const N: Numbers = Numbers::PLAIN;
         let part = self.parts.first()?;

@@ -15,7 +15,7 @@ use tare_pages::kit::series::native_first;
 use super::Woken;
 use super::words::{N, Phase, cases, is_of_wakeups, is_telling, name, time, undisturbed};
 
-/// By how much two quantiles must differ to be told apart in words.
+/// The least difference of two quantiles that sentences distinguish.
 const DIFFERENT: f64 = 1.05;
 
 /// The longest wait of a target under a load: in which case and phase, and how long.
