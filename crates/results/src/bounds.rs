@@ -157,7 +157,7 @@ pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
     for value in &record.values {
         check_labelled("value", &[&value.measure, &value.unit], &value.labels)?;
         if !value.value.is_finite() {
-            let problem = format!("a {} of {} is no number", value.measure, value.value);
+            let problem = format!("a {} of {} is not a number", value.measure, value.value);
             return Err(problem);
         }
     }

@@ -158,7 +158,7 @@ impl Text {
         let counts: Vec<u64> = counts.collect::<Result<_, _>>()?;
         check_threads(line, counts.len().saturating_sub(1))?;
         if counts.is_empty() {
-            return wrong(format!("'{}' is no row of a histogram", shown(content)));
+            return wrong(format!("'{}' is not a row of a histogram", shown(content)));
         }
         if self.threads.is_empty() {
             self.threads.resize(counts.len(), Column::default());
@@ -368,7 +368,7 @@ mod tests {
         assert!(error("").contains("-h US"));
         assert_eq!(
             error("# Histogram\n000000 x\n"),
-            "line 2: 'x' is no whole number"
+            "line 2: 'x' is not a whole number"
         );
         let uneven = "# Histogram\n000000 000000\n000001 000001\t000002\n";
         assert_eq!(error(uneven), "line 3: 2 counts, but 1 before");

@@ -72,7 +72,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
         "oslat" => oslat::read(text),
         "rtla" => rtla::read(text),
         other => Err(ExchangeError::NotOutput(format!(
-            "{other} is none of {}",
+            "unknown tool '{other}'; known are {}",
             TOOLS.join(", ")
         ))),
     }?;
@@ -97,12 +97,12 @@ fn stopped_at(line: &str) -> Option<String> {
     is_shown.then(|| words::shown(line))
 }
 
-/// Returns a notice if rtla says that it lost some of what it counts.
+/// Returns a notice if rtla reports that it lost events.
 fn missed(line: &str) -> Option<String> {
     let is_shown = line.contains("events missed, results might not be accurate");
     is_shown.then(|| {
         format!(
-            "it lost some of what it was to count, as it says itself ('{}'): its figures are of the others",
+            "it reports lost events ('{}'), which its figures lack",
             words::shown(line)
         )
     })

@@ -109,7 +109,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 }
                 for (thread, word) in threads.iter_mut().zip(row.words()) {
                     let mean = word.parse().ok().filter(|mean: &f64| mean.is_finite());
-                    let problem = || format!("'{}' is no number", shown(word));
+                    let problem = || format!("'{}' is not a number", shown(word));
                     let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
                     thread.mean = Some(Mean::Rounded(mean));
                 }

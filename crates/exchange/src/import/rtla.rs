@@ -25,7 +25,7 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut table: Option<Table> = None;
     let mut tool = None;
     for (line, content) in (1..).zip(text.lines()) {
-        // What an action of rtla prints has no line of its own.
+        // An rtla action may print before the heading, on the same line.
         let heading = content.find("# RTLA ").map(|at| &content[at..]);
         if let Some(comment) = heading.unwrap_or(content).strip_prefix('#') {
             match comment.trim() {
@@ -160,7 +160,7 @@ impl Table {
         let mut known = BTreeSet::new();
         for word in words {
             let problem = || {
-                let problem = format!("'{}' is no column such as Thr-000", shown(word));
+                let problem = format!("'{}' is not a column such as Thr-000", shown(word));
                 ExchangeError::line(line, problem)
             };
             let (heading, cpu) = word.split_once('-').ok_or_else(problem)?;
@@ -226,7 +226,7 @@ impl Table {
             if first == "avg:" && word.contains('.') {
                 let mean = word.parse().ok();
                 let mean = mean.filter(|mean: &f64| (0.0..LONGEST_US as f64).contains(mean));
-                let problem = || format!("'{}' is no mean", shown(word));
+                let problem = || format!("'{}' is not a mean", shown(word));
                 let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
                 column.mean = Some(Mean::Rounded(mean));
                 continue;

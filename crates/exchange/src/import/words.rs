@@ -33,7 +33,7 @@ const LONGEST_TEXT: usize = 1 << 16;
 /// Reads a whole number.
 pub(super) fn number(line: usize, text: &str) -> Result<u64, ExchangeError> {
     let read = text.trim().parse();
-    read.map_err(|_| ExchangeError::line(line, format!("'{}' is no whole number", shown(text))))
+    read.map_err(|_| ExchangeError::line(line, format!("'{}' is not a whole number", shown(text))))
 }
 
 /// Reads a latency in µs.
@@ -347,7 +347,7 @@ impl<'a> Thread<'a> {
             return Err(self.problem(&format!("counts latencies of {} µs twice", twice[0].0)));
         }
         if counts.last().is_some_and(|(us, _)| *us > LONGEST_US) {
-            return Err(self.problem("has a histogram that is none"));
+            return Err(self.problem("has an invalid histogram"));
         }
         counts.retain(|(_, count)| *count > 0);
         Ok(counts)

@@ -194,7 +194,7 @@ fn other_text_is_refused_with_what_to_do() {
         (
             "oslat",
             "Core: 0\n 001 (us): x\n",
-            "line 2: 'x' is no whole number",
+            "line 2: 'x' is not a whole number",
         ),
         (
             "oslat",
@@ -646,7 +646,7 @@ fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
         ),
         (
             "{\"thread\":{\"x\":{}}}".to_owned(),
-            "'thread': 'x' is no whole number",
+            "'thread': 'x' is not a whole number",
         ),
         (
             format!("# Histogram\n0{columns}\n"),

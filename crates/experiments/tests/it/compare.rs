@@ -502,7 +502,7 @@ fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     assert_eq!(judge("response.p50{load=dd} > +5%"), Ok(vec![true]));
     assert_eq!(judge("response.p50{load=du} > +5%"), Ok(vec![false]));
     assert_eq!(judge("response.p50 > +5%"), Ok(vec![true, false]));
-    // What is the same of both is told once.
+    // Settings that both sides share are named once.
     assert_eq!(judge("response.p50 > +50%"), Ok(vec![false]));
     let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
     assert_contains(&nothing.to_string(), &["matches no figure"]);
@@ -607,7 +607,7 @@ fn runs_with_nothing_in_common_are_refused() {
     let error = between(&[woken], &[nothing]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "NEW-1 has no figures: measure it, or go on with `--resume`"
+        "NEW-1 has no figures: measure it, or continue it with `--resume`"
     );
 }
 

@@ -209,8 +209,7 @@ fn failures_are_told_with_their_reason_and_number() {
             _ => done(planned, 0, MS),
         });
     }
-    let failed =
-        "8 instances of process at 16/s failed, those of the warm-up with them: 8 × exit status 7.";
+    let failed = "8 instances of process at 16/s failed, including the warm-up: 8 × exit status 7.";
     assert_contains(alarm(&run.analyse(), "instances-failed"), &[failed]);
 }
 

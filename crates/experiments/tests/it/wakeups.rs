@@ -172,7 +172,7 @@ fn a_stall_counts_once_for_service_and_in_full_for_response() {
     assert_eq!(of("response", Figure::P99_9), Some(9_000_000.0));
     assert_eq!(of("latency", Figure::P99), Some(6_000.0));
     assert_eq!(of("response", Figure::P99), Some(6_000.0));
-    // Waits of 10.0, 9.9, … 0.1 ms, and 9,900 of 5 µs in the mean.
+    // Waits of 10.0, 9.9, … 0.1 ms, and 9,900 of 5 µs on average.
     let service = of("latency", Figure::Mean).unwrap();
     let mean = (505_000_000.0 + service * 9_901.0 - 10_000_000.0) / 10_000.0;
     let response = of("response", Figure::Mean).unwrap();
@@ -403,7 +403,7 @@ fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
         count: 10_000,
     }];
     program.frequencies[1].hz *= 1.5;
-    // Its latencies are in ns, whoever tells the TSC's frequency.
+    // Its latencies are in ns, whatever the source of the TSC's frequency.
     let cell = run.woken(1, Schedule::default(), |_, _, _| 4_000);
     measured(cell).frequencies.clear();
     let analysis = run.analyse();

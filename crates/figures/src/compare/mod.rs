@@ -51,7 +51,7 @@ const SEED: u64 = 5;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CompareError {
     /// A side has no figures.
-    #[error("{run} has no figures: measure it, or go on with `--resume`")]
+    #[error("{run} has no figures: measure it, or continue it with `--resume`")]
     Empty {
         /// The run's folder.
         run: String,
@@ -86,7 +86,7 @@ pub enum CompareError {
         new: String,
     },
     /// There is but one target or load.
-    #[error("the run has but one {of}, {only}: nothing to compare within it")]
+    #[error("the run has only one {of}, {only}: there is nothing to compare within it")]
     OnlyOne {
         /// `target` or `load`.
         of: &'static str,

@@ -121,7 +121,7 @@ impl ComparedRun {
                 !imported || facts_of(cell).any(|fact| fact.name == STARTED)
             }),
         };
-        // What another tool's file says of its command and its machine.
+        // The command and the machine that another tool's file names.
         let imported = cells().filter(|cell| cell.plan.target.kernel() == Kernel::Unknown);
         let stated = imported.flat_map(facts_of).filter(|fact| {
             let of_all = fact

@@ -129,7 +129,7 @@ pub enum Refused {
     Beyond {
         /// The figure.
         figure: String,
-        /// What it is at least over the runs, in the unit of its row.
+        /// Its lower bound over the runs, in the unit of its row.
         at_least: f64,
     },
     /// Its values are none that can be put together.

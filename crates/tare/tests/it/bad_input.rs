@@ -584,7 +584,7 @@ fn a_device_is_not_replaced_by_what_is_written() {
         ("export run --format csv --output null", "is there already"),
         (
             "export run --format csv --output null --force",
-            "is no ordinary file",
+            "is not a regular file",
         ),
         ("export run --format raw --output null --force", "null"),
         ("report run --output null", "null"),

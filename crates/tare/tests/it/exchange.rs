@@ -115,7 +115,7 @@ fn what_is_no_output_is_refused_with_the_line() {
         .expect(1, &["cut: ", "broke off"]);
     bench
         .run("import cyclictest bad")
-        .expect(1, &["bad: line ", "'x' is no whole number"]);
+        .expect(1, &["bad: line ", "'x' is not a whole number"]);
     bench
         .run("import oslat bad")
         .expect(1, &["it is not what oslat prints"]);
@@ -500,7 +500,7 @@ fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
         assert!(!page.contains(absent), "{absent} on the page");
         assert!(!report.contains(absent), "{absent} in the report");
     }
-    // Its own label with another value is no label of other runs.
+    // Its own label with another value is not a label of other runs.
     bench
         .run("report run -q --fail-if latency{thread=7}>8us")
         .expect(2, &["thread=0"]);

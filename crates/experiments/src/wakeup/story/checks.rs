@@ -69,7 +69,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
             |names| {
                 format!(
                     "The threads of {names} were ordinary tasks (SCHED_OTHER): their latencies hold the turns of other tasks as \
-                 well as the time that the kernel takes. Use --policy fifo to leave those out."
+                 well as the time that the kernel takes. Use --policy fifo to exclude those turns."
                 )
             },
         ),

@@ -21,7 +21,7 @@ const TRACED: &str = "With the kernel's events recorded, which costs time, µs";
 const AVERAGES: &str = "Maximum, averaged over the phases of a run, µs";
 const INTERVALS: &str = "Wake-up latency, intervals over runs at 95 %, µs";
 
-/// The number of threads up to which each has lines of its own.
+/// The number of threads up to which each has separate lines.
 const THREADS: u64 = 8;
 
 const fn service(head: &'static str, figure: Figure) -> Column {

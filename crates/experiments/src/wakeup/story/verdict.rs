@@ -17,7 +17,7 @@ use super::words::{
     N, Phase, cases, is_periodic, is_telling, name, time, undisturbed, until_stopped,
 };
 
-/// By how much two quantiles must differ to be told apart in words.
+/// The least difference of two quantiles that sentences distinguish.
 const DIFFERENT: f64 = 1.05;
 
 /// The longest wait of a target under a load: in which case and phase, and how long.

@@ -108,8 +108,8 @@ pub(super) fn until_stopped(cases: &[Case<'_>]) -> &'static str {
     }
 }
 
-/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
-/// emulator happened to do meanwhile.
+/// Returns whether latencies are those of a machine, or exactly repeatable, and not an accident of
+/// an emulator.
 pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
