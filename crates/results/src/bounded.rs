@@ -87,7 +87,7 @@ impl<'de, K: FromStr, V: Deserialize<'de>> Visitor<'de> for Members<K, V> {
                 return Ok(None);
             };
             let whole = key.parse().map(|key| Some((key, value)));
-            whole.map_err(|_| A::Error::custom(format!("'{key}' is no whole number")))
+            whole.map_err(|_| A::Error::custom(format!("'{key}' is not a whole number")))
         })
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         let wrong = pairs(r#"{"7": 1, "8": 1, "9": 1}"#).unwrap_err();
         assert!(wrong.contains("more than 2 pairs"), "{wrong}");
         let wrong = pairs(r#"{"256": 1}"#).unwrap_err();
-        assert!(wrong.contains("'256' is no whole number"), "{wrong}");
+        assert!(wrong.contains("'256' is not a whole number"), "{wrong}");
         assert!(
             pairs("[1]")
                 .unwrap_err()
