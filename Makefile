@@ -63,7 +63,7 @@ test: setup-test style
 build: setup
 	$(PAIRED) laboratory measured
 
-# Builds nothing: root has no cargo, as a rule.
+# Builds nothing: root usually has no cargo.
 install:
 	@test -x $(TARE) -a -x $(BUILT)/tare-agent || { echo '$(TARE) or its agent is not built: make build comes first' >&2; exit 1; }
 	install -D -m 755 $(TARE) $(INTO)/bin/tare

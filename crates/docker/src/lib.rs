@@ -299,7 +299,7 @@ impl Docker {
     fn list(&self, path: &str, label: &str) -> Result<Vec<String>, DockerError> {
         let filters = serde_json::json!({ "label": [label] }).to_string();
         let path = format!("{path}filters={}", http::escape(&filters));
-        let answer = self.json(Request::new("GET", &path), "list what it has")?;
+        let answer = self.json(Request::new("GET", &path), "list its containers or images")?;
         let rows = answer.as_array().into_iter().flatten();
         rows.map(|row| self.text(row, "/Id")).collect()
     }

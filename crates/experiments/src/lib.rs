@@ -2,7 +2,7 @@
 //!
 //! * [`noise`]: kot-2019, how often and how long short work is delayed;
 //! * [`wakeup`]: landolfi-2018, how late a sleeping thread is woken;
-//! * [`start`]: calder-2020, how long instances take to start, and which rate is kept up;
+//! * [`start`]: calder-2020, how long instances take to start, and which rate they sustain;
 //! * [`primitives`]: cse221-2022, what the primitives of an operating system cost, against what
 //!   they should cost;
 //! * [`stream`]: after includeos-2015, the bandwidth of memory.

@@ -16,7 +16,7 @@ use crate::run::{Run, tsc};
 pub struct Case<'a> {
     /// The run.
     pub run: &'a Run,
-    /// What its cells have in common.
+    /// The attributes that its cells have in common.
     pub plan: &'a CellPlan,
     /// Those of them that have figures, in running order.
     pub cells: Vec<&'a Cell>,

@@ -73,7 +73,7 @@ impl Claim {
             true => String::new(),
             false => format!(" of user {}", self.uid),
         };
-        // Whoever wrote it: nothing of it is obeyed, nor begins a line of its own.
+        // No content of the claim is obeyed or begins a line, whoever wrote it.
         let run = tare_host::visible_in_line(&self.run);
         format!("{run} (process {}{user})", self.pid)
     }

@@ -42,7 +42,7 @@ pub enum GuardError {
 
     /// A journal of an earlier run has invalid lines. It has been put aside.
     #[error(
-        "a journal is damaged at line {line} ({why}) and was kept as {path}; what it still told was \
+        "a journal is damaged at line {line} ({why}) and was kept as {path}; what it still recorded was \
          undone except settings{settings}; look at the file, undo by hand what else it names, then \
          delete it"
     )]
@@ -185,7 +185,7 @@ pub enum GuardError {
     /// Another process has kept all settings locked for ten seconds, which should take it
     /// milliseconds.
     #[error(
-        "settings are locked by another tare process that does not go on ({path}); see whether one \
+        "settings are locked by another tare process that makes no progress ({path}); see whether one \
          is stopped (`fuser -v {path}`), continue or kill it, then try again"
     )]
     SettingsBusy {

@@ -19,7 +19,7 @@ impl Lines {
     /// The length of the longest line that is passed on whole, in bytes.
     pub const LONGEST: usize = 64 * 1024;
 
-    /// Cuts lines of at most so many bytes, 1 at least.
+    /// Creates a splitter of lines of at most `longest` bytes (at least 1).
     #[must_use]
     pub fn new(longest: usize) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::{env, path};
 
 /// Says where scratch folders are made and which trees of files count as settings.
 ///
-/// The default is what a run on a real host wants. Tests put a tree of ordinary files in place of
+/// The default is what a run on a real host wants. Tests put a tree of regular files in place of
 /// the kernel's.
 #[derive(Debug, Clone)]
 pub struct Options {

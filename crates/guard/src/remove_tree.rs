@@ -41,7 +41,7 @@ pub(crate) fn remove_marked(path: &Path, mark: &str) -> Result<bool, GuardError>
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = match rustix::fs::open(parent, flags, Mode::empty()) {
-        // Below what is no folder there never was one.
+        // Below what is not a folder there never was one.
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(false),
         opened => opened.map_err(failed)?,
     };

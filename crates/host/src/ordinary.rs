@@ -4,20 +4,20 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens an ordinary file for reading. Opening a FIFO waits for a writer, and a device may do
+/// Opens a regular file for reading. Opening a FIFO waits for a writer, and a device may do
 /// anything or have no end, so those are refused before.
 ///
 /// # Errors
 ///
-/// That of the system, or that it is not an ordinary file.
+/// That of the system, or that it is not a regular file.
 pub fn open_ordinary(path: &Path) -> io::Result<File> {
     match fs::metadata(path)?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::other("it is not an ordinary file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
-/// Reads an ordinary file of at most `most` bytes.
+/// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ mod tests {
     fn devices_and_large_files_are_refused() {
         let read = |path: &Path| read_ordinary(path, 3).map_err(|error| error.to_string());
         let refused = read(Path::new("/dev/zero")).unwrap_err();
-        assert!(refused.contains("not an ordinary file"), "{refused}");
+        assert!(refused.contains("not a regular file"), "{refused}");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "abc").unwrap();

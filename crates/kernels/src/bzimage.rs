@@ -44,7 +44,7 @@ const SETUP_MAX: usize = 256 * SECTOR;
 pub(crate) fn release(path: &Path) -> Result<String, KernelError> {
     let not = |why: String| {
         KernelError::Failed(format!(
-            "{} is no Linux kernel for x86-64: {why}; want a bzImage, as /boot/vmlinuz is",
+            "{} is not a Linux kernel for x86-64: {why}; want a bzImage, as /boot/vmlinuz is",
             path.display()
         ))
     };
@@ -54,7 +54,7 @@ pub(crate) fn release(path: &Path) -> Result<String, KernelError> {
         return Err(not("it is a folder".to_owned()));
     }
     if !status.is_file() {
-        return Err(not("it is no ordinary file".to_owned()));
+        return Err(not("it is not a regular file".to_owned()));
     }
     let mut setup = Vec::new();
     let mut file = File::open(path).doing("read", path)?.take(SETUP_MAX as u64);

@@ -78,7 +78,7 @@ pub enum KernelError {
     },
     /// The kernel has no modules here.
     #[error(
-        "the kernel '{kernel}' needs the module {module}, and its modules are nowhere; give their \
+        "the kernel '{kernel}' needs the module {module}, but its modules are missing; give their \
          folder: tare kernel add NAME {} --modules DIR", vmlinuz.display()
     )]
     NoModules {

@@ -20,7 +20,7 @@ fn split(version: &str) -> (&str, &str, &str) {
     (epoch, upstream, revision)
 }
 
-/// Compares by turns what is no number, letter by letter, and numbers by value.
+/// Compares by turns what is not a number, letter by letter, and numbers by value.
 fn compare_part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (text_a, rest_a) = cut(a, |c| !c.is_ascii_digit());

@@ -136,7 +136,7 @@ fn held_by_others(cell: &CellPlan) -> Option<Finding> {
     Some(Finding::Unavailable {
         what: format!("CPU {cpus}"),
         why: format!(
-            "the cpuset '{name}' holds CPU {held} for itself, and containers have cpusets of their own"
+            "the cpuset '{name}' holds CPU {held} for itself, and containers have their own cpusets"
         ),
         remedy: "measure on another CPU (--cpu), or end what has that cpuset".to_owned(),
     })

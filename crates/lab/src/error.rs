@@ -47,7 +47,7 @@ pub enum ExperimentError {
         why: String,
     },
     /// A parameter belongs to a workload that is not asked for.
-    #[error("'{parameter}' is for the workload {workload}, which is not asked for")]
+    #[error("'{parameter}' is for the workload {workload}, which is not selected")]
     Misfit {
         /// Name of the parameter.
         parameter: &'static str,

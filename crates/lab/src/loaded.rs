@@ -24,7 +24,7 @@ pub(crate) enum Loaded {
     Inside {
         /// The load that the target runs.
         load: Schedule,
-        /// What comes of it.
+        /// The result.
         receiver: Box<LoadReceiver>,
     },
 }

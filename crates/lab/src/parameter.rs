@@ -116,12 +116,12 @@ impl Parameter {
     ///
     /// # Panics
     ///
-    /// Panics if the default is no number that it takes.
+    /// Panics if the default is not a number that it takes.
     #[must_use]
     pub fn number(&self, values: &Values) -> u64 {
         let default = || match self.read(self.default) {
             Ok(Value::Number(number)) => number,
-            _ => panic!("'{}' is no default of {}", self.default, self.name),
+            _ => panic!("'{}' is not a default of {}", self.default, self.name),
         };
         values.number(self.name).unwrap_or_else(default)
     }

@@ -99,6 +99,7 @@ const LEAD: Duration = Duration::from_nanos(LEAD_NS);
 /// The tasks before a cell is measured, and after.
 const PREPARING: &str = "preparing its target and its load";
 const ENDING: &str = "ending its load";
+const ANALYSING: &str = "analysing its records";
 
 /// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
@@ -196,6 +197,7 @@ impl<'a> Stage<'a> {
             ..times
         };
         let (mut record, samples, more) = received.into_record(agent, times, &phases);
+        self.limit.check()?;
         record.values.extend(stolen);
         if is_cut_short && record.sets.iter().all(|head| head.n == 0) {
             return Err(Unfinished::Stopped);
@@ -376,6 +378,7 @@ impl<'a> Stage<'a> {
         let agent = self.target.program.agent();
         let of_nothing = Instance::default();
         let (record, _, more) = watched.received.into_record(agent, of_nothing, &[]);
+        self.limit.check()?;
         Ok(Reported {
             program: record.programs.into_iter().next().unwrap_or_default(),
             notices: watched.notices.into_iter().chain(more).collect(),
@@ -431,8 +434,11 @@ impl<'a> Stage<'a> {
         self.cell.other_work = other_work.map(OtherWorkWatch::finish);
         times.ready_ns = ready_ns;
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
-        let judged = judge(plan, ended, receiver, target, self.cell.other_work.as_ref());
+        let received = receiver.finish();
+        self.limit.check()?;
+        let judged = judge(plan, ended, received, target, self.cell.other_work.as_ref());
         let (mut received, notices) = judged.map_err(Unfinished::Failed)?;
+        self.limit.check()?;
         let has_load = self.loaded.inside().is_some();
         self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
         if let Some(left) = other_work::left(&mut received.program) {
@@ -500,6 +506,16 @@ impl<'a> Limit<'a> {
     fn measures(&self) {
         self.interrupt.prepare(false);
         self.interrupt.bound(None);
+    }
+
+    /// Ends the analysis of an instance's records between two steps, once the limit is over or the
+    /// user has asked twice.
+    fn check(&self) -> Result<(), Unfinished> {
+        match self.interrupt.left() {
+            _ if self.interrupt.kill_requested() => Err(Unfinished::Stopped),
+            Some(Duration::ZERO) => Err(Unfinished::Failed(self.explain(ANALYSING, &""))),
+            _ => Ok(()),
+        }
     }
 
     /// Says that the limit was reached, if it was, instead of what came of that.
@@ -599,7 +615,7 @@ impl Listener<'_, '_> {
 fn judge(
     plan: &CellPlan,
     ended: Result<Ended, TargetError>,
-    receiver: Receiver,
+    received: Result<Received, Incomplete>,
     target: &Prepared,
     other_work: Option<&OtherWork>,
 ) -> Result<(Received, Vec<String>), String> {
@@ -609,7 +625,6 @@ fn judge(
         None => why,
     };
     let ended = ended.map_err(|error| error.to_string())?;
-    let received = receiver.finish();
     match ended.how {
         Ending::Done => {
             let mut received = received.map_err(|incomplete| incomplete.to_string())?;
@@ -634,5 +649,32 @@ fn judge(
                 .unwrap_or("Is the CPU taken by a SCHED_FIFO task or a stopped process?")
         )),
         Ending::Stopped => Err("stopped by the user".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_analysis_ends_when_the_limit_is_over_or_the_user_has_asked_twice() {
+        let interrupt = Interrupt::detached().unwrap();
+        let limit = |seconds| Limit {
+            interrupt: &interrupt,
+            limit: Duration::from_secs(seconds),
+        };
+        limit(1_000).bound();
+        assert_eq!(limit(1_000).check(), Ok(()));
+        limit(0).bound();
+        let Err(Unfinished::Failed(why)) = limit(0).check() else {
+            panic!("the limit is over");
+        };
+        assert!(why.starts_with("timed out after"), "{why}");
+        assert!(why.contains("while analysing its records"), "{why}");
+        limit(1_000).bound();
+        interrupt.request_finish();
+        assert_eq!(limit(1_000).check(), Ok(()));
+        interrupt.request_stop();
+        assert_eq!(limit(1_000).check(), Err(Unfinished::Stopped));
     }
 }

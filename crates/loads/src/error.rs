@@ -24,7 +24,7 @@ pub enum LoadError {
     NeverGoing,
     /// It does not get going.
     #[error(
-        "the load was not going after {} s: is the disk of the scratch folder too slow, or the \
+        "the load had not reached full load after {} s: is the disk of the scratch folder too slow, or the \
          CPU taken by a SCHED_FIFO task?",
         limit.as_secs()
     )]
@@ -33,7 +33,7 @@ pub enum LoadError {
         limit: Duration,
     },
     /// It was going until it was to end, and could not be ended in the time that there was.
-    #[error("the load could not be ended in time, so what it did is not known: {why}")]
+    #[error("the load could not be ended in time, so its work is unknown: {why}")]
     NotEnded {
         /// The result.
         why: Box<LoadError>,

@@ -10,7 +10,7 @@ use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
 
-/// What a mark behind a figure means.
+/// The meaning of a mark behind a figure.
 const MARK: &str = "* A figure that does not describe its samples: they have two modes. figures.csv has the share of the slow one (figure slow).";
 
 /// The lines of a table below the headings that a story gives them.

@@ -4,7 +4,6 @@ use tare_figures::analysis::{LoadFigure, LoadRate};
 use tare_figures::claims::{PublishedTable, Reproduction};
 use tare_figures::format::Numbers;
 use tare_figures::words::NONE;
-use tare_results::model::LoadPlace;
 
 use crate::table::{Medium, Table, Titled};
 
@@ -73,40 +72,18 @@ fn by_place(loads: &[LoadFigure]) -> Vec<&LoadFigure> {
 
 /// Names where a load ran, as seen from the measured code.
 fn place_of(load: &LoadFigure) -> String {
-    let place = match load.place {
-        LoadPlace::Beside => "next to it",
-        LoadPlace::Inside => "inside",
-    };
-    format!("{}, loads {place}", load.target)
+    format!("{}, loads {}", load.target, load.place())
 }
 
 /// Writes what a load did of one thing: what, median, range.
 fn rate_cells(rate: &LoadRate, numbers: Numbers) -> [String; 3] {
     let spread = &rate.per_second;
     let [median, lowest, highest] = [spread.figure, spread.lowest, spread.highest]
-        .map(|per_second| load_rate(numbers, &rate.what, per_second));
-    let what = rate.what.trim_start_matches("ns of ").to_owned();
+        .map(|per_second| rate.written(numbers, per_second));
     // A single block has no range.
     let range = match rate.blocks.len() {
         0 | 1 => NONE.to_owned(),
         _ => format!("{lowest} to {highest}"),
     };
-    [what, median, range]
-}
-
-/// Writes how much a load did per second: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
-fn load_rate(numbers: Numbers, what: &str, per_second: f64) -> String {
-    if what == "ns of CPU time" {
-        return numbers.with_unit(&numbers.short(per_second / 1e9), "CPUs");
-    }
-    if !what.starts_with("bytes") {
-        return numbers.rate(per_second);
-    }
-    let (value, unit) = match per_second {
-        v if v < 999.5 => (v, "B/s"),
-        v if v < 999.5e3 => (v / 1e3, "kB/s"),
-        v if v < 999.5e6 => (v / 1e6, "MB/s"),
-        v => (v / 1e9, "GB/s"),
-    };
-    numbers.with_unit(&numbers.short(value), unit)
+    [rate.name().to_owned(), median, range]
 }

@@ -8,7 +8,7 @@ use tare_stats::Interval;
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{Figure, Places, Row};
 use tare_figures::words::{self, NONE};
 
 /// A table of figures.
@@ -417,6 +417,7 @@ impl Line<'_> {
 #[must_use]
 pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'a>> = Vec::new();
+    let mut places = Places::default();
     for (row, beside) in [false, true].into_iter().flat_map(|beside| {
         let rows = run.rows.0.iter().filter(|row| row.experiment == experiment);
         rows.map(move |row| (row, beside))
@@ -426,15 +427,17 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
                 continue;
             }
             let labels = column.rest(row);
-            let known = lines.iter_mut().find(|line| {
-                line.of.target == row.target && line.of.load == row.load && line.labels == labels
+            let known = places.find(&labels, |known| {
+                let of = lines[known].of;
+                of.target == row.target && of.load == row.load
             });
             match known {
-                Some(line) => line.rows[place] = Some(row),
+                Some(known) => lines[known].rows[place] = Some(row),
                 None if beside => {}
                 None => {
                     let mut rows = vec![None; columns.len()];
                     rows[place] = Some(row);
+                    places.add(labels.clone(), lines.len());
                     lines.push(Line {
                         of: row,
                         labels,

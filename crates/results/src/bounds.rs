@@ -3,13 +3,13 @@
 //!
 //! Whoever reads a figure may calculate with it, so what no measurement can have is refused before.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde::Deserializer;
-use serde::de::{Error, SeqAccess, Visitor};
 use tare_wire::phases::MAX_DURATION_NS;
 
+use crate::bounded;
 use crate::model::{Cell, CellPlan, Labels, Load, Program, Record, SetHead, Trace, Unit};
 
 /// Values, times and numbers of samples; half of 64 bits, so that differences have a sign.
@@ -56,33 +56,13 @@ fn within<T: PartialOrd + Display>(
     }
 }
 
-/// Reads a command line, of which an empty word takes eight times the room that it has in a file.
+/// Reads a command line.
 ///
 /// # Errors
 ///
-/// Returns those of the file, and one for more words than a command line has.
+/// Returns those of [`bounded::list`].
 pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    struct Words;
-
-    impl<'de> Visitor<'de> for Words {
-        type Value = Vec<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of words")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-            let mut words = Vec::new();
-            while let Some(word) = list.next_element()? {
-                words.push(word);
-                at_most("words of a command line", words.len(), MOST_WORDS)
-                    .map_err(A::Error::custom)?;
-            }
-            Ok(words)
-        }
-    }
-
-    from.deserialize_seq(Words)
+    bounded::list(from, "words of a command line", MOST_WORDS)
 }
 
 fn at_most(what: &str, number: usize, most: usize) -> Result<(), String> {
@@ -177,7 +157,7 @@ pub(crate) fn check_rest(record: &Record) -> Result<(), String> {
     for value in &record.values {
         check_labelled("value", &[&value.measure, &value.unit], &value.labels)?;
         if !value.value.is_finite() {
-            let problem = format!("a {} of {} is no number", value.measure, value.value);
+            let problem = format!("a {} of {} is not a number", value.measure, value.value);
             return Err(problem);
         }
     }

@@ -119,7 +119,7 @@ pub fn write_file(path: &Path, content: &[u8], replaces: bool) -> Result<(), Res
     }
     match folder.open_file(name, OFlags::PATH) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(taken(
-            "is no ordinary file, so it is not replaced",
+            "is not a regular file, so it is not replaced",
             "name another file",
         )),
         _ => folder.replace(name, content).map_err(failed),

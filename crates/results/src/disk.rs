@@ -2,7 +2,7 @@
 //!
 //! Whoever may write into a folder can put a link where a file was a moment ago. So a path is
 //! resolved once, when its folder is opened; from then on each name is looked up in that folder,
-//! and never through a link. A file is created exclusively, and must be an ordinary file, no longer
+//! and never through a link. A file is created exclusively, and must be a regular file, no longer
 //! than files of its kind ever are, to be read.
 //!
 //! Writing leaves either the old state or the new one, also after a power cut. A rename is atomic,
@@ -140,7 +140,7 @@ impl Folder {
         Ok(content)
     }
 
-    /// Opens an ordinary file of at most `most` bytes for reading.
+    /// Opens a regular file of at most `most` bytes for reading.
     pub(crate) fn open_to_read(&self, name: &str, most: u64) -> io::Result<File> {
         // A FIFO without a writer is opened at once.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -149,7 +149,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens an ordinary file that is there.
+    /// Opens a regular file that is there.
     pub(crate) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.fd, name, flags, Mode::empty());
@@ -357,13 +357,13 @@ fn check_size(bytes: u64, most: u64) -> io::Result<()> {
     }
 }
 
-/// Says what something is that is no ordinary file.
+/// Says what something is that is not a regular file.
 fn unusual(kind: FileType) -> io::Error {
     let kind = match kind {
         FileType::Symlink => "is a symbolic link; nothing in a run folder is reached through one",
-        FileType::Fifo => "is a FIFO, not an ordinary file",
-        FileType::Socket => "is a socket, not an ordinary file",
-        FileType::CharacterDevice | FileType::BlockDevice => "is a device, not an ordinary file",
+        FileType::Fifo => "is a FIFO, not a regular file",
+        FileType::Socket => "is a socket, not a regular file",
+        FileType::CharacterDevice | FileType::BlockDevice => "is a device, not a regular file",
         FileType::Directory => "is a folder, not a file",
         _ => "is a file, not a folder",
     };

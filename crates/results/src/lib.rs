@@ -7,12 +7,14 @@
 //! - [`RunFolder`] creates, fills and reads a run folder. A cell is there as a whole or not at
 //!   all, nothing raw is ever written over, and what was changed afterwards is found.
 //! - [`frequency`] chooses the figure by which cycles become nanoseconds.
+//! - [`bounded`] reads lists and objects of files up to a bound.
 //! - [`schemas`] describes the JSON files for other tools.
 //!
 //! The layout on the disk, with every file and column, is in `docs/run-folder.md`.
 
 #![forbid(unsafe_code)]
 
+pub mod bounded;
 mod bounds;
 mod cell;
 mod clock;

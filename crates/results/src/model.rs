@@ -26,7 +26,7 @@ use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
     Agent, Calibration, Counter, Exceeded, Fact, Frequency, FrequencySource, Labels, Preparation,
-    Program, Record, STARTED, SetHead, Unit, Value,
+    Program, Record, STARTED, STOPPED, SetHead, Unit, Value,
 };
 pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
 pub use tare_load_driver::{Schedule, cpus::Cpus as LoadCpus};
@@ -214,7 +214,7 @@ pub struct CellPlan {
     /// Whether Docker's engine runs at the same time although the target does without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_engine: bool,
-    /// What its figures were expected to be when the plan was made.
+    /// The expectations of its figures when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<Expected>,
     /// Estimated duration of the cell in seconds.
@@ -290,7 +290,7 @@ impl CellPlan {
     }
 
     /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel
-    /// puts them, and another tool where it was told to.
+    /// puts them, and another tool where its options say.
     #[must_use]
     pub fn has_its_cpus(&self) -> bool {
         self.arrivals.is_none() && self.target.kernel() != Kernel::Unknown

@@ -41,7 +41,7 @@ pub enum StatsError {
         unit: &'static str,
         /// The least that the method can work with.
         needed: u64,
-        /// What there is.
+        /// The number present.
         got: u64,
     },
 

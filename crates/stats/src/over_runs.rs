@@ -93,7 +93,7 @@ pub enum NoInterval {
     TooFew {
         /// The least that it needs.
         needed: u64,
-        /// What there is.
+        /// The number present.
         got: u64,
     },
     /// A side of a comparison has fewer than the interval of a shift needs.
@@ -103,7 +103,7 @@ pub enum NoInterval {
     TooFewOfEach {
         /// The least that each needs.
         needed: u64,
-        /// What the side with the fewest has.
+        /// The number on the side with the fewest.
         got: u64,
     },
     /// All runs agree, so nothing says how much another one may differ.

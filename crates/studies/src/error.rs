@@ -69,13 +69,13 @@ pub struct Problems(pub Vec<Problem>);
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, problem) in self.0.iter().take(SHOWN).enumerate() {
-            let before = if number == 0 { "" } else { "\n" };
+            let before = if number == 0 { "" } else { "\n  " };
             write!(f, "{before}{problem}")?;
         }
         match self.0.len().saturating_sub(SHOWN) {
             0 => Ok(()),
-            _ if self.0.len() >= MOST_NOTED => write!(f, "\nand many more"),
-            more => write!(f, "\nand {more} more"),
+            _ if self.0.len() >= MOST_NOTED => write!(f, "\n  and many more"),
+            more => write!(f, "\n  and {more} more"),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct Part {
     pub targets: Vec<TargetSpec>,
     /// Its loads.
     pub loads: Vec<Schedule>,
-    /// How often each combination runs.
+    /// Runs of each combination.
     pub runs: u32,
     /// Time after which a cell counts as hung; by the estimate if None.
     pub cell_limit: Option<Duration>,

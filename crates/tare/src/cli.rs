@@ -271,7 +271,7 @@ pub struct DoctorArguments {
     /// CPU to examine [default: the one to be measured]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Also show what is in order, and why each finding matters
+    /// Also list what is good, and why each finding matters
     #[arg(long)]
     pub all: bool,
     /// Print the findings as JSON

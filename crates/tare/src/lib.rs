@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, Parser};
 use signal_hook::consts::SIGXFSZ;
+use tare_host::visible_in_line;
 
 use crate::cli::{Cli, Command, ImageCommand};
 use crate::error::CommandError;
@@ -29,6 +30,14 @@ use crate::terminal::Terminal;
 
 /// Prints help, the version, or what is wrong with the arguments.
 fn other_than_a_command(mut error: clap::Error) -> ExitCode {
+    // The same on one line: it quotes words.
+    let words = std::env::args_os();
+    let visible = words.map(|word| visible_in_line(&word.to_string_lossy()).into_owned());
+    if let Some(shown) = Cli::try_parse_from(visible).err()
+        && shown.kind() == error.kind()
+    {
+        error = shown;
+    }
     // Three options of cyclictest in one word, the last of which takes the next word.
     let is_given = |asked: &str| std::env::args().any(|word| word == asked);
     if is_given("cyclictest") && is_given("-smp") {

@@ -284,12 +284,12 @@ impl Drop for Line<'_> {
 }
 
 /// Breaks a message into lines. Without a terminal its own stay as long as they are, for those who
-/// search in them.
+/// search in them. A line feed without indentation is part of a name.
 fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for line in text.trim_end().split('\n') {
+    for line in text.trim_end().split("\n  ") {
         let before = if all.is_empty() { prefix } else { BELOW };
-        let line = line.strip_prefix(BELOW).unwrap_or(line);
+        let line = &*visible_in_line(line);
         let room = width.map(|width| usize::from(width).saturating_sub(before.len()).max(20));
         let pieces = match room.filter(|room| line.chars().count() > *room) {
             Some(room) => broken(line, room),
@@ -331,14 +331,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_broken_between_words_and_no_line_of_them_looks_like_another_message() {
-        let text = "the target 'docker' can't be used here: no engine\nerror: all is well\n  4 | limt\n    | ^^^^";
+    fn messages_are_broken_between_words_and_what_they_name_begins_no_line() {
+        let text = "the target 'docker' can't be used here: no engine\nerror: all is well\u{1b}\n  4 | limt\n    | ^^^^";
         assert_eq!(
             lines("error: ", text, Some(46)),
             [
                 "the target 'docker' can't be used here:",
-                "  no engine",
-                "  error: all is well",
+                "  no engine\\nerror: all is well\\u001b",
                 "  4 | limt",
                 "    | ^^^^",
             ]
@@ -346,8 +345,7 @@ mod tests {
         assert_eq!(
             lines("error: ", text, None),
             [
-                "the target 'docker' can't be used here: no engine",
-                "  error: all is well",
+                "the target 'docker' can't be used here: no engine\\nerror: all is well\\u001b",
                 "  4 | limt",
                 "    | ^^^^",
             ]

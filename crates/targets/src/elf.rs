@@ -16,7 +16,7 @@ struct Segment {
 }
 
 /// Returns the part of a file whose headers `bytes` begin with that the file lacks; None if it has
-/// all, or is no ELF file.
+/// all, or is not an ELF file.
 pub(crate) fn cut(bytes: &[u8], file_bytes: u64) -> Option<String> {
     let segments = segments(bytes)?;
     let end = segments.iter().map(|segment| segment.file_end).max()?;

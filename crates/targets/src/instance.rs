@@ -57,7 +57,7 @@ pub struct Ended {
     pub exited_ns: u64,
     /// How it ended.
     pub how: Ending,
-    /// What its target remarks, for example which resources were refused.
+    /// Notices of its target, for example which resources were refused.
     pub notices: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// What runs: a child of this process, or a container of an engine.
+/// A child of this process, or a container of an engine.
 pub trait Body: fmt::Debug {
     /// Returns the id of the process, or of the one that stands for it on this machine, if it is
     /// known.

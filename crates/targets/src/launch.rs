@@ -33,7 +33,7 @@ pub struct Launch {
     pub mounts: Vec<PrivateMount>,
     /// How much memory one may take, as long as none was seen.
     pub memory_bytes: u64,
-    /// What its engine takes in addition, which is never seen.
+    /// Memory that its engine takes in addition, which can't be seen.
     pub engine_bytes: u64,
     /// Whether the CPU time of the started process includes that of its own code.
     pub waits_for_own: bool,

@@ -27,7 +27,7 @@ pub struct Task {
 pub struct Tasks(BTreeMap<u32, Task>);
 
 impl Tasks {
-    /// Reads all tasks but those of this process. A task that ends meanwhile is left out.
+    /// Reads all tasks but those of this process. A task that ends during the reading is skipped.
     pub fn read() -> Self {
         let own = process::id();
         let others = numbers("/proc").filter(|pid| *pid != own);

@@ -227,7 +227,7 @@ impl Pit {
     }
 }
 
-/// Counts again if this CPU was away meanwhile: then a reading took long, or the PIT went round.
+/// Counts again if this CPU was interrupted: then a reading took long, or the PIT went round.
 fn with_pit() -> Option<Rate> {
     const ATTEMPTS: u32 = 32;
     /// The part of the time that it may have been away.

@@ -43,7 +43,7 @@ pub fn assert_contains(text: &str, parts: &[&str]) {
     }
 }
 
-/// Corrects the checksums of ordinary files up to 64 MiB in a folder, as far as they are listed in
+/// Corrects the checksums of regular files up to 64 MiB in a folder, as far as they are listed in
 /// its `SHA256SUMS`. A folder without that list is unchanged.
 pub fn repair_sums(folder: &Path) {
     let sums = folder.join("SHA256SUMS");

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::words::{Json, MOST_THREADS, Once, Row, check_size, latency, number, shown};
+use super::words::{
+    Json, MOST_THREADS, Once, Row, check_size, check_threads, latency, number, shown,
+};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -21,17 +23,17 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     }
 }
 
-fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
-    let mut foreign = json.head(NAME);
+fn from_json(json: Json<'_>) -> Result<Foreign, ExchangeError> {
+    let mut foreign = json.head(NAME)?;
     // With -N the values are ns, and the key that is to say so is 1.
-    if json.is_in_ns() {
+    if json.is_in_ns()? {
         return Err(in_ns());
     }
     let options = foreign.command.as_deref().map(options).unwrap_or_default();
     let mut threads = Vec::new();
-    for mut thread in json.threads()? {
+    for thread in json.threads()? {
         let column = thread.column()?;
-        let cycles = thread.cycles();
+        let cycles = thread.cycles()?;
         let cycles = cycles.ok_or_else(|| thread.problem("has no 'cycles'"))?;
         let over = u128::from(cycles).checked_sub(column.counted());
         let over = over.and_then(|over| u64::try_from(over).ok());
@@ -55,11 +57,11 @@ fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
         };
         column.check_ends(&name)?;
         threads.push(column);
+        check_size(None, &threads)?;
     }
     let longest = threads.iter().filter_map(|thread| thread.max).max();
     if let Some((above, longest)) = options.above_us.zip(longest).filter(|(a, b)| b > a) {
-        let notice = format!("-b {above}, and {longest} µs is above that");
-        foreign.notices.push(super::stopped_at(&notice));
+        foreign.stopped = Some(format!("-b {above}, and {longest} µs is above that"));
     }
     foreign.series.push(series(threads));
     Ok(foreign)
@@ -151,10 +153,12 @@ impl Text {
         let wrong = |problem: String| Err(ExchangeError::line(line, problem));
         let mut words = content.split_whitespace();
         let us = latency(line, words.next().unwrap_or_default())?;
-        let counts = words.take(MOST_THREADS).map(|word| number(line, word));
+        // The column of -H is none of a thread.
+        let counts = words.take(MOST_THREADS + 2).map(|word| number(line, word));
         let counts: Vec<u64> = counts.collect::<Result<_, _>>()?;
+        check_threads(line, counts.len().saturating_sub(1))?;
         if counts.is_empty() {
-            return wrong(format!("'{}' is no row of a histogram", shown(content)));
+            return wrong(format!("'{}' is not a row of a histogram", shown(content)));
         }
         if self.threads.is_empty() {
             self.threads.resize(counts.len(), Column::default());
@@ -174,7 +178,7 @@ impl Text {
                 thread.counts.push((us, count));
             }
         }
-        check_size(line, &self.threads)
+        check_size(Some(line), &self.threads)
     }
 
     /// Puts everything together, and checks that nothing is missing.
@@ -364,7 +368,7 @@ mod tests {
         assert!(error("").contains("-h US"));
         assert_eq!(
             error("# Histogram\n000000 x\n"),
-            "line 2: 'x' is no whole number"
+            "line 2: 'x' is not a whole number"
         );
         let uneven = "# Histogram\n000000 000000\n000001 000001\t000002\n";
         assert_eq!(error(uneven), "line 3: 2 counts, but 1 before");

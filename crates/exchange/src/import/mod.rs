@@ -72,7 +72,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
         "oslat" => oslat::read(text),
         "rtla" => rtla::read(text),
         other => Err(ExchangeError::NotOutput(format!(
-            "{other} is none of {}",
+            "unknown tool '{other}'; known are {}",
             TOOLS.join(", ")
         ))),
     }?;
@@ -83,33 +83,26 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
                 .to_owned(),
         ));
     }
-    foreign.notices.extend(text.lines().find_map(stopped));
+    let stopped = foreign.stopped.take();
+    foreign.stopped = stopped.or_else(|| text.lines().find_map(stopped_at));
     foreign.notices.extend(text.lines().find_map(interrupted));
     foreign.notices.extend(text.lines().find_map(missed));
     Ok(foreign)
 }
 
-/// Returns a notice if a line says that the tool stopped at a limit of its own.
-fn stopped(line: &str) -> Option<String> {
+/// Returns a line if it says that the tool stopped at its threshold.
+fn stopped_at(line: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
     let is_shown = WORDS.iter().any(|words| line.contains(words));
-    is_shown.then(|| stopped_at(&words::shown(line)))
+    is_shown.then(|| words::shown(line))
 }
 
-/// Returns the notice that a tool stopped, with the text that shows it.
-fn stopped_at(shown: &str) -> String {
-    format!(
-        "it stopped at the first latency above its own threshold ('{shown}'): how often and how far latencies exceed that \
-         is not in it"
-    )
-}
-
-/// Returns a notice if rtla says that it lost some of what it counts.
+/// Returns a notice if rtla reports that it lost events.
 fn missed(line: &str) -> Option<String> {
     let is_shown = line.contains("events missed, results might not be accurate");
     is_shown.then(|| {
         format!(
-            "it lost some of what it was to count, as it says itself ('{}'): its figures are of the others",
+            "it reports lost events ('{}'), which its figures lack",
             words::shown(line)
         )
     })
@@ -144,6 +137,8 @@ pub struct Foreign {
     pub duration_ns: Option<u64>,
     /// Facts about the machine: names and values.
     pub facts: Vec<(String, String)>,
+    /// The text that shows that it stopped at the first latency above its own threshold, if it did.
+    pub stopped: Option<String>,
     /// The histograms, those of one kind together.
     pub series: Vec<Series>,
     /// Notices for the reader of the figures.

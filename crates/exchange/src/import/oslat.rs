@@ -6,7 +6,7 @@
 //! is a turn that nothing interrupted. They can't be a run of `gap`, which is the same measurement:
 //! that keeps the time of every gap, and oslat has none.
 
-use super::words::{Json, Once, Row, check_size, latency, shown};
+use super::words::{Json, Once, Row, check_size, check_threads, latency, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -24,21 +24,21 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
         None => from_text(text)?,
     };
     foreign.notices.push(
-        "oslat spins: these are durations of the turns of its loop, not latencies of wake-ups. Nothing is due at an \
-         interval, so service and response are the same and nothing is missed. Most turns last far less than 1 µs and \
-         stand at its first value"
+        "oslat spins: these are durations of the turns of its loop, not latencies of wake-ups, and nothing is due at an \
+         interval. Most turns last far less than 1 µs and stand at its first value"
             .to_owned(),
     );
     Ok(foreign)
 }
 
-fn from_json(json: Json) -> Result<Foreign, ExchangeError> {
-    let mut foreign = json.head(NAME);
+fn from_json(json: Json<'_>) -> Result<Foreign, ExchangeError> {
+    let mut foreign = json.head(NAME)?;
     let mut threads = Vec::new();
-    for mut thread in json.threads()? {
-        let seconds = thread.duration().unwrap_or(0.0);
+    for thread in json.threads()? {
+        let seconds = thread.duration()?.unwrap_or(0.0);
         note_duration(&mut foreign, seconds);
         threads.push(thread.column()?);
+        check_size(None, &threads)?;
     }
     foreign.series.push(series(threads)?);
     Ok(foreign)
@@ -69,7 +69,8 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 cpu: u32::try_from(cpu).ok(),
                 ..Column::default()
             });
-            threads = cpus.take(super::words::MOST_THREADS).collect();
+            threads = cpus.collect();
+            check_threads(line, threads.len())?;
             let mut cpus: Vec<_> = threads.iter().map(|thread| thread.cpu).collect();
             cpus.sort_unstable();
             if cpus.windows(2).any(|two| two[0] == two[1]) {
@@ -90,7 +91,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
             row.put(&mut threads, false, |thread, count| {
                 thread.counts.push((us, count));
             })?;
-            check_size(line, &threads)?;
+            check_size(Some(line), &threads)?;
             is_last = text.contains("(including overflows)");
             continue;
         }
@@ -108,7 +109,7 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 }
                 for (thread, word) in threads.iter_mut().zip(row.words()) {
                     let mean = word.parse().ok().filter(|mean: &f64| mean.is_finite());
-                    let problem = || format!("'{}' is no number", shown(word));
+                    let problem = || format!("'{}' is not a number", shown(word));
                     let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
                     thread.mean = Some(Mean::Rounded(mean));
                 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::words::{LONGEST_US, Once, check_size, latency, number, shown};
+use super::words::{LONGEST_US, Once, check_size, check_threads, latency, number, shown};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -25,7 +25,7 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     let mut table: Option<Table> = None;
     let mut tool = None;
     for (line, content) in (1..).zip(text.lines()) {
-        // What an action of rtla prints has no line of its own.
+        // An rtla action may print before the heading, on the same line.
         let heading = content.find("# RTLA ").map(|at| &content[at..]);
         if let Some(comment) = heading.unwrap_or(content).strip_prefix('#') {
             match comment.trim() {
@@ -73,8 +73,8 @@ pub fn read(text: &str) -> Result<Foreign, ExchangeError> {
     foreign.series = table.series(tool)?;
     if tool == "osnoise" {
         foreign.notices.push(
-            "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups. Nothing is due at \
-             an interval, so service and response are the same and nothing is missed"
+            "rtla osnoise counts how long single noises lasted; these are no latencies of wake-ups, and nothing is due at \
+             an interval"
                 .to_owned(),
         );
     } else {
@@ -158,9 +158,9 @@ impl Table {
     fn read<'a>(line: usize, words: impl Iterator<Item = &'a str>) -> Result<Self, ExchangeError> {
         let mut columns = Vec::new();
         let mut known = BTreeSet::new();
-        for word in words.take(super::words::MOST_THREADS) {
+        for word in words {
             let problem = || {
-                let problem = format!("'{}' is no column such as Thr-000", shown(word));
+                let problem = format!("'{}' is not a column such as Thr-000", shown(word));
                 ExchangeError::line(line, problem)
             };
             let (heading, cpu) = word.split_once('-').ok_or_else(problem)?;
@@ -175,6 +175,7 @@ impl Table {
                 return Err(ExchangeError::line(line, problem));
             }
             columns.push((kind, column));
+            check_threads(line, columns.len())?;
         }
         if columns.is_empty() {
             let problem =
@@ -225,7 +226,7 @@ impl Table {
             if first == "avg:" && word.contains('.') {
                 let mean = word.parse().ok();
                 let mean = mean.filter(|mean: &f64| (0.0..LONGEST_US as f64).contains(mean));
-                let problem = || format!("'{}' is no mean", shown(word));
+                let problem = || format!("'{}' is not a mean", shown(word));
                 let mean = mean.ok_or_else(|| ExchangeError::line(line, problem()))?;
                 column.mean = Some(Mean::Rounded(mean));
                 continue;
@@ -252,7 +253,7 @@ impl Table {
                 _ => column.mean = Some(Mean::CutOff(figure)),
             }
         }
-        check_size(line, self.columns.iter().map(|(_, column)| column))
+        check_size(Some(line), self.columns.iter().map(|(_, column)| column))
     }
 
     /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tare_host::{Machine, Source};
 use tare_results::model::{
     Agent, Calibration, Cell, CellPlan, Count, Fact, Instance, Labels, Outcome, Plan, Preparation,
-    Program, Record, SCHEMA, STARTED, Samples, SetHead, SetSamples, Unit, Value,
+    Program, Record, SCHEMA, STARTED, STOPPED, Samples, SetHead, SetSamples, Unit, Value,
 };
 use tare_results::target::TargetSpec;
 use tare_results::work::{RealTime, Rights, Work};
@@ -105,6 +105,7 @@ fn cell(
     let mut record = Record::default();
     let mut facts = facts(foreign);
     for (number, column) in (0..).zip(&series.threads) {
+        let column = &with_greatest(column);
         let interval_ns = interval_ns(foreign, series, column, interval_us)?;
         let sums = Sums::of(column).map_err(|problem| {
             ExchangeError::NotOutput(format!("{} {number}: {problem}", series.name))
@@ -158,6 +159,19 @@ fn cell(
         guest_work: None,
     };
     Ok((cell, samples))
+}
+
+/// Counts what is beyond the end of the histogram where its latency is known: one alone is the
+/// greatest.
+fn with_greatest(column: &Column) -> Column {
+    let mut counted = column.clone();
+    if let (1, Some(max)) = (column.over, column.max)
+        && max >= column.limit
+    {
+        counted.counts.push((max, 1));
+        (counted.over, counted.limit) = (0, max + 1);
+    }
+    counted
 }
 
 /// The calibration of a measurement that has none.
@@ -447,12 +461,21 @@ fn facts(foreign: &Foreign) -> Vec<Fact> {
     // Without it, the time is that of the import.
     let started = foreign.started.as_ref();
     let started = started.map(|time| fact(STARTED, &of_all, &time.to_string()));
-    command.into_iter().chain(started).chain(told).collect()
+    let stopped = foreign.stopped.as_ref();
+    let stopped = stopped.map(|shown| fact(STOPPED, &of_all, shown));
+    let own = [command, started, stopped].into_iter().flatten();
+    own.chain(told).collect()
 }
 
 fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
     let tool = &foreign.tool;
     let mut notices = foreign.notices.clone();
+    notices.extend(foreign.stopped.iter().map(|shown| {
+        format!(
+            "it stopped at the first latency above its own threshold ('{shown}'): all figures are of the time until then, \
+             and how often and how far latencies exceed that is not in it"
+        )
+    }));
     notices.push(format!(
         "imported from the output of {tool}: 7 µs there stand for {} µs, and 0 stands in place of calibration and \
          preparation, which are unknown; so are the machine and what else ran on it, whatever 'idle' says",
@@ -464,16 +487,23 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
         }
     ));
     let over: u64 = series.threads.iter().map(|thread| thread.over).sum();
+    let is_any_unknown = series.threads.iter().any(|thread| thread.over > 1);
     if over > 0 {
+        let known = match is_any_unknown {
+            true => {
+                "of these the greatest of each thread is known, and of their sum what the mean says; a quantile among \
+                 them is not known, only that it is beyond the end"
+            }
+            false => "each is the greatest of its thread, so that it is known",
+        };
         notices.push(format!(
-            "latencies beyond the end of the histogram: {over}; of these the greatest is known, and of their sum what the \
-             mean says; a quantile among them is not known, only that it is beyond the end"
+            "latencies beyond the end of the histogram: {over}; {known}"
         ));
     }
     if series.is_periodic {
         notices.push(format!(
             "{tool} does not report missed activations: their number follows from each latency and the interval{}",
-            if over > 0 {
+            if is_any_unknown {
                 ", and is at least that much, since those beyond the histogram count as its end"
             } else {
                 ""

@@ -1,14 +1,14 @@
 //! What the readers of all tools share.
 
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
-use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::Number;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Number};
 use tare_host::visible_in_line;
+use tare_results::bounded;
 
 use super::{Column, Foreign, Mean, TOOLS};
 use crate::error::ExchangeError;
@@ -17,14 +17,15 @@ use crate::error::ExchangeError;
 /// these tools, and figures in ns would not fit.
 pub(super) const LONGEST_US: u64 = 1_000_000_000_000_000;
 
-/// The greatest number of histograms that is believed.
-pub(super) const MOST_THREADS: usize = 1 << 14;
+/// Maximum number of histograms; the report keeps some 100 KB for each. Machines have up to 2,048
+/// CPUs.
+pub(super) const MOST_THREADS: usize = 1 << 11;
 
 /// The greatest number of values, of all histograms together, whose counts are kept.
 const MOST_COUNTS: usize = 1 << 21;
 
-/// The greatest number of facts about the machine.
-const MOST_FACTS: usize = 64;
+/// Maximum number of members of an object other than threads and histograms.
+const MOST_MEMBERS: usize = 64;
 
 /// The greatest length of a text in JSON, in bytes.
 const LONGEST_TEXT: usize = 1 << 16;
@@ -32,7 +33,7 @@ const LONGEST_TEXT: usize = 1 << 16;
 /// Reads a whole number.
 pub(super) fn number(line: usize, text: &str) -> Result<u64, ExchangeError> {
     let read = text.trim().parse();
-    read.map_err(|_| ExchangeError::line(line, format!("'{}' is no whole number", shown(text))))
+    read.map_err(|_| ExchangeError::line(line, format!("'{}' is not a whole number", shown(text))))
 }
 
 /// Reads a latency in µs.
@@ -118,170 +119,235 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The JSON that the tools of rt-tests write, reduced to the members that are used here.
+/// The JSON that the tools of rt-tests write.
 ///
-/// The other members are skipped while it is read, and what is kept has bounds: a tree of all of it
-/// would take fifty times the memory of the file.
-#[derive(Deserialize)]
-pub(super) struct Json {
-    /// The command line. Keys of rt-tests may end with a colon.
-    #[serde(default, alias = "cmdline:")]
-    cmdline: Scalar,
-    #[serde(default, alias = "rt_test_version:")]
-    rt_test_version: Scalar,
-    #[serde(default)]
-    start_time: Scalar,
-    #[serde(default)]
-    num_threads: Scalar,
-    #[serde(default)]
-    resolution_in_ns: Scalar,
-    #[serde(default, deserialize_with = "facts")]
-    sysinfo: Vec<(String, Scalar)>,
-    #[serde(default, deserialize_with = "threads")]
-    thread: Option<Vec<(u32, Thread)>>,
+/// A value is read when it is used, and each object has a bound: a tree of all of it would take
+/// fifty times the memory of the file.
+pub(super) struct Json<'a> {
+    head: Object<'a>,
+    /// The threads in the order of their numbers.
+    threads: Vec<(u32, &'a RawValue)>,
 }
 
-impl Json {
+/// An object of such JSON, by what it is called in messages.
+struct Object<'a> {
+    name: String,
+    members: Vec<(String, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    fn read(name: String, json: &'a RawValue) -> Result<Self, ExchangeError> {
+        let mut members: Vec<(String, _)> = members(&name, json, "members", MOST_MEMBERS)?;
+        // Keys of rt-tests may end with a colon.
+        for (key, _) in &mut members {
+            key.truncate(key.trim_end_matches(':').len());
+        }
+        Ok(Self { name, members })
+    }
+
+    /// Returns the JSON of a member.
+    fn get(&self, key: &str) -> Result<Option<&'a RawValue>, ExchangeError> {
+        let mut found = self.members.iter().filter(|(name, _)| name == key);
+        let first = found.next().map(|(_, json)| *json);
+        match found.next() {
+            Some(_) => Err(self.problem(&format!("has '{key}' twice"))),
+            None => Ok(first),
+        }
+    }
+
+    /// Reads a member, if it is there.
+    fn read_as<T: Deserialize<'a>>(
+        &self,
+        key: &str,
+        kind: &str,
+    ) -> Result<Option<T>, ExchangeError> {
+        let Some(json) = self.get(key)?.map(RawValue::get) else {
+            return Ok(None);
+        };
+        if json.len() > LONGEST_TEXT {
+            let most = format!("has more than {LONGEST_TEXT} bytes in '{key}'");
+            return Err(self.problem(&most));
+        }
+        let read = serde_json::from_str(json).map(Some);
+        read.map_err(|_| self.problem(&format!("has {} as '{key}', no {kind}", shown(json))))
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, ExchangeError> {
+        let text = self.read_as::<String>(key, "text")?;
+        Ok(text.map(|text| visible_in_line(&text).into_owned()))
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u64>, ExchangeError> {
+        self.read_as(key, "whole number")
+    }
+
+    fn fraction(&self, key: &str) -> Result<Option<f64>, ExchangeError> {
+        self.read_as(key, "number")
+    }
+
+    fn problem(&self, what: &str) -> ExchangeError {
+        ExchangeError::NotOutput(format!("{} {what}", self.name))
+    }
+}
+
+/// Reads the members of an object that is called `name` in messages.
+fn members<'a, K: FromStr, V: Deserialize<'a>>(
+    name: &str,
+    json: &'a RawValue,
+    what: &'static str,
+    most: usize,
+) -> Result<Vec<(K, V)>, ExchangeError> {
+    let read = bounded::members(&mut Deserializer::from_str(json.get()), what, most);
+    read.map_err(|error| ExchangeError::NotOutput(format!("{name}: {}", without_place(&error))))
+}
+
+/// Writes an error without the place, which is named before it.
+fn without_place(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    error.to_string().replace(&place, "")
+}
+
+impl<'a> Json<'a> {
     /// Reads it, if the text is JSON.
-    pub(super) fn read(text: &str, tool: &str) -> Result<Option<Self>, ExchangeError> {
+    pub(super) fn read(text: &'a str, tool: &str) -> Result<Option<Self>, ExchangeError> {
         if !text.trim_start().starts_with('{') {
             return Ok(None);
         }
-        let json: Self = serde_json::from_str(text).map_err(|error| {
-            let not = if error.is_data() { "" } else { "not JSON: " };
-            ExchangeError::line(error.line(), format!("{not}{error}"))
+        let json = serde_json::from_str(text).map_err(|error| {
+            let problem = format!("not JSON: {}", without_place(&error));
+            ExchangeError::line(error.line(), problem)
         })?;
-        if json.thread.is_none() {
+        let head = Object::read("the file".to_owned(), json)?;
+        let Some(threads) = head.get("thread")? else {
             return Err(ExchangeError::NotOutput(format!(
                 "this JSON has no 'thread': it is not what {tool} --json writes"
             )));
-        }
-        let program = json.command().and_then(|line| {
-            let path = line.split_whitespace().next()?;
-            path.rsplit('/').next()
-        });
-        match program {
+        };
+        let threads = members("'thread'", threads, "threads", MOST_THREADS)?;
+        let command = head.text("cmdline")?;
+        let path = command
+            .as_deref()
+            .and_then(|line| line.split_whitespace().next());
+        match path.and_then(|path| path.rsplit('/').next()) {
             Some(other) if other != tool && TOOLS.contains(&other) => {
                 Err(ExchangeError::NotOutput(format!(
                     "it was written by {other}, as its command line says: import it with `tare import {other}`"
                 )))
             }
-            _ => Ok(Some(json)),
+            _ => Ok(Some(Self { head, threads })),
         }
-    }
-
-    /// Returns the command line.
-    pub(super) fn command(&self) -> Option<&str> {
-        self.cmdline.text()
     }
 
     /// Returns whether latencies are ns instead of µs.
-    pub(super) fn is_in_ns(&self) -> bool {
-        self.resolution_in_ns.number().unwrap_or(0) != 0
+    pub(super) fn is_in_ns(&self) -> Result<bool, ExchangeError> {
+        Ok(self.head.number("resolution_in_ns")?.unwrap_or(0) != 0)
     }
 
     /// Begins what the file says with its head.
-    pub(super) fn head(&self, tool: &str) -> Foreign {
-        let facts = self.sysinfo.iter().filter_map(|(name, value)| {
-            let value = match value {
-                Scalar::Text(text) => text.clone(),
-                Scalar::Number(number) => number.to_string(),
-                Scalar::Other => return None,
-            };
-            Some((name.clone(), value))
-        });
-        Foreign {
-            tool: match self.rt_test_version.text() {
+    pub(super) fn head(&self, tool: &str) -> Result<Foreign, ExchangeError> {
+        let mut facts = Vec::new();
+        if let Some(json) = self.head.get("sysinfo")? {
+            let of = Object::read("'sysinfo'".to_owned(), json)?;
+            for (name, json) in &of.members {
+                let number = serde_json::from_str::<Number>(json.get());
+                let value = match number {
+                    Ok(number) => Some(number.to_string()),
+                    Err(_) if json.get().starts_with('"') => of.text(name)?,
+                    Err(_) => None,
+                };
+                facts.extend(value.map(|value| (visible_in_line(name).into_owned(), value)));
+            }
+        }
+        Ok(Foreign {
+            tool: match self.head.text("rt_test_version")? {
                 Some(version) => format!("{tool} {version}"),
                 None => tool.to_owned(),
             },
-            command: self.command().map(str::to_owned),
-            started: self.start_time.text().and_then(time),
-            facts: facts.collect(),
+            command: self.head.text("cmdline")?,
+            started: self.head.text("start_time")?.and_then(|text| time(&text)),
+            facts,
             ..Foreign::default()
-        }
+        })
     }
 
     /// Returns the threads in the order of their numbers.
-    pub(super) fn threads(self) -> Result<Vec<Thread>, ExchangeError> {
+    pub(super) fn threads(mut self) -> Result<Vec<Thread<'a>>, ExchangeError> {
         let not = |what: &str| ExchangeError::NotOutput(format!("'thread' {what}"));
-        let threads = self.thread.into_iter().flatten();
-        let threads = threads.map(|(number, thread)| Thread { number, ..thread });
-        let mut list: Vec<Thread> = threads.collect();
-        if list.is_empty() {
+        if self.threads.is_empty() {
             return Err(not("holds no thread"));
         }
-        list.sort_by_key(|thread| thread.number);
-        if let Some(twice) = list.windows(2).find(|two| two[0].number == two[1].number) {
-            return Err(not(&format!("has {} twice", twice[0].number)));
+        self.threads.sort_by_key(|(number, _)| *number);
+        if let Some(twice) = self.threads.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(not(&format!("has {} twice", twice[0].0)));
         }
-        match self.num_threads.number() {
-            Some(stated) if stated != list.len() as u64 => Err(ExchangeError::NotOutput(format!(
-                "'num_threads' is {stated}, but there are {} threads in it",
-                list.len()
-            ))),
-            _ => Ok(list),
+        match self.head.number("num_threads")? {
+            Some(stated) if stated != self.threads.len() as u64 => {
+                Err(ExchangeError::NotOutput(format!(
+                    "'num_threads' is {stated}, but there are {} threads in it",
+                    self.threads.len()
+                )))
+            }
+            _ => self.threads.into_iter().map(Thread::read).collect(),
         }
     }
 }
 
 /// One thread of such JSON.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Thread {
+pub(super) struct Thread<'a> {
     /// Its number, which is its key.
-    #[serde(skip)]
     pub number: u32,
-    cpu: Scalar,
-    cycles: Scalar,
-    duration: Scalar,
-    min: Scalar,
-    max: Scalar,
-    avg: Scalar,
-    #[serde(deserialize_with = "histogram")]
-    histogram: Option<Vec<(u64, u64)>>,
+    object: Object<'a>,
 }
 
-impl Thread {
+impl<'a> Thread<'a> {
+    fn read((number, json): (u32, &'a RawValue)) -> Result<Self, ExchangeError> {
+        let object = Object::read(format!("thread {number}"), json)?;
+        Ok(Self { number, object })
+    }
+
     /// Returns its histogram with the figures that go with it.
-    pub(super) fn column(&mut self) -> Result<Column, ExchangeError> {
-        let mean = self.avg.fraction().filter(|avg| avg.is_finite());
+    pub(super) fn column(&self) -> Result<Column, ExchangeError> {
+        let mean = self.object.fraction("avg")?;
+        let cpu = self.object.number("cpu")?;
         Ok(Column {
-            cpu: self.cpu.number().and_then(|cpu| u32::try_from(cpu).ok()),
+            cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             counts: self.histogram()?,
-            min: Some(self.latency("min", &self.min)?),
-            max: Some(self.latency("max", &self.max)?),
+            min: Some(self.latency("min")?),
+            max: Some(self.latency("max")?),
             mean: mean.map(Mean::Rounded),
             ..Column::default()
         })
     }
 
     /// Returns how often it woke.
-    pub(super) fn cycles(&self) -> Option<u64> {
-        self.cycles.number()
+    pub(super) fn cycles(&self) -> Result<Option<u64>, ExchangeError> {
+        self.object.number("cycles")
     }
 
     /// Returns how long it ran, in seconds.
-    pub(super) fn duration(&self) -> Option<f64> {
-        self.duration.fraction()
+    pub(super) fn duration(&self) -> Result<Option<f64>, ExchangeError> {
+        self.object.fraction("duration")
     }
 
     /// Returns a latency that must be there.
-    fn latency(&self, key: &str, figure: &Scalar) -> Result<u64, ExchangeError> {
-        let us = figure.number().filter(|us| *us <= LONGEST_US);
+    fn latency(&self, key: &str) -> Result<u64, ExchangeError> {
+        let us = self.object.number(key)?.filter(|us| *us <= LONGEST_US);
         us.ok_or_else(|| self.problem(&format!("has no '{key}' that could be one")))
     }
 
-    /// Takes values and counts of the histogram, rising.
-    fn histogram(&mut self) -> Result<Vec<(u64, u64)>, ExchangeError> {
-        let counts = self.histogram.take();
-        let mut counts = counts.ok_or_else(|| self.problem("has no histogram"))?;
+    /// Returns values and counts of the histogram, rising.
+    fn histogram(&self) -> Result<Vec<(u64, u64)>, ExchangeError> {
+        let json = self.object.get("histogram")?;
+        let json = json.ok_or_else(|| self.problem("has no histogram"))?;
+        let name = &self.object.name;
+        let mut counts: Vec<(u64, u64)> =
+            members(name, json, "values of a histogram", MOST_COUNTS)?;
         counts.sort_unstable();
         if let Some(twice) = counts.windows(2).find(|two| two[0].0 == two[1].0) {
             return Err(self.problem(&format!("counts latencies of {} µs twice", twice[0].0)));
         }
         if counts.last().is_some_and(|(us, _)| *us > LONGEST_US) {
-            return Err(self.problem("has a histogram that is none"));
+            return Err(self.problem("has an invalid histogram"));
         }
         counts.retain(|(_, count)| *count > 0);
         Ok(counts)
@@ -289,188 +355,35 @@ impl Thread {
 
     /// Says what is wrong with this thread.
     pub(super) fn problem(&self, what: &str) -> ExchangeError {
-        ExchangeError::NotOutput(format!("thread {} {what}", self.number))
+        self.object.problem(what)
     }
 }
 
-/// A text or a number of such JSON. Whatever else stands in its place counts as missing.
-#[derive(Default)]
-enum Scalar {
-    Text(String),
-    Number(Number),
-    #[default]
-    Other,
-}
-
-impl Scalar {
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        match self {
-            Self::Number(number) => number.as_u64(),
-            _ => None,
-        }
-    }
-
-    fn fraction(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => number.as_f64(),
-            _ => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Scalar;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text or a number")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Scalar, E> {
-                if text.len() > LONGEST_TEXT {
-                    return Err(E::custom(format!(
-                        "a text has more than {LONGEST_TEXT} bytes, as none has that these tools write"
-                    )));
-                }
-                Ok(Scalar::Text(visible_in_line(text).into_owned()))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(number.into()))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(number.into()))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Scalar, E> {
-                Ok(Number::from_f64(number).map_or(Scalar::Other, Scalar::Number))
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
-                Ok(Scalar::Other)
-            }
-
-            fn visit_unit<E>(self) -> Result<Scalar, E> {
-                Ok(Scalar::Other)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Other)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Other)
-            }
-        }
-
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-fn facts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Scalar)>, D::Error> {
-    pairs(from, "facts", MOST_FACTS, |_| 1)
-}
-
-fn histogram<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<(u64, u64)>>, D::Error> {
-    pairs(from, "values of a histogram", MOST_COUNTS, |_| 1).map(Some)
-}
-
-fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<(u32, Thread)>>, D::Error> {
-    let size = |thread: &Thread| {
-        let counts = thread.histogram.as_ref().map_or(0, Vec::len);
-        counts.max(MOST_COUNTS / MOST_THREADS)
-    };
-    pairs(
-        from,
-        "values of histograms, or too many threads",
-        MOST_COUNTS,
-        size,
-    )
-    .map(Some)
-}
-
-/// Reads the members of an object as long as their sizes add up to no more than `most`.
-fn pairs<'de, D, K, V>(
-    from: D,
-    what: &'static str,
-    most: usize,
-    size: fn(&V) -> usize,
-) -> Result<Vec<(K, V)>, D::Error>
-where
-    D: Deserializer<'de>,
-    K: FromStr,
-    V: Deserialize<'de>,
-{
-    struct Reader<K, V> {
-        what: &'static str,
-        most: usize,
-        size: fn(&V) -> usize,
-        pairs: Vec<(K, V)>,
-    }
-
-    impl<'de, K: FromStr, V: Deserialize<'de>> Visitor<'de> for Reader<K, V> {
-        type Value = Vec<(K, V)>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(formatter, "an object of {}", self.what)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut sum = 0;
-            while let Some((name, value)) = map.next_entry::<Scalar, V>()? {
-                let name = name.text().unwrap_or_default();
-                let key = name.parse().map_err(|_| {
-                    de::Error::custom(format!("'{}' is no whole number", shown(name)))
-                })?;
-                sum += (self.size)(&value);
-                if sum > self.most {
-                    return Err(de::Error::custom(too_many(self.what, self.most)));
-                }
-                self.pairs.push((key, value));
-            }
-            Ok(self.pairs)
-        }
-    }
-
-    let pairs = Vec::new();
-    from.deserialize_map(Reader {
-        what,
-        most,
-        size,
-        pairs,
-    })
-}
-
-/// Refuses histograms that would fill the memory.
+/// Refuses histograms that would fill the memory; of text, in which line.
 pub(super) fn check_size<'a>(
-    line: usize,
+    line: Option<usize>,
     columns: impl IntoIterator<Item = &'a Column>,
 ) -> Result<(), ExchangeError> {
     let counts = columns.into_iter().map(|column| column.counts.len());
-    match counts.sum::<usize>() > MOST_COUNTS {
+    if counts.sum::<usize>() <= MOST_COUNTS {
+        return Ok(());
+    }
+    let problem = format!("more than {MOST_COUNTS} values of histograms");
+    Err(match line {
+        Some(line) => ExchangeError::line(line, problem),
+        None => ExchangeError::NotOutput(problem),
+    })
+}
+
+/// Refuses a line with more columns than there can be histograms.
+pub(super) fn check_threads(line: usize, columns: usize) -> Result<(), ExchangeError> {
+    match columns > MOST_THREADS {
         true => Err(ExchangeError::line(
             line,
-            too_many("values of histograms", MOST_COUNTS),
+            format!("more than {MOST_THREADS} histograms"),
         )),
         false => Ok(()),
     }
-}
-
-fn too_many(what: &str, most: usize) -> String {
-    format!("more than {most} {what}, as no measurement has")
 }
 
 /// Reads the time as rt-tests writes it: `Sat, 21 Nov 2026 22:05:22 +0000`.

@@ -194,7 +194,7 @@ fn other_text_is_refused_with_what_to_do() {
         (
             "oslat",
             "Core: 0\n 001 (us): x\n",
-            "line 2: 'x' is no whole number",
+            "line 2: 'x' is not a whole number",
         ),
         (
             "oslat",
@@ -232,11 +232,8 @@ fn other_text_is_refused_with_what_to_do() {
         TIMERLAT.split("ALL:").next().unwrap()
     );
     let mut stopped = read("rtla", &stopped).unwrap();
-    let notice = stopped.notices.pop().unwrap();
-    assert!(
-        notice.contains("'rtla timerlat hit stop tracing'"),
-        "{notice}"
-    );
+    let shown = stopped.stopped.take();
+    assert_eq!(shown.as_deref(), Some("rtla timerlat hit stop tracing"));
     assert_eq!(stopped, read("rtla", TIMERLAT).unwrap());
     let broken = TIMERLAT.replace("count:    10000", "count:    10001");
     let error = read("rtla", &broken).unwrap_err().to_string();
@@ -382,6 +379,53 @@ fn a_file_that_contradicts_itself_is_refused_with_both_figures() {
         error.contains("take 100 s, but it says that it measured for 10 s"),
         "{error}"
     );
+}
+
+#[test]
+fn json_of_another_shape_is_refused_and_its_place_named_once() {
+    let (start, end) = (
+        JSON.find("\"0\": {").unwrap(),
+        JSON.find("\"1\": {").unwrap(),
+    );
+    let listed = format!("{}\"0\": [1, 2], {}", &JSON[..start], &JSON[end..]);
+    let error = read("cyclictest", &listed).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "thread 0: invalid type: sequence, expected an object of members"
+    );
+    for (from, to, message) in [
+        (
+            "\"num_threads\": 2",
+            "\"num_threads\": 2.5",
+            "the file has 2.5 as 'num_threads', no whole number",
+        ),
+        (
+            "\"num_threads\": 2",
+            "\"num_threads\": 2, \"num_threads:\": 3",
+            "the file has 'num_threads' twice",
+        ),
+        (
+            "\"resolution_in_ns\": 0",
+            "\"resolution_in_ns\": \"1\"",
+            "the file has \"1\" as 'resolution_in_ns', no whole number",
+        ),
+        (
+            "\"resolution_in_ns\": 0",
+            "\"resolution_in_ns\": -1",
+            "the file has -1 as 'resolution_in_ns', no whole number",
+        ),
+        (
+            "\"5\": 1,",
+            "\"5\": null,",
+            "thread 0: invalid type: null, expected u64",
+        ),
+    ] {
+        assert!(JSON.contains(from), "{from}");
+        let error = read("cyclictest", &JSON.replacen(from, to, 1));
+        assert_eq!(error.unwrap_err().to_string(), message);
+    }
+    let error = read("cyclictest", "{\n\"thread\": nothing}").unwrap_err();
+    assert_eq!(error.to_string(), "line 2: not JSON: expected ident");
 }
 
 /// Makes cyclictest's text of one thread.
@@ -574,7 +618,10 @@ fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
     let counts = counts.trim_end_matches(',');
     let rows: String = (0..=1 << 21).map(|us| format!("{us} 1\n")).collect();
     let facts: String = (0..65).map(|n| format!("\"{n}\":1,")).collect();
-    let threads: String = (0..=1 << 14).map(|n| format!("\"{n}\":{{}},")).collect();
+    let threads: String = (0..1 << 11).map(|n| format!("\"{n}\":{{}},")).collect();
+    let columns = " 1".repeat((1 << 11) + 2);
+    let cpus: String = (0..=1 << 11).map(|n| format!(" {n}")).collect();
+    let headings: String = (0..=1 << 11).map(|n| format!(" Thr-{n}")).collect();
     let long = "x".repeat((1 << 16) + 1);
     for (text, words) in [
         (
@@ -586,24 +633,38 @@ fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
             "line 2097154: more than 2097152 values of histograms",
         ),
         (
-            format!("{{\"sysinfo\":{{{facts}\"x\":1}}}}"),
-            "more than 64 facts",
+            format!("{{\"thread\":{{}},\"sysinfo\":{{{facts}\"x\":1}}}}"),
+            "'sysinfo': more than 64 members",
         ),
         (
             format!("{{\"thread\":{{{threads}\"99999\":{{}}}}}}"),
-            "too many threads",
+            "'thread': more than 2048 threads",
         ),
         (
-            format!("{{\"cmdline\":\"{long}\"}}"),
+            format!("{{\"thread\":{{}},\"cmdline\":\"{long}\"}}"),
             "more than 65536 bytes",
         ),
         (
             "{\"thread\":{\"x\":{}}}".to_owned(),
-            "line 1: 'x' is no whole number",
+            "'thread': 'x' is not a whole number",
+        ),
+        (
+            format!("# Histogram\n0{columns}\n"),
+            "line 2: more than 2048 histograms",
         ),
     ] {
         let error = read("cyclictest", &text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
+    }
+    for (tool, text) in [
+        ("oslat", format!("Core:{cpus}\n")),
+        (
+            "rtla",
+            format!("# RTLA timerlat histogram\nIndex{headings}\n"),
+        ),
+    ] {
+        let error = read(tool, &text).unwrap_err().to_string();
+        assert!(error.ends_with("more than 2048 histograms"), "{error}");
     }
     // Texts of the machine end in notices, tables and files.
     let text = JSON.replace("\"2.40\"", "\"2\\n\\r\\u001b\u{202e}\u{2028}\"");

@@ -197,7 +197,7 @@ const TIMING: Parameter = Parameter {
     takes: Takes::Word(&["fenced", "published"]),
     default: "fenced",
     meaning: "How a repetition is timed: fenced (lfence; rdtsc; lfence … rdtscp; lfence), or published (two bare \
-              rdtscp, as kot-2019)",
+              rdtscp, as in kot-2019)",
     applies: is_timed,
     ..Parameter::NEW
 };
@@ -638,7 +638,7 @@ mod tests {
         values.give("limit", vec![Value::Number(22)]);
         assert_eq!(
             works(&values).unwrap_err().to_string(),
-            "'limit' is for the workload prime, which is not asked for"
+            "'limit' is for the workload prime, which is not selected"
         );
     }
 }

@@ -49,8 +49,8 @@ impl Experiment for Primitives {
     }
 
     fn without_arguments(&self) -> &'static str {
-        "Without arguments, every primitive is measured in a process on the quietest CPU, with the other side of what two take part \
-         in on the same CPU and on another one; six times."
+        "Without arguments, every primitive is measured six times, in a process on the quietest CPU; if it has two sides, with the \
+         other side on the same CPU and on another one."
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -213,7 +213,7 @@ fn work(area: Area, words: &str, cache: Option<u64>) -> Work {
     }
 }
 
-/// Returns the words of an area beside its id and its CPUs.
+/// Returns the words of an area next to its id and its CPUs.
 fn words(area: Area, values: &Values) -> String {
     let mut words = format!("area={}", area.name());
     let only = values.texts(ONLY.name);

@@ -1,4 +1,4 @@
-//! What `primitives` can be told.
+//! The parameters of `primitives`.
 
 use std::io;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(super) const BUDGET: Parameter = Parameter {
         most_ns: 10_000_000_000,
     },
     default: "20ms",
-    meaning: "How long each series of a primitive is measured: milliseconds, or with a unit",
+    meaning: "Measurement time of each series of a primitive: milliseconds, or with a unit",
     ..BASE
 };
 
@@ -74,7 +74,7 @@ pub(super) const LARGEST: Parameter = Parameter {
         fits: |text| bytes(text).is_some(),
     },
     default: "128M",
-    meaning: "The largest file that is written to see how much the file cache holds, such as 8G",
+    meaning: "Size of the largest file written to find the file cache's capacity, such as 8G",
     ..BASE
 };
 
@@ -95,7 +95,7 @@ pub(super) const PEER: Parameter = Parameter {
         fits: |text| text.contains(':') && is_word(text),
     },
     default: "none",
-    meaning: "Where 'tare-agent peer ADDRESS:PORT' answers on another machine, to measure the network to it as well",
+    meaning: "Address of another machine that runs 'tare-agent peer ADDRESS:PORT', to measure the network to it as well",
     ..BASE
 };
 

@@ -164,7 +164,7 @@ impl Predictions {
         while let Some(sign) = words.next() {
             let next = match sign {
                 "*" | "/" | "+" | "-" => factor(words.next())?,
-                _ => return Err(format!("'{formula}': what is '{sign}' to mean?")),
+                _ => return Err(format!("'{formula}': unknown '{sign}'")),
             };
             match sign {
                 "*" => product *= next,
@@ -178,7 +178,7 @@ impl Predictions {
         let value = sum + product;
         match value.is_finite() && value > 0.0 {
             true => Ok(value),
-            false => Err(format!("'{formula}' is no number above 0")),
+            false => Err(format!("'{formula}' is not a number above 0")),
         }
     }
 
@@ -213,7 +213,7 @@ fn shown(error: &str) -> String {
 /// Reads the name of a prediction: a primitive, and behind it labels if its variants differ:
 /// `fork memory=64M`.
 fn labels(name: &str) -> Result<Labels, String> {
-    Labels::parse(&format!("primitive={name}")).map_err(|word| format!("'{word}' is no label"))
+    Labels::parse(&format!("primitive={name}")).map_err(|word| format!("'{word}' is not a label"))
 }
 
 /// Returns the time of a cycle of the core's clock in ns, as it turns out: that of an addition that
@@ -382,11 +382,11 @@ mod tests {
         for (is, told) in [
             ("", "a number or a name is missing at the end"),
             ("2 *", "a number or a name is missing at the end"),
-            ("2 ns", "'2 ns': what is 'ns' to mean?"),
+            ("2 ns", "'2 ns': unknown 'ns'"),
             ("2 * parsec", "there is no quantity and no unit 'parsec'"),
-            ("0 * ns", "'0 * ns' is no number above 0"),
-            ("1 / 0", "'1 / 0' is no number above 0"),
-            ("1 - 2", "'1 - 2' is no number above 0"),
+            ("0 * ns", "'0 * ns' is not a number above 0"),
+            ("1 / 0", "'1 / 0' is not a number above 0"),
+            ("1 - 2", "'1 - 2' is not a number above 0"),
         ] {
             assert_eq!(of(is), format!("the prediction of 'loop': {told}"));
         }
@@ -396,7 +396,7 @@ mod tests {
         assert!(
             read("[predictions]\n'loop fast' = { is = '1', why = '' }")
                 .unwrap_err()
-                .contains("'fast' is no label")
+                .contains("'fast' is not a label")
         );
     }
 }

@@ -29,7 +29,7 @@ pub const NAME: &str = "start";
 /// How long a cell takes beyond the time in which it starts instances: to prepare, and until the
 /// last have ended.
 const AROUND_SECONDS: f64 = 1.0;
-/// What an instance is called that does what its image says.
+/// The name of an instance that does what its image says.
 const BOOT: &str = "boot";
 /// The label of cells beside Docker's engine, with the name that a cell's record has for it.
 const BESIDE: (&str, &str) = ("beside", "dockerd");

@@ -106,8 +106,8 @@ impl Experiment for Wakeup {
     }
 }
 
-/// Says whether a cell is the traced one beside others of its combination: a trace without a limit
-/// to wait for.
+/// Returns whether a cell is the extra, traced one of its combination: a trace without a limit to
+/// wait for.
 fn is_extra(cell: &CellPlan) -> bool {
     cell.is_traced() && plan_of(cell).is_some_and(|plan| plan.above_ns.is_none())
 }

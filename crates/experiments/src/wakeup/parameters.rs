@@ -22,7 +22,7 @@ pub(super) const ALL: &[Parameter] = &[
         bare: Some("0"),
         default: "one for each measured CPU",
         meaning: "Measuring threads; 0, or the option alone, means one for each CPU. They are pinned in turn to the CPUs \
-                  of -a, without it to as many CPUs, from the highest number down; in a study all share the measured CPU",
+                  of -a; without -a, to as many CPUs as threads, from the highest number down; in a study all share the measured CPU",
         ..number("threads", 0, MAX_THREADS as u64)
     },
     Parameter {
@@ -125,7 +125,7 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         heading: LATE,
         meaning: "Wait for a wake-up that is later than this, µs or with a unit: stop, show what the kernel did around \
-                  it, and exit with code 3. Traces, and by default measures once for 60 s",
+                  it, and exit with code 3. Enables tracing; by default measures once, for 60 s",
         default: "none",
         ..any_time("trace-above", "us")
     },
@@ -137,8 +137,8 @@ pub(super) const ALL: &[Parameter] = &[
         many: true,
         default: "report",
         meaning: "Action when the limit of trace-above is exceeded: report, signal:NAME[,pid=PID] (to tare's parent by \
-                  default), command:CMD (by sh, for 30 s at most), continue (don't stop)",
-        command_only: Some("it acts for whoever waits at the command line"),
+                  default), command:CMD (run by sh, for 30 s at most), continue (don't stop)",
+        command_only: Some("it acts for the user at the command line"),
         applies: |_, values| values.has("trace-above"),
         ..THREADS
     },

@@ -14,7 +14,7 @@ fn gaps(per_second: u64) -> synthetic::Folded {
     evenly(HZ as u64, per_second, 1_300)
 }
 
-/// Measures `process` and the unikernel with so many gaps per second in each block.
+/// Measures `process` and the unikernel with these gaps per second in each block.
 fn pair(blocks: &[(u64, u64)]) -> Run {
     let mut run = Run::new(1);
     for (block, (process, unikernel)) in (1..).zip(blocks) {

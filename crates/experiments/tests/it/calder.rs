@@ -1,4 +1,4 @@
-//! What a run of starts tells of calder-2020.
+//! The claims of calder-2020, checked against a run of starts.
 
 use tare_figures::claims::Reproduction;
 use tare_testkit::assert_contains;

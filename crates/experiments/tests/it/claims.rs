@@ -1,4 +1,4 @@
-//! What a run tells of the study that it reproduces.
+//! The claims of a study, checked against a run that reproduces it.
 
 use tare_pages::{page, terminal};
 use tare_results::model::Cell;

@@ -8,7 +8,7 @@ use tare_figures::compare::{
 use tare_figures::gates::GateError;
 use tare_pages::{Report, RunData, terminal};
 use tare_results::CellState;
-use tare_results::model::{Fact, Labels, SettingPlan};
+use tare_results::model::{Achieved, Fact, Labels, Load, LoadPlace, SettingPlan};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
@@ -331,6 +331,134 @@ fn loads_are_compared_within_a_run() {
     assert_contains(&one.to_string(), &["but one target"]);
 }
 
+/// A load that wrote this many megabytes in a second.
+fn wrote(place: LoadPlace, megabytes: u64) -> Load {
+    Load {
+        place,
+        achieved: vec![Achieved {
+            what: "bytes written".to_owned(),
+            amount: megabytes * 1_000_000,
+            ns: 1_000_000_000,
+        }],
+        notices: Vec::new(),
+        phases: Vec::new(),
+        left: Vec::new(),
+    }
+}
+
+#[test]
+fn targets_within_a_run_are_compared_with_what_each_ran_under() {
+    let mut run = Run::new(1);
+    run.load = "dd";
+    let sides = [
+        (
+            "linux,kernel=a",
+            "kernel-6.1",
+            "nohz=on",
+            LoadPlace::Inside,
+            100,
+        ),
+        (
+            "linux,kernel=b",
+            "kernel-6.12",
+            "nohz=off",
+            LoadPlace::Beside,
+            400,
+        ),
+    ];
+    for block in 1..=4 {
+        for (target, kernel, word, place, megabytes) in sides {
+            let cell = run.prime(block, target, &[500 + u64::from(block); 100]);
+            let program = measured(cell);
+            program.agent.kernel = Some(kernel.to_owned());
+            program.facts.push(Fact {
+                name: "kernel command line".to_owned(),
+                labels: Labels::default(),
+                value: format!("quiet {word}"),
+            });
+            cell.load = Some(wrote(place, megabytes + u64::from(block)));
+        }
+    }
+    let report = run.analyse();
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    let [(base, new)] = sides.as_slice() else {
+        panic!("{sides:?}");
+    };
+    let compared = compare(base, new).unwrap();
+    assert_eq!(compared.unit, CompareUnit::Conditions);
+    let differences = compared.differences.iter();
+    let differences = differences.map(|of| [&of.what, &of.base, &of.new].map(String::as_str));
+    assert_eq!(
+        Vec::from_iter(differences),
+        [
+            ["targets", "linux,kernel=a", "linux,kernel=b"],
+            ["kernels of targets", "kernel-6.1", "kernel-6.12"],
+            ["words of kernel command lines", "nohz=on", "nohz=off"],
+            ["place of dd", "inside", "next to it"],
+            [
+                "bytes written of dd",
+                "101 MB/s to 104 MB/s",
+                "401 MB/s to 404 MB/s"
+            ],
+        ]
+    );
+}
+
+#[test]
+fn loads_within_a_run_are_compared_with_what_each_did() {
+    let mut run = Run::new(1);
+    for block in 1..=4 {
+        run.load = "";
+        run.prime(block, "process", &[500 + u64::from(block); 100]);
+        run.load = "dd";
+        let cell = run.prime(block, "process", &[600 + u64::from(block); 100]);
+        cell.load = Some(wrote(LoadPlace::Beside, 100));
+    }
+    let report = run.analyse();
+    let sides = sides_by("load", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    assert_eq!(compared.names, ["idle", "dd"]);
+    let differences = compared.differences.iter();
+    let differences = differences.map(|of| [&of.what, &of.base, &of.new].map(String::as_str));
+    assert_eq!(
+        Vec::from_iter(differences),
+        [
+            ["place of the load", "–", "next to it"],
+            ["bytes written of the load", "–", "100 MB/s"],
+        ]
+    );
+}
+
+#[test]
+fn a_shift_against_the_sign_of_the_medians_is_unclear() {
+    let side = |medians: [u64; 5]| {
+        let made = medians.map(|median| {
+            let mut run = Run::new(1);
+            run.woken(1, Schedule::under(&["idle"]), |_, _, n| {
+                4_000 + 100 * median + n % 20
+            });
+            run.analyse()
+        });
+        Vec::from(made)
+    };
+    let compared = between(&side([2, 5, 23, 27, 28]), &side([5, 14, 14, 38, 39])).unwrap();
+    let median = row(&compared, "idle", "response", "p50");
+    assert!(
+        median.shift > Some(0.0) && median.new < median.base,
+        "{median:?}"
+    );
+    assert!(median.is_unclear() && !median.differs, "{median:?}");
+    for text in [
+        terminal::compare(&compared, 110).to_string(),
+        terminal::compare_markdown(&compared),
+    ] {
+        let of = |line: &&str| line.contains("latency.p50") && !line.contains("same as");
+        let line = text.lines().find(of).unwrap();
+        assert_contains(line, &["unclear"]);
+        assert!(!line.contains("+900 ns"), "{line}");
+    }
+}
+
 /// Makes a run whose loads come one after the other, each with its median in each of its phases.
 fn in_phases(runs: u32, loads: &[&str], medians: &[u64]) -> Report {
     let mut run = Run::new(1);
@@ -374,7 +502,7 @@ fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     assert_eq!(judge("response.p50{load=dd} > +5%"), Ok(vec![true]));
     assert_eq!(judge("response.p50{load=du} > +5%"), Ok(vec![false]));
     assert_eq!(judge("response.p50 > +5%"), Ok(vec![true, false]));
-    // What is the same of both is told once.
+    // Settings that both sides share are named once.
     assert_eq!(judge("response.p50 > +50%"), Ok(vec![false]));
     let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
     assert_contains(&nothing.to_string(), &["matches no figure"]);
@@ -450,6 +578,16 @@ fn counted_instructions_leave_nothing_to_chance() {
     assert!(!verdict.contains("two runs"), "{verdict}");
     let gate = "response.p50 > +0ns";
     assert!(judge(gate, &compared).unwrap().failed);
+    let text = terminal::compare(&compared, 110).to_string();
+    let markdown = terminal::compare_markdown(&compared);
+    assert_contains(
+        &markdown,
+        &[" figures were compared (tare compare)", "| exact |"],
+    );
+    assert_contains(&text, &["exact"]);
+    // No interval is there, so there is no column of them.
+    assert!(!text.contains("95 % interval"), "{text}");
+    assert!(!markdown.contains("95 % interval"), "{markdown}");
     let same = between(&[counted(4_000)], &[counted(4_000)]).unwrap();
     assert!(!is_worse(&same) && same.can_tell);
     let judged = judge(gate, &same).unwrap();
@@ -469,7 +607,7 @@ fn runs_with_nothing_in_common_are_refused() {
     let error = between(&[woken], &[nothing]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "NEW-1 has no figures: measure it, or go on with `--resume`"
+        "NEW-1 has no figures: measure it, or continue it with `--resume`"
     );
 }
 

@@ -95,7 +95,7 @@ fn of_row(row: &Row) -> Vec<String> {
     values.into_iter().flat_map(write).collect()
 }
 
-/// The sections of a page that tell of the machine and the method.
+/// The sections of a page on the machine and the method.
 const NOT_OF_THE_RUN: [&str; 6] = [
     "calibration",
     "places",

@@ -68,7 +68,7 @@ fn a_matching_cell_that_was_left_out_fails() {
             "is inconclusive: cell 2, crun prime 22, was left out: the rate before was too much.";
         assert_contains(&judged.sentence, &[told]);
     }
-    // What was measured, and is beyond the limit, is told first.
+    // A measured value beyond the limit is reported first.
     let judged = judge(&analysis, "duration > 1ns").unwrap();
     assert_contains(&judged.sentence, &["of process"]);
     let judged = judge(&analysis, "duration{target=process} > 1s").unwrap();

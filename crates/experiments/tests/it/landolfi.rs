@@ -1,4 +1,4 @@
-//! What a run of wake-ups tells of landolfi-2018.
+//! The claims of landolfi-2018, checked against a run of wake-ups.
 
 use crate::synthetic::wakeups::Schedule;
 use crate::synthetic::{NO, Run, UNKNOWN, YES, answers, assert_answers, reproduction};

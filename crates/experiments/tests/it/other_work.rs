@@ -12,7 +12,7 @@ fn spinning() -> synthetic::Folded {
     evenly(HZ as u64, 1_000, 1_300)
 }
 
-/// Lets a process have so much of the watched second.
+/// Gives a process this much of the watched second.
 fn beside(cell: &mut Cell, (pid, name, ms): (u32, &str, u64)) {
     let other = cell.other_work.get_or_insert_with(|| OtherWork {
         watched_ns: 1_000_000_000,

@@ -209,8 +209,7 @@ fn failures_are_told_with_their_reason_and_number() {
             _ => done(planned, 0, MS),
         });
     }
-    let failed =
-        "8 instances of process at 16/s failed, those of the warm-up with them: 8 × exit status 7.";
+    let failed = "8 instances of process at 16/s failed, including the warm-up: 8 × exit status 7.";
     assert_contains(alarm(&run.analyse(), "instances-failed"), &[failed]);
 }
 
@@ -590,8 +589,8 @@ fn cold_and_warm_starts_are_two_modes() {
     assert_contains(
         &comparison.verdict.join(" "),
         &[
-            "of BASE about 5.04 ms and 30.0 ms with 48.0 % (median) in the slow one",
-            "of NEW about 5.04 ms and 30.0 ms with 52.0 % (median) in the slow one",
+            "about 5.04 ms and 30.0 ms; of BASE 48.0 % (median) in the slow one, of NEW 52.0 % (median) in \
+             the slow one",
         ],
     );
     // The time from the start call is the same time where each is started alone.

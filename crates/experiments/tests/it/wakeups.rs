@@ -172,7 +172,7 @@ fn a_stall_counts_once_for_service_and_in_full_for_response() {
     assert_eq!(of("response", Figure::P99_9), Some(9_000_000.0));
     assert_eq!(of("latency", Figure::P99), Some(6_000.0));
     assert_eq!(of("response", Figure::P99), Some(6_000.0));
-    // Waits of 10.0, 9.9, … 0.1 ms, and 9,900 of 5 µs in the mean.
+    // Waits of 10.0, 9.9, … 0.1 ms, and 9,900 of 5 µs on average.
     let service = of("latency", Figure::Mean).unwrap();
     let mean = (505_000_000.0 + service * 9_901.0 - 10_000_000.0) / 10_000.0;
     let response = of("response", Figure::Mean).unwrap();
@@ -403,7 +403,7 @@ fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
         count: 10_000,
     }];
     program.frequencies[1].hz *= 1.5;
-    // Its latencies are in ns, whoever tells the TSC's frequency.
+    // Its latencies are in ns, whatever the source of the TSC's frequency.
     let cell = run.woken(1, Schedule::default(), |_, _, _| 4_000);
     measured(cell).frequencies.clear();
     let analysis = run.analyse();
@@ -649,6 +649,40 @@ fn what_there_was_no_room_to_count_bounds_the_figures() {
         alarm(&analysis, "wakeups-uncounted"),
         &["were not counted one by one"],
     );
+}
+
+#[test]
+fn what_is_known_of_wakeups_without_room_is_in_the_figures() {
+    // The responses to some within the interval, and to a longer one alone, follow from their sum.
+    for longest in [4_019, 350_000] {
+        let mut run = Run::new(1);
+        run.woken(1, Schedule::default(), |_, _, n| match n {
+            5_000 => longest,
+            n => 4_000 + n % 20,
+        });
+        let mut data = run.data();
+        let whole = synthetic::analyse(data.clone());
+        let (CellState::Done(cell), samples) = &mut data.cells[0] else {
+            panic!("it is done");
+        };
+        let (head, set) = (&mut record(cell).sets[0], &mut samples.sets[0]);
+        let row = set.counts.pop().unwrap();
+        assert_eq!(row.value, longest);
+        (head.uncounted, head.uncounted_sum) = (row.count, longest * row.count);
+        (head.uncounted_min, head.uncounted_max) = (4_011, longest);
+        let bounded = synthetic::analyse(data);
+        let (whole, bounded) = (only(&whole), only(&bounded));
+        for figure in [Figure::Min, Figure::MEDIAN, Figure::Mean, Figure::Max] {
+            for measure in ["latency", "response"] {
+                let of = |case: &Case<'_>| case.row(measure, figure, &[]).unwrap().estimate();
+                let (known, found) = (of(&whole).unwrap(), of(&bounded));
+                assert!(
+                    found.is_some_and(|found| (found - known).abs() < 1e-6),
+                    "{measure}.{figure}: {found:?} instead of {known}"
+                );
+            }
+        }
+    }
 }
 
 /// The mean of all wake-ups of the first cell, as its heads tell.

@@ -6,6 +6,7 @@ use tare_results::model::{Achieved, Cell, LoadPlace};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, over_runs};
 
+use crate::format::Numbers;
 use crate::group::{distinct, entry};
 use crate::interval::Spread;
 use crate::notices::AgentNotice;
@@ -53,7 +54,7 @@ pub struct Daemon {
 
 /// Collects loads and daemons cell by cell.
 #[derive(Debug, Default)]
-pub(super) struct Disturbances {
+pub(crate) struct Disturbances {
     loads: Vec<Collected>,
     daemons: Vec<Daemon>,
 }
@@ -75,6 +76,43 @@ struct Done {
     block: u32,
     amount: u64,
     ns: u64,
+}
+
+impl LoadFigure {
+    /// Returns where it ran, as seen from the measured code.
+    #[must_use]
+    pub fn place(&self) -> &'static str {
+        match self.place {
+            LoadPlace::Beside => "next to it",
+            LoadPlace::Inside => "inside",
+        }
+    }
+}
+
+impl LoadRate {
+    /// Returns the counted thing without its unit.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.what.trim_start_matches("ns of ")
+    }
+
+    /// Writes one of its rates: `412 MB/s`, `1,203/s`; of CPU time how many CPUs that is.
+    #[must_use]
+    pub fn written(&self, numbers: Numbers, per_second: f64) -> String {
+        if self.what == "ns of CPU time" {
+            return numbers.with_unit(&numbers.short(per_second / 1e9), "CPUs");
+        }
+        if !self.what.starts_with("bytes") {
+            return numbers.rate(per_second);
+        }
+        let (value, unit) = match per_second {
+            v if v < 999.5 => (v, "B/s"),
+            v if v < 999.5e3 => (v / 1e3, "kB/s"),
+            v if v < 999.5e6 => (v / 1e6, "MB/s"),
+            v => (v / 1e9, "GB/s"),
+        };
+        numbers.with_unit(&numbers.short(value), unit)
+    }
 }
 
 impl Disturbances {

@@ -171,7 +171,7 @@ pub struct Drawn {
     pub picture: &'static str,
     /// The title of its axis, with the unit: `duration, cycles`.
     pub across: &'static str,
-    /// What its row and others have in common; empty if they have nothing.
+    /// The attributes that its row shares with others; empty if there are none.
     pub group: String,
     /// The name of its row.
     pub name: String,

@@ -31,7 +31,7 @@ pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
 
 use crate::rows::derive::Refused;
-use crate::rows::{Better, Figure, Row, written};
+use crate::rows::{Better, Figure, Places, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
 use sides::Matched;
@@ -51,7 +51,7 @@ const SEED: u64 = 5;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CompareError {
     /// A side has no figures.
-    #[error("{run} has no figures: measure it, or go on with `--resume`")]
+    #[error("{run} has no figures: measure it, or continue it with `--resume`")]
     Empty {
         /// The run's folder.
         run: String,
@@ -86,7 +86,7 @@ pub enum CompareError {
         new: String,
     },
     /// There is but one target or load.
-    #[error("the run has but one {of}, {only}: nothing to compare within it")]
+    #[error("the run has only one {of}, {only}: there is nothing to compare within it")]
     OnlyOne {
         /// `target` or `load`.
         of: &'static str,
@@ -151,7 +151,7 @@ pub struct Comparison {
 }
 
 /// Something that the sides do not have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct SideDifference {
     /// What differs: `processor`, for example.
     pub what: String,
@@ -233,13 +233,14 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         unmatched,
     } = sides::matched(base, new)?;
     let mut rows: Vec<ComparedRow> = pairs.iter().map(blank).collect();
-    let copies: Vec<Option<usize>> = (0..pairs.len())
-        .map(|place| {
-            pairs[..place]
-                .iter()
-                .position(|known| known.is_same(&pairs[place]))
-        })
-        .collect();
+    let mut places = Places::default();
+    let copies = pairs.iter().enumerate().map(|(place, pair)| {
+        let labels = &pair.base.row.labels;
+        let known = places.find(labels, |known| pairs[known].is_same(pair));
+        places.add(labels.clone(), place);
+        known
+    });
+    let copies: Vec<Option<usize>> = copies.collect();
     let tested: Vec<usize> = (0..pairs.len())
         .filter(|place| {
             if copies[*place].is_some() {
@@ -529,7 +530,7 @@ pub fn schema() -> Schema {
 pub fn side<'a>(name: &str, runs: impl IntoIterator<Item = (String, &'a Run)>) -> Side {
     let runs = runs
         .into_iter()
-        .map(|(folder, run)| ComparedRun::of(&folder, run));
+        .map(|(folder, run)| ComparedRun::of(&folder, run, run.rows.clone()));
     Side {
         name: name.to_owned(),
         runs: runs.collect(),

@@ -1,7 +1,7 @@
 //! What is compared with what: the runs of both sides, their repetitions, and the rows that they
 //! have in common.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -12,10 +12,12 @@ use tare_results::target::Kernel;
 use tare_stats::invocations_needed;
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
+use crate::analysis::{Disturbances, LoadFigure};
+use crate::format::Numbers;
 use crate::group::{distinct, grouped};
 use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
-use crate::rows::{Figure, Row, Rows};
+use crate::rows::{Figure, Places, Row, Rows};
 use crate::run::Run;
 use crate::words::{self, NONE};
 
@@ -36,7 +38,11 @@ pub struct ComparedRun {
     machine: Option<Machine>,
     /// The settings that were changed for the run, and the doctor's findings of others.
     settings: Vec<(String, String)>,
-    /// The kernels that targets brought along.
+    /// The text in place of a setting that only others have.
+    missing: &'static str,
+    /// The work of its loads.
+    loads: Vec<LoadFigure>,
+    /// The kernels under which its targets ran.
     kernels: BTreeSet<String>,
     /// The words of all kernel command lines.
     words: BTreeSet<String>,
@@ -93,15 +99,18 @@ pub(super) struct Figures<'a> {
 }
 
 impl ComparedRun {
-    pub(super) fn of(folder: &str, run: &Run) -> Self {
+    /// Takes the rows of one side, and what is known of the cells that they are of.
+    pub(super) fn of(folder: &str, run: &Run, rows: Rows) -> Self {
         let plan = &run.plan;
-        let rows = run.rows.clone();
+        let each = rows.0.iter().flat_map(|row| &row.each);
+        let own: BTreeSet<u32> = each.map(|each| each.cell).collect();
+        let cells = || run.cells.iter().filter(|cell| own.contains(&cell.plan.id));
         let identity = RunIdentity {
             run: folder.to_owned(),
             created: plan.created.to_string(),
             tare_version: plan.tare_version.clone(),
             command: plan.command.join(" "),
-            invocations: invocations(&rows).len() as u64,
+            invocations: invocations(&run.rows).len() as u64,
             cpu: plan.measured_cpu(),
             cut_short: {
                 let cut = run.cut_short();
@@ -112,9 +121,8 @@ impl ComparedRun {
                 !imported || facts_of(cell).any(|fact| fact.name == STARTED)
             }),
         };
-        // What another tool's file says of its command and its machine.
-        let imported = run.cells.iter();
-        let imported = imported.filter(|cell| cell.plan.target.kernel() == Kernel::Unknown);
+        // The command and the machine that another tool's file names.
+        let imported = cells().filter(|cell| cell.plan.target.kernel() == Kernel::Unknown);
         let stated = imported.flat_map(facts_of).filter(|fact| {
             let of_all = fact
                 .labels
@@ -128,17 +136,29 @@ impl ComparedRun {
         let findings = run.machine.iter().flat_map(|record| &record.findings);
         let findings = findings.filter(|finding| SETTINGS.contains(&&*finding.id));
         let found = findings.map(|finding| (finding.title.to_lowercase(), set_to(finding)));
-        let records = run.cells.iter().filter_map(|cell| cell.outcome.record());
+        let records = cells().filter_map(|cell| cell.outcome.record());
         let programs = || records.clone().flat_map(|record| &record.programs);
         let facts = programs().flat_map(|program| &program.facts);
         let lines = facts.filter(|fact| fact.name == "kernel command line");
+        let machine = run.machine.as_ref().map(|record| &record.machine);
+        let is_on_machine = |cell: &Cell| cell.plan.target.kernel().is_host();
+        let machines = machine.iter().filter(|_| cells().any(is_on_machine));
+        let machines = machines.map(|machine| machine.kernel.release.to_string());
+        let mut loads = Disturbances::default();
+        cells().for_each(|cell| loads.take(cell));
         Self {
             identity,
             rows,
-            machine: run.machine.as_ref().map(|record| record.machine.clone()),
+            loads: loads.finish().0,
+            missing: match run.is_imported() {
+                true => "not stated",
+                false => "not changed",
+            },
+            machine: machine.cloned(),
             settings: changed.chain(found).chain(stated).collect(),
             kernels: programs()
                 .filter_map(|program| program.agent.kernel.clone())
+                .chain(machines)
                 .collect(),
             words: lines
                 .flat_map(|fact| fact.value.split_whitespace())
@@ -151,7 +171,7 @@ impl ComparedRun {
     fn setting(&self, name: &str) -> String {
         let mut own = self.settings.iter();
         own.find(|(own, _)| own == name)
-            .map_or_else(|| "not changed".to_owned(), |(_, value)| value.clone())
+            .map_or_else(|| self.missing.to_owned(), |(_, value)| value.clone())
     }
 }
 
@@ -186,17 +206,32 @@ const SETTINGS: [&str; 14] = [
     "timer-migration",
 ];
 
-impl ComparedRun {
+/// The rows of a run by what they are looked for.
+struct Index<'a> {
+    places: Places,
+    /// The most measurements that a row of a condition has.
+    most: HashMap<(&'a str, &'a str, &'a str, &'a Labels), usize>,
+}
+
+impl<'a> Index<'a> {
+    fn of(run: &'a ComparedRun) -> Self {
+        let (mut places, mut most) = (Places::default(), HashMap::new());
+        for (place, row) in run.rows.0.iter().enumerate() {
+            places.add(row.labels.clone(), place);
+            let all = most.entry(Self::condition(row)).or_default();
+            *all = row.each.len().max(*all);
+        }
+        Self { places, most }
+    }
+
+    fn condition(row: &Row) -> (&str, &str, &str, &Labels) {
+        (&row.experiment, &row.target, row.load.as_str(), &row.plan)
+    }
+
     /// Says if a run of the same target and load lacks a figure: a mean delay where there was no
     /// delay. Those that have it are not a sample of all.
     fn all_have(&self, row: &Row) -> Result<(), String> {
-        let others = self.rows.0.iter().filter(|other| {
-            other.experiment == row.experiment
-                && other.target == row.target
-                && other.load == row.load
-                && other.plan == row.plan
-        });
-        let all = others.map(|other| other.each.len()).max().unwrap_or(0);
+        let all = self.most.get(&Self::condition(row)).copied().unwrap_or(0);
         match row.each.len() {
             has if has < all => Err(format!("{has} of {all} measurements have it")),
             _ => Ok(()),
@@ -229,6 +264,10 @@ impl Side {
             .filter(|row| is_compared(row))
     }
 
+    fn indices(&self) -> Vec<Index<'_>> {
+        self.runs.iter().map(Index::of).collect()
+    }
+
     fn targets(&self) -> BTreeSet<&str> {
         self.rows().map(|row| row.target.as_str()).collect()
     }
@@ -241,13 +280,22 @@ impl Side {
 
     /// Returns one figure, once for each repetition, from all runs that should have it; `None` if
     /// no run has.
-    fn figures(&self, of: &Key<'_>, unit: CompareUnit) -> Option<Figures<'_>> {
+    fn figures(
+        &self,
+        of: &Key<'_>,
+        unit: CompareUnit,
+        indices: &[Index<'_>],
+    ) -> Option<Figures<'_>> {
         let mut found = None;
         let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
-        for run in &self.runs {
-            let row = run.rows.0.iter().find(|row| of.is_of(row));
+        for (run, index) in self.runs.iter().zip(indices) {
+            let rows = &run.rows.0;
+            let place = index.places.find(of.labels, |place| of.is_of(&rows[place]));
+            let row = place.map(|place| &rows[place]);
             let more = match row {
-                Some(row) => run.all_have(row).and_then(|()| each_repetition(row, unit)),
+                Some(row) => index
+                    .all_have(row)
+                    .and_then(|()| each_repetition(row, unit)),
                 None => Err(format!("{} lacks it", run.identity.run)),
             };
             values = values.and_then(|mut values| {
@@ -386,15 +434,14 @@ impl Pair<'_> {
         let is_between = |side: &Figures<'_>| side.row.is_between_modes();
         let are_both = is_between(&self.base) && is_between(&self.new);
         let on = if are_both { "both sides" } else { "one side" };
-        let mut those = modes::both(of.row, of.row.modes?);
-        if are_both {
-            let [base, new] = [self.base.row, self.new.row];
-            those = format!(
-                "{}; and {}",
-                modes::both(base, base.modes?),
-                modes::both(new, new.modes?)
-            );
-        }
+        let named = match are_both {
+            true => vec![self.base.row, self.new.row],
+            false => vec![of.row],
+        };
+        let named = named
+            .into_iter()
+            .filter_map(|row| Some(modes::both(row, row.modes?)));
+        let those = distinct(named).join("; and ");
         Some(format!(
             "on {on} it may be in either of two modes, {those}{}",
             if has_both { &instead } else { "" }
@@ -512,21 +559,26 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             measures.push(name);
         }
     };
+    let [of_base, of_new] = [base, new].map(Side::indices);
     let mut seen: Vec<&Row> = Vec::new();
+    let mut places = Places::default();
     for row in base.rows() {
         let key = Key::of(row, one_target, one_load);
-        if seen.iter().any(|known| key.is_of(known)) {
+        let is_known = places.find(key.labels, |place| key.is_of(seen[place]));
+        if is_known.is_some() {
             continue;
         }
+        places.add(row.labels.clone(), seen.len());
         seen.push(row);
-        match (base.figures(&key, unit), new.figures(&key, unit)) {
+        let figures = |side: &'a Side, index: &[Index<'_>]| side.figures(&key, unit, index);
+        match (figures(base, &of_base), figures(new, &of_new)) {
             (Some(base), Some(new)) => pairs.push(Pair { base, new }),
             _ => lacks(1, row),
         }
     }
     for row in new.rows() {
         let key = Key::of(row, one_target, one_load);
-        if base.figures(&key, unit).is_none() {
+        if base.figures(&key, unit, &of_base).is_none() {
             lacks(2, row);
         }
     }
@@ -594,14 +646,14 @@ pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>
     let first = values.first().map(&measures).unwrap_or_default();
     values.retain(|value| !first.is_disjoint(&measures(value)));
     let side = |value: &String| {
-        let mut run = ComparedRun::of(folder, run);
-        run.rows.0.retain(|row| pick(row) == *value);
+        let own = rows().filter(|row| pick(row) == *value).cloned();
+        let mut own = Rows(own.collect());
         if of == "load" {
-            run.rows = without_phases(run.rows);
+            own = without_phases(own);
         }
         Side {
             name: value.clone(),
-            runs: vec![run],
+            runs: vec![ComparedRun::of(folder, run, own)],
         }
     };
     match values.as_slice() {
@@ -623,12 +675,16 @@ pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>
 /// several; what a repetition says of it is its figure over all of them.
 fn without_phases(rows: Rows) -> Rows {
     let mut merged: Vec<Row> = Vec::new();
+    let mut places = Places::default();
     for mut row in rows.0 {
         row.labels = row.labels.without("phase");
         let key = Key::of(&row, false, false);
-        match merged.iter_mut().find(|known| key.is_of(known)) {
-            Some(known) => known.each.append(&mut row.each),
-            None => merged.push(row),
+        match places.find(&row.labels, |place| key.is_of(&merged[place])) {
+            Some(known) => merged[known].each.append(&mut row.each),
+            None => {
+                places.add(row.labels.clone(), merged.len());
+                merged.push(row);
+            }
         }
     }
     Rows(merged)
@@ -682,8 +738,10 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
         let targets: BTreeSet<&str> = run.rows.0.iter().map(|row| row.target.as_str()).collect();
         targets.into_iter().collect::<Vec<_>>().join(", ")
     });
-    let listed = |values: &BTreeSet<String>| Vec::from_iter(values.iter().cloned()).join(", ");
-    add("kernels of targets", &|run| listed(&run.kernels));
+    add("kernels of targets", &|run| match run.kernels.len() {
+        0 => NONE.to_owned(),
+        _ => Vec::from_iter(run.kernels.iter().cloned()).join(", "),
+    });
     let runs = || base.runs.iter().chain(&new.runs);
     for name in distinct(runs().flat_map(|run| run.settings.iter().map(|(name, _)| name.clone()))) {
         add(&name, &|run| run.setting(&name));
@@ -708,5 +766,69 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
             new: only(&of_new, &of_base),
         });
     }
+    found.extend(loads_differ(base, new));
     found
+}
+
+/// Finds in what loads differ that both sides had, or those of sides with one each: where they ran,
+/// and how much they did.
+fn loads_differ(base: &Side, new: &Side) -> Vec<SideDifference> {
+    /// The factor between rates from which on they differ, if the sides have none in common.
+    const DIFFERENT: f64 = 1.1;
+    let both = [base, new];
+    let is_one_target = both.iter().all(|side| side.targets().len() == 1);
+    let is_other = both.iter().all(|side| loads(side).len() == 1) && loads(base) != loads(new);
+    let sides = both.map(|side| {
+        let own = loads(side);
+        let all = side.runs.iter().flat_map(|run| &run.loads);
+        Vec::from_iter(all.filter(|load| own.contains(load.load.as_str())))
+    });
+    let name = |load: &LoadFigure| {
+        let name = if is_other { "the load" } else { &load.load };
+        match is_one_target {
+            true => name.to_owned(),
+            false => format!("{name} on {}", load.target),
+        }
+    };
+    let mut found = Vec::new();
+    let mut add = |what: String, sides: [Option<String>; 2]| {
+        let is_there = is_other || sides.iter().all(Option::is_some);
+        let [base, new] = sides.map(|text| text.unwrap_or_else(|| NONE.to_owned()));
+        if is_there && base != new {
+            found.push(SideDifference { what, base, new });
+        }
+    };
+    for of in distinct(sides.iter().flatten().map(|load| name(load))) {
+        let own = sides.each_ref().map(|side| {
+            let own = side.iter().copied().filter(|load| name(load) == of);
+            Vec::from_iter(own)
+        });
+        let places = own.each_ref().map(|own| {
+            let places = distinct(own.iter().map(|load| load.place()));
+            (!places.is_empty()).then(|| places.join(" and "))
+        });
+        add(format!("place of {of}"), places);
+        let rates = own.map(|own| {
+            let rates = own.into_iter().flat_map(|load| &load.rates);
+            Vec::from_iter(rates)
+        });
+        for rate in rates.iter().flatten() {
+            let ends = rates.each_ref().map(|rates| {
+                let same = rates.iter().filter(|of| of.what == rate.what);
+                let ends = same.map(|of| (of.per_second.lowest, of.per_second.highest));
+                ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            });
+            let is_apart = match ends {
+                [Some(a), Some(b)] => DIFFERENT * a.1 < b.0 || DIFFERENT * b.1 < a.0,
+                _ => true,
+            };
+            let ends = ends.map(|ends| {
+                let (low, high) = ends.filter(|_| is_apart)?;
+                let ends = [low, high].map(|end| rate.written(Numbers::PLAIN, end));
+                Some(distinct(ends).join(" to "))
+            });
+            add(format!("{} of {of}", rate.name()), ends);
+        }
+    }
+    distinct(found)
 }

@@ -1,7 +1,7 @@
 //! What a comparison says, in words.
 
 use super::{CompareUnit, ComparedRow, Comparison, told};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::notices::name_cells;
 use crate::rows::{Figure, labelled};
 
@@ -12,14 +12,15 @@ pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     said.extend(modes(comparison));
     said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();
-    said.extend(runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
+    let cut = runs.filter(|run| !run.cut_short.is_empty()).map(|run| {
         format!(
             "Cut short: {} of {}. The figures cover the samples until then, and the longest of less time is shorter; `--resume` \
              repeats the whole cell.",
             name_cells(&run.cut_short),
             run.run
         )
-    }));
+    });
+    said.extend(distinct(cut));
     said
 }
 
@@ -75,20 +76,26 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
         let [of_base, of_new] = comparison.repetitions;
         let sides = [(base, row.base, of_base), (new, row.new, of_new)];
+        let those = [base, new].map(|modes| crate::modes::both(&row.of, modes));
         let [base, new] = sides.map(|(modes, share, repetitions)| {
             let share = told(share, &row.unit);
             let median = if repetitions > 1 { " (median)" } else { "" };
-            format!(
-                "{} with {share}{median} in the slow one",
-                crate::modes::both(&row.of, modes)
-            )
+            let modes = match those[0] == those[1] {
+                true => String::new(),
+                false => format!("{} with ", crate::modes::both(&row.of, modes)),
+            };
+            format!("{modes}{share}{median} in the slow one")
         });
+        let those = match those[0] == those[1] {
+            true => format!("{}; ", those[0]),
+            false => String::new(),
+        };
         let labels = row.labels.iter();
         let labels: String = labels
             .map(|(key, value)| format!(", {}", labelled(key, value)))
             .collect();
         let said = format!(
-            "{} on {}{labels}: of {} {base}, of {} {new}. A median between them says nothing of a shift.",
+            "{} on {}{labels}: {those}of {} {base}, of {} {new}. A median between them says nothing of a shift.",
             crate::modes::has_two(&row.of),
             row.places(),
             comparison.names[0],

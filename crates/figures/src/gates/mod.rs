@@ -81,7 +81,7 @@ enum LimitUnit {
 pub enum GateError {
     /// It is not of the grammar.
     #[error(
-        "'{text}' is no gate: {why}. Write '[EXPERIMENT/]MEASURE[.FIGURE][{{LABEL=VALUE,…}}] > LIMIT', such as 'lost > 2%' \
+        "'{text}' is not a gate: {why}. Write '[EXPERIMENT/]MEASURE[.FIGURE][{{LABEL=VALUE,…}}] > LIMIT', such as 'lost > 2%' \
          or 'latency.p99.9{{load=dd}} > 50us', or with '<' for what must not be less"
     )]
     Grammar {
@@ -118,7 +118,7 @@ pub enum GateError {
         of: String,
     },
     /// The limit is of another unit than the figure.
-    #[error("the gate '{text}' has another unit than its figure, which is in {unit}")]
+    #[error("the gate '{text}' has a different unit from its figure, which is in {unit}")]
     Unit {
         /// The gate.
         text: String,
@@ -255,7 +255,7 @@ fn read_limit(text: &str) -> Result<(f64, LimitUnit), String> {
         "bytes" => (number, LimitUnit::Bytes),
         "bytes/s" => (number, LimitUnit::BytesPerSecond),
         "Hz" => (number, LimitUnit::Hertz),
-        other => return Err(format!("'{other}' is no unit")),
+        other => return Err(format!("'{other}' is not a unit")),
     })
 }
 
@@ -470,7 +470,7 @@ impl Gate {
                 // As the tables show it: what one run has seen has happened, however rarely.
                 (Ok(over), Figure::Max) if row.measure.better != Better::More => over.highest,
                 (Ok(over), _) => over.estimate,
-                // What is known decides where the rest makes no difference.
+                // Known rows decide where unknown ones make no difference.
                 (Err(Refused::Beyond { at_least, .. }), _)
                     if (side.excess(*at_least, limit) > 0.0) == (side == Beyond::Above) =>
                 {
@@ -662,10 +662,10 @@ mod tests {
             ("/lost > 2%", "names no measure"),
             ("lost > ", "begins with no number"),
             ("lost > much", "begins with no number"),
-            ("lost > 2 parsecs", "'parsecs' is no unit"),
+            ("lost > 2 parsecs", "'parsecs' is not a unit"),
             ("lost{load=dd > 2%", "no closing brace"),
-            ("lost{dd} > 2%", "'dd' is no label"),
-            ("lost{} > 2%", "is no label"),
+            ("lost{dd} > 2%", "'dd' is not a label"),
+            ("lost{} > 2%", "is not a label"),
         ] {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -184,6 +184,6 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     };
     let read = pieces
         .iter()
-        .map(|piece| pair(piece).ok_or_else(|| format!("'{piece}' is no label")));
+        .map(|piece| pair(piece).ok_or_else(|| format!("'{piece}' is not a label")));
     read.collect()
 }

@@ -129,7 +129,7 @@ pub enum Refused {
     Beyond {
         /// The figure.
         figure: String,
-        /// What it is at least over the runs, in the unit of its row.
+        /// Its lower bound over the runs, in the unit of its row.
         at_least: f64,
     },
     /// Its values are none that can be put together.
@@ -151,8 +151,24 @@ pub struct Rows(pub Vec<Row>);
 #[derive(Debug, Default)]
 pub struct Collector {
     rows: Vec<Row>,
-    /// The places of those with the same labels: a cell may have thousands, each with its own.
-    places: HashMap<Labels, Vec<usize>>,
+    places: Places,
+}
+
+/// The places of rows or lines, by their labels: a cell may have thousands, each with its own.
+#[derive(Clone, Debug, Default)]
+pub struct Places(HashMap<Labels, Vec<usize>>);
+
+impl Places {
+    /// Adds one.
+    pub fn add(&mut self, labels: Labels, place: usize) {
+        self.0.entry(labels).or_default().push(place);
+    }
+
+    /// Returns the first one with these labels that fits.
+    pub fn find(&self, labels: &Labels, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut places = self.0.get(labels)?.iter().copied();
+        places.find(|place| fits(*place))
+    }
 }
 
 /// The sample of a cell for one measure under one choice of labels.
@@ -256,9 +272,8 @@ impl Collector {
             tsc_hz: data.hz(),
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
-        let places = self.places.entry(labels.clone()).or_default();
-        let known = places.iter().copied().find(|place| {
-            let row = &self.rows[*place];
+        let known = self.places.find(&labels, |place| {
+            let row = &self.rows[place];
             row.measure == measure
                 && row.figure == figure
                 && row.unit == unit
@@ -275,7 +290,7 @@ impl Collector {
             row.clock_ppm = row.clock_ppm.max(data.clock_ppm());
             return row;
         }
-        places.push(place_of_row);
+        self.places.add(labels.clone(), place_of_row);
         self.rows.push(Row {
             experiment: plan.experiment.clone(),
             target: plan.target.text.clone(),

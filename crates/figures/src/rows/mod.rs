@@ -20,7 +20,7 @@ pub mod measure;
 mod naming;
 
 pub use cell::{CellData, counts};
-pub use derive::{Collector, Each, Row, Rows};
+pub use derive::{Collector, Each, Places, Row, Rows};
 pub use flat::FlatRow;
 pub use measure::{
     Better, CONTEXT_SWITCHES, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,

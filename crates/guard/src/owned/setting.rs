@@ -316,7 +316,7 @@ fn write(path: &Path, value: &str) -> Result<(), GuardError> {
                 "only a part was accepted",
             ));
         }
-        // Means nothing to the kernel's files. An ordinary file must not keep a longer value's end,
+        // Means nothing to the kernel's files. A regular file must not keep a longer value's end,
         // and must at no time be empty, as it would be if it were truncated first.
         let _ = file.set_len(line.len() as u64);
         Ok(())

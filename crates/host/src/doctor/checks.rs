@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check(
         "steal",
         "Stolen time",
-        "Steal is time in which the guest wanted to run and the hypervisor ran something else; it \
+        "Stolen time is time in which the guest wanted to run and the hypervisor ran something else; it \
          lengthens whatever is being measured by milliseconds. Not every hypervisor reports it, \
          and what it does on behalf of the guest itself does not count.",
         virtualisation::steal,
@@ -112,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check(
         "rcu-callbacks",
         "RCU callbacks",
-        "Memory that the kernel frees through RCU is freed in batches in a soft interrupt, on the \
+        "Memory that the kernel frees through RCU is freed in batches in a softirq, on the \
          CPU that asked for it. With rcu_nocbs= this work goes to threads that can run elsewhere.",
         isolation::rcu_callbacks,
     ),
@@ -120,7 +120,7 @@ pub(super) const CHECKS: &[Check] = &[
         "irq-affinity",
         "Device interrupts",
         "Each device interrupt stops the measured code for microseconds, more when network or \
-         block work follows in a soft interrupt; how many arrive depends on what others do.",
+         block work follows in a softirq; how many arrive depends on what others do.",
         interrupts::affinity,
     ),
     Check(

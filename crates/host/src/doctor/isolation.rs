@@ -61,8 +61,7 @@ pub(super) fn tick(e: &Examination<'_>) -> Judgement {
     let remedy = boot_with(e, "NO_HZ_FULL", &parameter);
     match e.machine.kernel.parameter("nohz_full") {
         Some(asked) if nohz_full.is_empty() => {
-            let state =
-                format!("{state}: this kernel does not do what `nohz_full={asked}` asks for");
+            let state = format!("{state}: this kernel ignores `nohz_full={asked}`");
             advise(Warning, state, remedy)
         }
         _ => advise(Note, state, remedy),

@@ -109,7 +109,7 @@ pub fn summary(findings: &[Finding]) -> String {
     worst.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     if worst.is_empty() {
         return format!(
-            "{checks}: {counts}. None of the things that could be checked stands in the way of \
+            "{checks}: {counts}. None of the checks that were possible found an obstacle to \
              measuring."
         );
     }

@@ -176,7 +176,7 @@ impl Initramfs {
         // All is checked before anything is added: what is refused leaves no trace.
         for parent in parents() {
             if !matches!(self.entries.get(parent), None | Some(Entry::Dir { .. })) {
-                let why = format!("/{} is no folder there", parent.display());
+                let why = format!("/{} is not a folder there", parent.display());
                 return Err(refused(path, &why));
             }
         }

@@ -12,7 +12,7 @@ impl ModInfo {
     /// Reads a module, or says why it is none.
     pub(super) fn parse(module: &[u8]) -> Result<Self, String> {
         let elf: ElfFile64<'_> =
-            ElfFile64::parse(module).map_err(|error| format!("it is no ELF file ({error})"))?;
+            ElfFile64::parse(module).map_err(|error| format!("it is not an ELF file ({error})"))?;
         let section = elf
             .section_by_name(".modinfo")
             .ok_or("it has no section .modinfo")?;

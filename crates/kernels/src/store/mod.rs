@@ -229,7 +229,7 @@ impl Store {
         let Some(status) = status else { return Ok(()) };
         let user = rustix::process::geteuid().as_raw();
         let why = if !status.is_dir() {
-            "it is no folder".to_owned()
+            "it is not a folder".to_owned()
         } else if status.uid() != user && status.uid() != 0 {
             format!("it belongs to user {}, not to {user}", status.uid())
         } else if status.mode() & 0o022 != 0 {

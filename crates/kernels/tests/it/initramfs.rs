@@ -246,7 +246,7 @@ fn bad_input_is_refused() {
     initramfs.file("file", 0o644, "1").unwrap();
     initramfs.file("/file", 0o644, "1").unwrap();
     assert!(said(initramfs.file("file", 0o644, "2")).contains("already"));
-    assert!(said(initramfs.dir("file/below", 0o755)).contains("/file is no folder"));
+    assert!(said(initramfs.dir("file/below", 0o755)).contains("/file is not a folder"));
     // A program with half its bytes missing.
     let whole = fs::read("/bin/ls").unwrap();
     fs::write(&garbage, &whole[..whole.len() / 2]).unwrap();

@@ -68,7 +68,7 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
         (file("short", b"short"), "only 5 bytes"),
         (file("vmlinux", &elf), "arch/x86/boot/bzImage"),
         (folder.path().to_owned(), "it is a folder"),
-        (Path::new("/dev/null").to_owned(), "no ordinary file"),
+        (Path::new("/dev/null").to_owned(), "not a regular file"),
         (folder.path().join("nowhere"), "nowhere"),
     ] {
         let path = path.to_str().unwrap();

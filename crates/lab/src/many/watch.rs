@@ -87,7 +87,7 @@ pub(super) fn watch(
         }
         if interrupt.left().is_some_and(|left| left.is_zero()) {
             shared.notice(format!(
-                "timed out after {}: what was still running was ended. `--cell-limit` changes the limit",
+                "timed out after {}: the instances still running were ended. `--cell-limit` changes the limit",
                 units::limit(limit.as_secs_f64())
             ));
             break;

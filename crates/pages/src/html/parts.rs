@@ -16,7 +16,7 @@ pub struct Figure<'a> {
     pub title: String,
     /// The content, and how to read it.
     pub read: String,
-    /// What its colours stand for.
+    /// The meaning of its colours.
     pub legend: Markup,
     /// The picture.
     pub plot: &'a Plot,

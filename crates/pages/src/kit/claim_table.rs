@@ -59,7 +59,7 @@ pub struct Compared<'a> {
 pub struct Subject<'a> {
     /// The target as it is written on the command line.
     pub target: String,
-    /// What its rows in a picture have in common; empty if they have nothing.
+    /// The attributes that its rows in a picture share; empty if there are none.
     pub group: String,
     /// The name of its row in a picture.
     pub name: String,

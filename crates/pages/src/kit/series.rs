@@ -106,7 +106,7 @@ pub fn further(plan: &Labels, told: &[&str]) -> String {
         .collect()
 }
 
-/// What is kept for each case while the cells of a run are read one after the other.
+/// The data kept for each case while the cells of a run are read one after the other.
 #[derive(Clone, Debug)]
 pub struct PerCase<T>(Vec<(CellPlan, T)>);
 

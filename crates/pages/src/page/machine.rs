@@ -191,7 +191,7 @@ pub(super) fn findings(findings: &[Finding]) -> Markup {
         .partition(|finding| finding.severity == Severity::Good);
     html! {
         @if other.is_empty() {
-            p { "None of the things that could be checked stands in the way of measuring." }
+            p { "None of the checks that were possible found an obstacle to measuring." }
         } @else {
             (finding_table(&other))
         }

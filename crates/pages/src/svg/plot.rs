@@ -46,7 +46,7 @@ pub struct Tick {
 pub struct Axis {
     /// Where it stands.
     pub side: Side,
-    /// What its places mean.
+    /// The meaning of its places.
     pub scale: Scale,
     /// The text.
     pub title: String,

@@ -67,8 +67,11 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
         page.note(READ);
         for (common, same) in tables(&shown) {
             page.paragraph(&common, Style::new().dimmed(), "");
-            let mut rows = Table::new(head(heads));
-            same.into_iter().for_each(|cells| rows.row(cells));
+            let columns = columns(&same);
+            let mut rows = Table::new(columns.iter().map(|at| head(heads)[*at]));
+            for cells in same {
+                rows.row(columns.iter().map(|at| cells[*at].clone()));
+            }
             page.table(&rows);
         }
     }
@@ -108,6 +111,17 @@ fn head([base, new]: [&str; 2]) -> [&str; 7] {
     ]
 }
 
+/// Returns the columns in which any row has a value.
+fn columns(rows: &[[String; 7]]) -> Vec<usize> {
+    let has_value = |at: &usize| rows.iter().any(|cells| cells[*at] != NONE);
+    (0..7).filter(has_value).collect()
+}
+
+/// Returns the cells in these columns.
+fn only<'a>(columns: &[usize], cells: [&'a str; 7]) -> Vec<&'a str> {
+    columns.iter().map(|at| cells[*at]).collect()
+}
+
 /// Writes a comparison as Markdown, for a pull request.
 #[must_use]
 pub fn compare_markdown(comparison: &Comparison) -> String {
@@ -132,10 +146,12 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     }
     for (common, same) in tables(&shown(comparison)) {
         text.push_str(&format!("{}\n\n", escaped(&common)));
-        text.push_str(&line(&head([base, new])));
-        text.push_str("|---|--:|--:|--:|--:|--:|---|\n");
+        const RULE: [&str; 7] = ["---", "--:", "--:", "--:", "--:", "--:", "---"];
+        let columns = columns(&same);
+        text.push_str(&line(&only(&columns, head([base, new]))));
+        text.push_str(&format!("|{}|\n", only(&columns, RULE).join("|")));
         for cells in same {
-            text.push_str(&line(&cells.each_ref().map(String::as_str)));
+            text.push_str(&line(&only(&columns, cells.each_ref().map(String::as_str))));
         }
         text.push('\n');
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Arrived, Trace};
 pub use tare_wire::record::{Calibration, Exceeded, FrequencySource, Unit};
@@ -54,7 +55,19 @@ pub struct Program {
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
-pub struct Labels(BTreeMap<String, String>);
+pub struct Labels(
+    /// Shared, as all figures of a set have the same.
+    #[serde(serialize_with = "shared", deserialize_with = "owned")]
+    Arc<BTreeMap<String, String>>,
+);
+
+fn shared<S: Serializer>(labels: &BTreeMap<String, String>, to: S) -> Result<S::Ok, S::Error> {
+    labels.serialize(to)
+}
+
+fn owned<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<BTreeMap<String, String>>, D::Error> {
+    BTreeMap::deserialize(from).map(Arc::new)
+}
 
 /// The head of a sample set: all samples of one measure under one choice of labels. Values and
 /// times are in its unit; the samples themselves are rows of the Parquet files.
@@ -200,27 +213,27 @@ impl Labels {
                 return Err(word.to_owned());
             }
         }
-        Ok(Self(labels))
+        Ok(Self(Arc::new(labels)))
     }
 
     /// Makes labels from pairs.
     #[must_use]
     pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
         let owned = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Self(owned.into())
+        Self(Arc::new(owned.into()))
     }
 
     /// Returns the same with one more, or another value for one.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
-        self.0.insert(key.to_owned(), value.to_string());
+        Arc::make_mut(&mut self.0).insert(key.to_owned(), value.to_string());
         self
     }
 
     /// Returns the same without one.
     #[must_use]
     pub fn without(mut self, key: &str) -> Self {
-        self.0.remove(key);
+        Arc::make_mut(&mut self.0).remove(key);
         self
     }
 
@@ -274,6 +287,10 @@ pub struct Fact {
 
 /// The fact of imported results that says when they were measured, if their file does.
 pub const STARTED: &str = "start time";
+
+/// The fact of imported results whose tool stopped at the first sample above its threshold, with
+/// the text that shows it.
+pub const STOPPED: &str = "stopped at its threshold";
 
 /// A count of events on the measured CPU during the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -46,7 +46,7 @@ pub const TEXT: usize = 48;
 const MOST_NOTICES: usize = 1_000;
 const MOST_FACTS: usize = 10_000;
 
-/// Collects the records of one instance. What it keeps is bounded, whatever comes.
+/// Collects the records of one instance. Its memory is bounded, whatever arrives.
 #[derive(Debug)]
 pub struct Receiver {
     sequence: Sequence,

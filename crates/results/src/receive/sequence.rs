@@ -43,7 +43,7 @@ impl Sequence {
         Self::with_room(stream, ROOM)
     }
 
-    /// Creates that of a stream of whose records so many bytes may be kept.
+    /// Creates the sequence of a stream that keeps at most `room` bytes of records.
     #[must_use]
     pub(super) fn with_room(stream: Stream, room: u64) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Sequence {
                 self.damaged(match damage {
                     Damage::Form => "fields are missing",
                     Damage::Checksum => "its checksum does not match",
-                    Damage::Payload => "its content is none that this version knows",
+                    Damage::Payload => "this version does not know its content",
                 });
                 return Err(Seen::Record);
             }

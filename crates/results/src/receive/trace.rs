@@ -28,7 +28,7 @@ struct Names(HashMap<String, HashMap<u64, String>>);
 /// The length of the longest name, in bytes. Names are repeated in each event.
 const LONGEST_NAME: usize = 128;
 
-/// The room that an event takes with its names, in bytes, as a rule.
+/// The usual size of an event with its names, in bytes.
 const EVENT: usize = 192;
 
 impl Collector {

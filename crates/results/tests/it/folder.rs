@@ -716,7 +716,7 @@ fn more_than_a_cell_may_hold_is_refused() {
     change(&path.join("plan.json"), "\"command\": [", &words);
     let text = refusal(&path);
     assert!(
-        text.contains("words of a command line, at most 1048576"),
+        text.contains("more than 1048576 words of a command line"),
         "{text}"
     );
 }

@@ -59,7 +59,7 @@ pub struct ImportArguments {
     /// (timerlat hist, osnoise hist)
     #[arg(value_name = "TOOL", hide_possible_values = true, value_parser = TOOLS)]
     pub tool: String,
-    /// Its file; - for standard input
+    /// File that it wrote; - for standard input
     pub file: PathBuf,
     /// Interval of the threads, if the file lacks it
     #[arg(long, value_name = "US")]

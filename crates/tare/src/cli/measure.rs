@@ -61,15 +61,15 @@ pub struct MeasureArguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Target and load")]
     pub set: Vec<SettingPlan>,
 
-    /// How often each combination runs
+    /// Runs of each combination
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub runs: Option<u32>,
     /// Seed of the random order within each block [default: random]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
-    /// Time after which a cell counts as hung, such as 90s; holds for preparing it, measuring and
-    /// ending its load, each [default: 30 s and several times its estimate; under a load 300 s and
-    /// more]
+    /// Time after which a cell counts as hung, such as 90s; applies separately to preparing it,
+    /// measuring, and ending its load [default: 30 s and several times its estimate; under a load
+    /// 300 s and more]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Run")]
     pub cell_limit: Option<Duration>,
     /// Continue a run; with --runs, add that many runs of each combination
@@ -125,8 +125,8 @@ pub struct RunOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ResultOptions {
-    /// End with exit code 3 if a figure is above a limit: 'lost > 2%', 'latency.p99.9{load=dd} >
-    /// 50us'. May be given several times
+    /// End with exit code 3 if a figure is beyond a limit: 'lost > 2%', 'rate < 60/s',
+    /// 'latency.p99.9{load=dd} > 50us'. May be given several times
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
     /// Print the summary as JSON
@@ -226,7 +226,7 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         None => command,
     };
     let own = experiment.parameters().iter();
-    // What acts at the command line is of this invocation.
+    // Options that act at the command line belong to this invocation.
     let own = own.filter(|parameter| !matches!(parameter.takes, Takes::Action));
     let not_resumed = NOT_RESUMED
         .into_iter()
@@ -245,7 +245,7 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         .about(about)
         .mut_arg("resume", |resume| resume.conflicts_with_all(not_resumed))
         .mut_arg("runs", |option| {
-            option.help(format!("How often each combination runs [default: {runs}]"))
+            option.help(format!("Runs of each combination [default: {runs}]"))
         })
 }
 

@@ -11,6 +11,30 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
 #[test]
+fn words_that_an_error_quotes_begin_no_line_of_it() {
+    const WORD: &str = "x\nerror: all is well\u{1b}[2J";
+    let bench = Bench::new();
+    for words in [
+        &[WORD][..],
+        &["report", WORD],
+        &["run", WORD],
+        &["import", "cyclictest", WORD],
+        &["compare", WORD, "--to", WORD],
+        &["noise", "--target", WORD],
+        &["noise", "--runs", WORD],
+        &["noise", &format!("--{WORD}")],
+        &["noise", &format!("--load={WORD}")],
+    ] {
+        let ran = common::Ran::of(bench.command("").args(words).output().unwrap());
+        assert!(!matches!(ran.code, Some(0) | None), "{words:?}: {ran:?}");
+        assert!(!ran.err.contains('\u{1b}'), "{words:?}: {ran:?}");
+        let mut quotes = ran.err.lines().filter(|line| line.contains("all is well"));
+        let is_quoted = quotes.all(|line| line.contains("x\\nerror: all is well\\u001b[2J"));
+        assert!(is_quoted, "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn arguments_that_make_no_sense_are_usage_errors() {
     let bench = Bench::new();
     for (words, said) in [
@@ -560,7 +584,7 @@ fn a_device_is_not_replaced_by_what_is_written() {
         ("export run --format csv --output null", "is there already"),
         (
             "export run --format csv --output null --force",
-            "is no ordinary file",
+            "is not a regular file",
         ),
         ("export run --format raw --output null --force", "null"),
         ("report run --output null", "null"),

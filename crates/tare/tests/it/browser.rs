@@ -19,7 +19,7 @@ fn the_report_draws_without_errors_and_without_network() {
     assert!(!shown.log.contains("CONSOLE"), "{}", shown.log);
     assert!(
         !shown.dom.contains("NaN"),
-        "a figure or a coordinate is no number"
+        "a figure or a coordinate is not a number"
     );
 
     let size = std::fs::metadata(&page).unwrap().len();

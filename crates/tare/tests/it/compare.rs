@@ -113,7 +113,7 @@ fn loads_are_compared_within_a_run() {
         .expect(2, &["matches no figure"]);
     bench
         .run("compare run --by target")
-        .expect(2, &["the run has but one target, process"]);
+        .expect(2, &["the run has only one target, process"]);
     bench
         .run("compare run run --by load")
         .expect(2, &["give one folder"]);

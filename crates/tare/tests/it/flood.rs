@@ -1,5 +1,6 @@
 //! Agents that write without end: what tare keeps of it, and that it can be ended.
 
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::{fs, thread};
 use rustix::process::Signal;
 use tare_testkit::sshd::Sshd;
 use tare_wire::line::Encoder;
-use tare_wire::record::{Fact, Record};
+use tare_wire::record::{Fact, Live, Record};
 
 use crate::common::{Bench, Started, send};
 
@@ -17,15 +18,28 @@ const MOST_KIB: u64 = 256 << 10;
 /// How long it is watched while a flood lasts, and one of records at most.
 const WATCHED: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(110);
-/// Longer than the two seconds that an end may take, where bursts of stolen time let it.
-const MOMENT: Duration = Duration::from_secs(8);
+/// The limit of a cell whose flood nobody interrupts.
+const LIMIT: Duration = Duration::from_secs(4);
+/// How long an end may take.
+const MOMENT: Duration = Duration::from_secs(2);
+/// How often an end is tried.
+const ATTEMPTS: usize = 5;
+
+/// A cell that takes a second.
+const WAKEUP: &str = "wakeup -D 1 -i 10000 --policy other --runs 1";
 
 /// Floods, each with the script that writes it after the agent's first record.
-const FLOODS: [(&str, &str); 3] = [
+const FLOODS: [(&str, &str); 4] = [
     ("zeros", "exec cat /dev/zero"),
     ("lines", "exec yes 'no record'"),
-    ("records", "cat flood; exec sleep 1000"),
+    ("records", "cat 'RECORDS'; exec sleep 1000"),
+    ENDLESS,
 ];
+/// Records that any plan has room for: tare keeps none.
+const ENDLESS: (&str, &str) = (
+    "endless records",
+    "exec env TARE_WRITES=1 'TESTS' --exact --nocapture flood::writes_records_without_end_if_asked",
+);
 
 /// Writes records that are in order: more than any plan has room for.
 fn records(to: &Path) {
@@ -54,7 +68,10 @@ fn agent(bench: &Bench, flood: &str) -> PathBuf {
         .join("../../measured/target/x86_64-unknown-linux-gnu/release/tare-agent");
     let (fake, lines) = (bench.work().join("fake"), bench.work().join("records"));
     records(&lines);
-    let flood = flood.replace("flood", &lines.display().to_string());
+    let tests = std::env::current_exe().unwrap();
+    let flood = flood
+        .replace("RECORDS", &lines.display().to_string())
+        .replace("TESTS", &tests.display().to_string());
     let script = format!(
         "#!/bin/sh\n'{}' \"$@\" | head -n 1\n{flood}\n",
         real.display()
@@ -73,61 +90,105 @@ fn peak_kib(pid: u32) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Runs tare on each of these agents, and interrupts it twice in the middle; of records there is an end.
-fn flooded(words: &str, target: impl Fn(&Bench) -> Option<(Option<Sshd>, String)>) {
-    for (name, flood) in FLOODS {
-        let bench = Bench::new();
-        let Some((_sshd, target)) = target(&bench) else {
+/// The flood itself: the program of the tests is the agent, too.
+#[test]
+fn writes_records_without_end_if_asked() {
+    if std::env::var_os("TARE_WRITES").is_none() {
+        return;
+    }
+    let mut encoder = Encoder::default();
+    let live = Record::Live(Live::default());
+    // The first one is the real agent's.
+    encoder.encode(&live).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "it is an agent")]
+    let mut output = BufWriter::new(std::io::stdout());
+    loop {
+        let line = encoder.encode(&live).unwrap();
+        if output.write_all(line).is_err() {
             return;
-        };
-        let mut command = bench.command(&format!("{words} --target {target} --output run"));
-        let started = Started::of(command.env("TARE_AGENT", agent(&bench, flood)));
-        let (begun, mut peak) = (Instant::now(), 0);
-        // Another machine's agent floods while it is prepared, too.
-        let is_ended = name == "records" && words.starts_with("wakeup") && target == "process";
-        let limit = if is_ended { LONGEST } else { WATCHED };
-        while begun.elapsed() < limit && !started.has_ended() {
-            peak = peak.max(peak_kib(started.pid()).unwrap_or(0));
-            thread::sleep(Duration::from_millis(5));
         }
-        let begun = Instant::now();
-        for _ in 0..2 {
-            if !started.has_ended() {
-                send(started.pid(), Signal::INT);
-            }
-            thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Runs tare on such an agent. Returns how long its end took after it was due: when it was
+/// interrupted twice, or at the limit of its cell. None if there is no such target here.
+fn end_of(
+    words: &str,
+    target: impl Fn(&Bench) -> Option<(Option<Sshd>, String)>,
+    (name, flood): (&str, &str),
+    limit: Option<Duration>,
+) -> Option<Duration> {
+    let bench = Bench::new();
+    let (_sshd, target) = target(&bench)?;
+    let cell_limit = limit.unwrap_or(Duration::from_secs(100)).as_secs();
+    let mut command = bench.command(&format!(
+        "{words} --cell-limit {cell_limit}s --target {target} --output run"
+    ));
+    let started = Started::of(command.env("TARE_AGENT", agent(&bench, flood)));
+    let (begun, mut peak) = (Instant::now(), 0);
+    // Another machine's agent floods while it is prepared, too.
+    let is_ended = name == "records" && words.starts_with("wakeup") && target == "process";
+    let is_watched_to_its_end = is_ended || limit.is_some();
+    let watched = if is_watched_to_its_end {
+        LONGEST
+    } else {
+        WATCHED
+    };
+    while begun.elapsed() < watched && !started.has_ended() {
+        peak = peak.max(peak_kib(started.pid()).unwrap_or(0));
+        thread::sleep(Duration::from_millis(5));
+    }
+    let due = limit.map_or_else(Instant::now, |limit| begun + limit);
+    for _ in 0..2 {
+        if !started.has_ended() {
+            send(started.pid(), Signal::INT);
         }
-        let ran = started.end();
-        let took = begun.elapsed();
-        assert!(took < MOMENT, "{name}: {took:?}");
-        assert!((1..MOST_KIB).contains(&peak), "{name}: {peak} KiB");
-        assert!(matches!(ran.code, Some(1 | 4)), "{name}: {ran:?}");
-        if is_ended {
-            ran.expect(1, &["it sent more than its plan can have"]);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let ran = started.end();
+    let took = due.elapsed();
+    assert!((1..MOST_KIB).contains(&peak), "{name}: {peak} KiB");
+    assert!(matches!(ran.code, Some(1 | 4)), "{name}: {ran:?}");
+    if is_ended {
+        ran.expect(1, &["it sent more than its plan can have"]);
+    }
+    if limit.is_some() {
+        ran.expect(1, &["timed out after 4 s"]);
+    }
+    Some(took)
+}
+
+/// Checks that tare ends soon after it is interrupted twice, whatever the agent writes, and after
+/// the limit of its cell.
+fn flooded(words: &str, target: impl Fn(&Bench) -> Option<(Option<Sshd>, String)>) {
+    let interrupted = FLOODS.map(|flood| (flood, None));
+    for (flood, limit) in interrupted.into_iter().chain([(ENDLESS, Some(LIMIT))]) {
+        let mut ends = Vec::new();
+        // Bursts of stolen time delay some.
+        while ends.iter().all(|took| *took >= MOMENT) {
+            assert!(ends.len() < ATTEMPTS, "{}, {limit:?}: {ends:?}", flood.0);
+            let Some(took) = end_of(words, &target, flood, limit) else {
+                return;
+            };
+            ends.push(took);
         }
     }
 }
 
 #[test]
 fn an_agent_that_writes_without_end_takes_neither_memory_nor_patience() {
-    flooded(
-        "wakeup -D 1 -i 10000 --policy other --runs 1 --cell-limit 100s",
-        |_| Some((None, "process".to_owned())),
-    );
+    flooded(WAKEUP, |_| Some((None, "process".to_owned())));
 }
 
 #[test]
 fn nor_does_one_on_another_machine() {
-    flooded(
-        "wakeup -D 1 -i 10000 --policy other --runs 1 --cell-limit 100s",
-        |bench| {
-            let folder = bench.work().with_file_name("sshd");
-            fs::create_dir(&folder).unwrap();
-            let sshd = Sshd::start(&folder, "")?;
-            let target = format!("ssh,{}", sshd.options());
-            Some((Some(sshd), target))
-        },
-    );
+    flooded(WAKEUP, |bench| {
+        let folder = bench.work().with_file_name("sshd");
+        fs::create_dir(&folder).unwrap();
+        let sshd = Sshd::start(&folder, "")?;
+        let target = format!("ssh,{}", sshd.options());
+        Some((Some(sshd), target))
+    });
 }
 
 #[test]

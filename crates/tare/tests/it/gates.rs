@@ -73,7 +73,7 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
             "lost{target=unikernel}>1%",
             "lost is measured of process",
         ),
-        (PRIME, "lost>1us", "another unit than its figure"),
+        (PRIME, "lost>1us", "a different unit from its figure"),
         (PRIME, "lost{load=dd}>1%", "lost is measured of process"),
         (
             PRIME,
@@ -81,7 +81,7 @@ fn what_no_figure_of_the_plan_can_match_is_said_before_measuring() {
             "lost is measured of process with workload=prime",
         ),
         (PRIME, "lost>2", "write a percentage"),
-        (PRIME, "lost", "is no gate: it has no '>'"),
+        (PRIME, "lost", "is not a gate: it has no '>'"),
         (WAKEUP, "lost>1%", "it has wakeup/latency"),
         (
             WAKEUP,

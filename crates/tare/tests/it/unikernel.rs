@@ -57,7 +57,7 @@ fn an_image_of_one_s_own_is_measured_and_named_in_the_result() {
     fs::write(bench.work().join("text"), "no image").unwrap();
     for (image, why) in [
         ("hello", "does not say that it prints records"),
-        ("text", "is no ELF file for x86-64"),
+        ("text", "is not an ELF file for x86-64"),
         ("no-such", "is not found"),
     ] {
         for dry_run in ["", "--dry-run"] {

@@ -184,7 +184,7 @@ mod tests {
     fn what_can_not_be_read_is_told() {
         for (path, said) in [
             ("/nowhere/x", "No such file"),
-            ("/dev/zero", "ordinary file"),
+            ("/dev/zero", "regular file"),
         ] {
             let error = Kind::of(Path::new(path)).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

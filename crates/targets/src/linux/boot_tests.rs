@@ -402,7 +402,7 @@ fn a_file_that_is_no_kernel_is_told_before_anything_starts() {
         panic!("usable");
     };
     assert!(
-        why.contains("is no Linux kernel") || why.contains("QEMU"),
+        why.contains("is not a Linux kernel") || why.contains("QEMU"),
         "{why}"
     );
 }

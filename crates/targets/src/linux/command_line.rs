@@ -51,7 +51,7 @@ pub(super) fn command_line(
     line(QUIET, settings, work, load, scratch)
 }
 
-/// Returns the kernel command line of a guest with some words of its own.
+/// Returns the kernel command line of a guest with some additional words.
 fn line(
     own: &str,
     settings: &Settings,

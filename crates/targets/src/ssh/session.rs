@@ -304,7 +304,7 @@ impl Drop for Session {
 struct Talk {
     stream: UnixStream,
     lines: Lines,
-    /// What the monitor said and nobody has asked for yet.
+    /// Unread output of the monitor.
     said: VecDeque<String>,
     /// The beginning of what others said.
     chatter: String,

@@ -28,7 +28,7 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
         Err(TargetError::unusable(why, remedy))
     };
     let Some(notes) = Notes::of(bytes) else {
-        return refused("is no ELF file for x86-64");
+        return refused("is not an ELF file for x86-64");
     };
     let Some(entry) = notes.entry else {
         return refused("can't be booted: it has no PVH note that says where it begins");
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn an_image_is_told_from_other_files_by_its_notes() {
-        is_refused(b"", "is no ELF file for x86-64");
-        is_refused(b"\x7fELF and nothing else", "is no ELF file for x86-64");
+        is_refused(b"", "is not an ELF file for x86-64");
+        is_refused(b"\x7fELF and nothing else", "is not an ELF file for x86-64");
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         is_refused(
             &own,

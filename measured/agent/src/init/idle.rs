@@ -1,8 +1,8 @@
 //! Waiting until a guest's kernel has booted.
 //!
 //! A kernel starts init before it is done: it still tests its ciphers, frees memory and probes
-//! devices in threads of its own, for seconds where code is emulated. What is measured meanwhile is
-//! its boot, not the system.
+//! devices in kernel threads, for seconds where code is emulated. A measurement in that time would
+//! show its boot, not the system.
 
 use std::fs;
 use std::thread;

@@ -116,11 +116,17 @@ fn a_load_that_nobody_tells_when_to_begin_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let failure = |waiting: Waiting| waiting.read().failure.unwrap();
     let closed = failure(Waiting::start("2s:idle;dd", dir.path()));
-    assert!(closed.contains("not told when its first phase"), "{closed}");
+    assert!(
+        closed.contains("never got the start time of its first phase"),
+        "{closed}"
+    );
     let waiting = Waiting::start("2s:idle;dd", dir.path());
     kill(waiting.child.id(), Signal::TERM);
     let ended = failure(waiting);
-    assert!(ended.contains("not told when its first phase"), "{ended}");
+    assert!(
+        ended.contains("never got the start time of its first phase"),
+        "{ended}"
+    );
     let mut waiting = Waiting::start("2s:idle;dd", dir.path());
     waiting.told.write_all(b"now!\n").unwrap();
     let misread = failure(waiting);

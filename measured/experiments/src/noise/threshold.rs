@@ -29,7 +29,7 @@ pub(super) fn threshold_cycles(
     let cycles_of = |ns| match hz {
         Some(hz) => Ok((ns as f64 * hz / 1e9 + 0.5) as u64),
         None => Err(Stop::Place(
-            "nothing tells the TSC's frequency here: give the threshold in cycles",
+            "the TSC's frequency is unknown here: give the threshold in cycles",
         )),
     };
     let is_gap = plan.workload.only_reads_clock();

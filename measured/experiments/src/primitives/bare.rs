@@ -103,7 +103,7 @@ fn run(plan: &Plan<'_>, machine: &mut impl Bare) -> Result<(), Stop> {
     };
     session::run(wanted, machine, Ok, |output, mut given| {
         let hz = given.hz.ok_or(Stop::Place(
-            "nothing tells the frequency of the TSC, so no time can be kept to",
+            "the TSC's frequency is unknown, so time limits can't be kept",
         ))?;
         let results = &mut given.arena.take::<Results>(1)[0];
         let words = given.arena.bytes_left() / size_of::<u64>();

@@ -113,7 +113,7 @@ pub const TABLE: &[Primitive] = &[
     Primitive {
         id: "bandwidth-write",
         title: "write bandwidth of one core",
-        method: "stores of 16 bytes at a time, unrolled 16 times; what they fetch is not counted",
+        method: "stores of 16 bytes at a time, unrolled 16 times; the fetched lines are not counted",
         tags: &["published", "bandwidth"],
         measure: |bench, around| {
             // SAFETY: the array has as many elements.
@@ -126,7 +126,7 @@ pub const TABLE: &[Primitive] = &[
     Primitive {
         id: "bandwidth-copy",
         title: "copy bandwidth of one core",
-        method: "STREAM's Copy: what is read and what is written is counted",
+        method: "STREAM's Copy: bytes read and bytes written both count",
         tags: &["bandwidth", "stream"],
         measure: |bench, around| {
             // SAFETY: the arrays have as many elements.
@@ -139,7 +139,7 @@ pub const TABLE: &[Primitive] = &[
     Primitive {
         id: "bandwidth-triad",
         title: "triad bandwidth of one core",
-        method: "STREAM's Triad: what is read and what is written is counted",
+        method: "STREAM's Triad: bytes read and bytes written both count",
         tags: &["bandwidth", "stream"],
         measure: |bench, around| {
             // SAFETY: the arrays have as many elements.

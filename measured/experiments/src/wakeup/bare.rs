@@ -166,7 +166,7 @@ fn measure(
     let zero = cpu::tsc();
     let Some((tsc_hz, to_tsc, to_ns)) = scales(given.hz) else {
         return Err(Stop::Place(
-            "nothing tells the TSC's frequency here, by which wake-ups are planned",
+            "the TSC's frequency, by which wake-ups are planned, is unknown here",
         ));
     };
     if plan.trace > 0 {

@@ -47,7 +47,7 @@ fn main(boot: &'static Boot) -> Status {
         return Status::Misused;
     };
     let Some(frequency) = clock::tsc_frequency() else {
-        Console.texts(&["torture: nothing tells the TSC's frequency\n"]);
+        Console.texts(&["torture: the TSC's frequency is unknown\n"]);
         return Status::Failed;
     };
     let expected = chaotic(black_box(0.1));

@@ -99,7 +99,7 @@ fn read_origin(signals: &mut Signals) -> Result<u64, DriverError> {
         }
     }
     Err(DriverError(
-        "the load was not told when its first phase begins: the measurement did not get that far"
+        "the load never got the start time of its first phase: the measurement did not get that far"
             .to_owned(),
     ))
 }

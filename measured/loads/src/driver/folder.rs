@@ -67,8 +67,8 @@ pub(super) fn ram_disk(path: &Path) -> Option<&'static str> {
 
 /// Returns the free space for this user, in bytes.
 pub(super) fn free(path: &Path) -> Result<u64, DriverError> {
-    let found =
-        statvfs(path).map_err(|errno| DriverError::at("find out what is free in", path, errno))?;
+    let found = statvfs(path)
+        .map_err(|errno| DriverError::at("determine the free space in", path, errno))?;
     // A ramfs reports a size of 0, but grows until memory is full.
     if found.f_blocks == 0 {
         return Ok(u64::MAX);

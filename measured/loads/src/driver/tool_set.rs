@@ -176,7 +176,7 @@ impl ToolSet {
                 for member in running {
                     member.begin_end(Signal::KILL);
                     stopped.notices.push(format!(
-                        "{} did not end within {} s after it was asked to, and was killed; what it did last is not counted",
+                        "{} did not end within {} s after it was asked to, and was killed; its last work is not counted",
                         member.task.program,
                         patience.asked.as_secs_f64()
                     ));

@@ -53,8 +53,7 @@ impl Meter for CommandMeter {
     }
 
     fn remark(&self) -> Option<String> {
-        let text =
-            "command: what it does is not known; its whole runs and its CPU time are counted";
+        let text = "command: its work is unknown; its complete runs and its CPU time are counted";
         Some(text.to_owned())
     }
 }

@@ -24,9 +24,15 @@ pub(super) const STRESS_NG: Kind = Kind {
 /// one that is given in full is not the abbreviation of another.
 fn refuses(word: &str) -> Option<&'static str> {
     const OURS: [&str; 4] = ["--yaml", "--temp-path", "--log-file", "--job"];
-    // A plugin is code, and a device may do anything.
-    const OTHERS: [&str; 4] = ["--plugin-so", "--dev-file", "--fstat-dir", "--gpu-devnode"];
-    const STRESSORS: [&str; 4] = ["--plugin", "--dev", "--fstat", "--gpu"];
+    // Plugins and modules are code, and a device may do anything.
+    const OTHERS: [&str; 5] = [
+        "--plugin-so",
+        "--module-name",
+        "--dev-file",
+        "--fstat-dir",
+        "--gpu-devnode",
+    ];
+    const STRESSORS: [&str; 5] = ["--plugin", "--module", "--dev", "--fstat", "--gpu"];
     let option = word.split('=').next().unwrap_or_default();
     let is_long = option.len() > 2 && !STRESSORS.contains(&option);
     let is_any = |of: &[&str]| is_long && of.iter().any(|long| long.starts_with(option));
@@ -106,13 +112,13 @@ mod tests {
     fn no_option_names_a_file_however_it_is_written() {
         let bad = "--yaml -Y -Yx -vYx --temp-path=/x --temp --log-file --log-fil --job -j -jx --jo \
                    --plugin-so --plugin-s=x.so --dev-file --dev-f --fstat-dir=/x --fstat-d \
-                   --gpu-devnode=/dev/x --gpu-";
+                   --gpu-devnode=/dev/x --gpu- --module-name --module-name=/x.ko --module-n";
         for word in bad.split_whitespace() {
             assert!(refuses(word).is_some(), "{word}");
         }
         for word in
             "--cpu 2 -c 4 --timeout --jpeg --log-brief --vm-bytes=1G Yj -- --dev 1 --dev-ops=5 \
-                     --fstat --gpu --gpu-xsize --plugin"
+                     --fstat --gpu --gpu-xsize --plugin --module 1 --module-ops=5"
                 .split_whitespace()
         {
             assert_eq!(refuses(word), None, "{word}");

@@ -27,14 +27,14 @@ struct Neighbor {
     is_confirmed: bool,
     /// Whether the link was asked.
     was_asked: bool,
-    /// When it was told, and how many had been told then.
+    /// The time of its last report to the stack, and the number of reports until then.
     told: (Instant, u32),
 }
 
 /// What follows from a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the stack is told that the sender of the datagram has its address.
+    /// Whether the address of the datagram's sender is reported to the stack.
     pub tells: bool,
     /// Whether the link is asked who has it.
     pub asks: bool,
@@ -71,7 +71,7 @@ impl Neighbors {
                 if tells {
                     known.told = told;
                 }
-                // Until it has answered, each time that it is told.
+                // Until it has answered, at each report.
                 let asks = may_ask && !known.is_confirmed && (tells || !known.was_asked);
                 known.was_asked |= asks;
                 (tells, asks)
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((other.tells, other.asks), (false, true));
         assert_eq!(neighbors.sends(address(1), TWO, at(2_009)), NOTHING);
         assert!(neighbors.sends(address(1), TWO, at(2_010)).asks);
-        // What the link says, counts.
+        // An answer on the link takes precedence.
         neighbors.is_at(address(1), TWO, at(2_020));
         assert!(!neighbors.sends(address(1), ONE, at(9_000)).tells);
         assert!(neighbors.sends(address(1), TWO, at(9_000)).tells);
@@ -192,7 +192,7 @@ mod tests {
                 !neighbors.sends(address(number), TWO, at(2)).tells,
                 "{number}"
             );
-            // Told again at once: so many others may have taken its place in the stack's table.
+            // Reported again at once: the others may have taken its place in the stack's table.
             assert!(
                 neighbors.sends(address(number), ONE, at(2)).tells,
                 "{number}"

@@ -27,8 +27,7 @@ pub(super) const IPV4: usize = 20;
 pub(super) const UDP: usize = 8;
 /// EtherTypes.
 pub(super) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-/// The protocol numbers of ICMP, UDP and TCP.
-const ICMP_NUMBER: u8 = 1;
+/// The protocol numbers of UDP and TCP.
 pub(super) const UDP_NUMBER: u8 = 17;
 #[cfg(feature = "tcp")]
 pub(super) const TCP_NUMBER: u8 = 6;
@@ -67,7 +66,7 @@ pub struct State {
     pub(super) question: Option<Packet>,
     /// The hardware address of the card, and the static address with its mask.
     pub(super) hardware: [u8; 6],
-    address: Option<([u8; 4], [u8; 4])>,
+    address: Option<[[u8; 4]; 2]>,
     neighbors: Neighbors,
     /// What DHCP agreed on, and whether the packet that passed last must be completed with that.
     #[cfg(feature = "dhcp")]
@@ -94,7 +93,7 @@ impl State {
             pending: None,
             question: None,
             hardware,
-            address: address.map(|(own, prefix)| (own.octets(), mask(prefix).to_be_bytes())),
+            address: address.map(|(own, prefix)| [own.octets(), mask(prefix).to_be_bytes()]),
             neighbors: Neighbors::new(),
             #[cfg(feature = "dhcp")]
             agreed: None,
@@ -107,18 +106,24 @@ impl State {
         }
     }
 
+    /// Returns the stack's address of IPv4 and its mask.
+    #[inline(never)]
+    fn own(&self) -> Option<[[u8; 4]; 2]> {
+        #[cfg(feature = "dhcp")]
+        let agreed = self.agreed.as_ref();
+        #[cfg(feature = "dhcp")]
+        let agreed = agreed.map(|agreed| [agreed.address, agreed.mask]);
+        #[cfg(not(feature = "dhcp"))]
+        let agreed = None;
+        self.address.or(agreed)
+    }
+
     /// Returns the stack's address of IPv4, if a sender can be its neighbour.
     fn own_beside(&self, sender: [u8; 4]) -> Option<[u8; 4]> {
-        let own = self.address;
-        #[cfg(feature = "dhcp")]
-        let own = own.or(self
-            .agreed
-            .as_ref()
-            .map(|agreed| (agreed.address, agreed.mask)));
-        let (own, mask) = own?;
-        let [own_bits, sender_bits, mask] = [own, sender, mask].map(u32::from_be_bytes);
-        let is_all = sender_bits | mask == u32::MAX && !mask > 1;
-        let is_near = own != sender && (own_bits ^ sender_bits) & mask == 0 && !is_all;
+        let [own, mask] = self.own()?;
+        let bits = u32::from_ne_bytes;
+        let is_near = (bits(own) ^ bits(sender)) & bits(mask) == 0;
+        let is_near = is_near && own != sender && !is_all(sender, mask);
         (is_near && is_host_v4(&sender.into())).then_some(own)
     }
 
@@ -164,12 +169,11 @@ impl State {
         if head[6] & 0x3f != 0 || head[7] != 0 {
             return Some(false);
         }
-        // A ping to all would be answered by all.
-        if head[9] == ICMP_NUMBER && sender.is_none() {
-            return Some(false);
-        }
+        // A ping to all would be answered by all, a segment in the name of all (RFC 1122, section
+        // 4.2.3.10).
         if head[9] != UDP_NUMBER {
-            return None;
+            let [_, mask] = self.own().unwrap_or_default();
+            return Some(sender.is_some() && !is_all(to, mask));
         }
         let start = usize::from(head[0] & 15) * 4;
         let total = usize::from(u16::from_be_bytes(bytes(head, 2)?));
@@ -218,6 +222,7 @@ impl State {
     }
 
     /// Returns whether a hardware address can be another host's.
+    #[inline(never)]
     fn is_other(&self, hardware: [u8; 6]) -> bool {
         hardware[0] & 1 == 0 && hardware != [0; 6] && hardware != self.hardware
     }
@@ -246,11 +251,11 @@ impl State {
         }
         // Groups and loopback; a ping to all.
         let protocol = head[6];
-        let is_ping = protocol == ICMPV6_NUMBER && payload.first() == Some(&ECHO_REQUEST);
-        if from[0] == 0xff || from == LOOPBACK || to == LOOPBACK || is_ping && sender.is_none() {
+        if from[0] == 0xff || from == LOOPBACK || to == LOOPBACK {
             return Some(false);
         }
         match (protocol, payload) {
+            (ICMPV6_NUMBER, [ECHO_REQUEST, ..]) => return Some(sender.is_some()),
             // Only MLD needs these options, in messages to groups.
             (HOP_BY_HOP, _) => {
                 #[cfg(feature = "slaac")]
@@ -262,7 +267,7 @@ impl State {
             (
                 ICMPV6_NUMBER,
                 [
-                    kind @ (ROUTER_ADVERTISEMENT | NEIGHBOR_ADVERTISEMENT),
+                    kind @ ROUTER_ADVERTISEMENT..=NEIGHBOR_ADVERTISEMENT,
                     code,
                     ..,
                 ],
@@ -271,19 +276,22 @@ impl State {
                 if head[7] != 255 || *code != 0 || folded(covered) != NDP_SUM {
                     return Some(false);
                 }
+                #[cfg(feature = "slaac")]
                 if *kind == ROUTER_ADVERTISEMENT {
-                    #[cfg(feature = "slaac")]
-                    {
-                        let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
-                        let is_good = is_from_link(head) && makes_addresses(payload.get(16..)?);
-                        return Some(is_good && self.has_room(from, lifetime, now()));
-                    }
-                } else if let (answer, [2, 1, its @ ..]) = payload.split_first_chunk::<24>()?
+                    let lifetime = u16::from_be_bytes(bytes(payload, 6)?);
+                    let is_good = is_from_link(head) && makes_addresses(payload.get(16..)?);
+                    return Some(is_good && self.has_room(from, lifetime, now()));
+                }
+                let (message, options) = payload.split_first_chunk::<24>()?;
+                if self.misleads(options) {
+                    return Some(false);
+                }
+                if *kind == NEIGHBOR_ADVERTISEMENT
+                    && let [2, 1, its @ ..] = options
                     // The answer to a question of the filter.
-                    && answer[4] & 0x20 != 0
-                    && answer[8..] == from
+                    && message[4] & 0x20 != 0
+                    && message[8..] == from
                     && let Ok(hardware) = its.try_into()
-                    && self.is_other(hardware)
                     && sender.is_some()
                     && self.is_near(from, to)
                 {
@@ -321,6 +329,16 @@ impl State {
         Some(true)
     }
 
+    /// Returns whether an option makes the stack believe in a host without hardware address, or with
+    /// its own.
+    #[cfg(feature = "ipv6")]
+    fn misleads(&self, options: &[u8]) -> bool {
+        let (options, _) = options.as_chunks::<8>();
+        options
+            .iter()
+            .any(|[kind, _, hardware @ ..]| matches!(kind, 1 | 2) && !self.is_other(*hardware))
+    }
+
     /// Returns whether an IPv6 packet is to the stack, from a possible neighbour. Other senders are
     /// behind a router: nearly every prefix has 64 bits.
     #[cfg(feature = "ipv6")]
@@ -349,12 +367,20 @@ impl State {
     }
 }
 
+/// Returns whether an address is that of all hosts of a network.
+#[inline(never)]
+fn is_all(address: [u8; 4], mask: [u8; 4]) -> bool {
+    let (address, mask) = (u32::from_be_bytes(address), u32::from_be_bytes(mask));
+    address | mask == u32::MAX && !mask > 1
+}
+
 /// Returns an IPv4 address as those of IPv6 are kept.
 fn padded(address: [u8; 4]) -> [u8; 16] {
     u128::from(u32::from_le_bytes(address)).to_le_bytes()
 }
 
 /// Returns the ports of a datagram, and its payload, if the stack accepts its length.
+#[inline(never)]
 fn datagram(udp: &[u8]) -> Option<([u8; 4], &[u8])> {
     let payload = udp.get(UDP..usize::from(u16::from_be_bytes(bytes(udp, 4)?)))?;
     Some((bytes(udp, 0)?, payload))

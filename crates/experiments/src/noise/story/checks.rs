@@ -53,7 +53,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             |step, labels, threshold| {
                 format!(
                     "The timer advances in steps of {step}, and gaps count from {threshold} on ({labels}): near that length one \
-                 step decides whether there is a gap at all. Do not rely on how many are so short; raise --threshold."
+                 step decides whether there is a gap at all. Do not rely on the number of such short gaps; raise --threshold."
                 )
             },
         ),
@@ -116,7 +116,7 @@ fn work_differs(cases: &[Case<'_>]) -> Vec<Notice> {
         let each = each.collect::<Vec<_>>().join("; ");
         let text = format!(
             "The cells of {workload} {size} did not do the same work ({each}). Their figures cannot be compared; one of the \
-             programs is broken or of another version: build all of them anew and measure again."
+             programs is broken or of another version: rebuild all of them and measure again."
         );
         Notice::error("work-differs", text)
     };

@@ -8,7 +8,7 @@ use tare_stats::{Counts, StatsError};
 
 use super::measures::Spin;
 
-/// What the pictures of one case are drawn from.
+/// The data of the pictures of one case.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pictures {
     /// Durations of all repetitions; of a spin the lengths of all listed gaps.

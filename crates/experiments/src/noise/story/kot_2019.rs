@@ -234,7 +234,7 @@ fn regular(run: &Run) -> Answered {
     let spin = spins.iter().find(|case| !case.is_emulated());
     let spin = spin.ok_or_else(|| match spins.is_empty() {
         true => {
-            "the run has no gap on the unikernel with interrupts, which tells when it is delayed"
+            "the run lacks gap on the unikernel with interrupts, which shows when it is delayed"
                 .into()
         }
         false => by_emulator(UNIKERNEL),
@@ -273,9 +273,9 @@ fn linear(run: &Run) -> Answered {
         let points = points(sweep);
         match fit(&points).filter(|_| points.len() >= SIZES) {
             _ if sweep.iter().any(|case| case.is_emulated()) => {
-                format!("not told of {target} (executed by an emulator)")
+                format!("inconclusive on {target} (executed by an emulator)")
             }
-            None => format!("not told of {target} (fewer than {SIZES} sizes of prime)"),
+            None => format!("inconclusive on {target} (fewer than {SIZES} sizes of prime)"),
             Some((slope, r_squared)) => {
                 fits.push(r_squared >= LINEAR);
                 let (slope, sizes) = (N.short(slope), points.len());

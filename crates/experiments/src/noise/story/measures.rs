@@ -148,8 +148,8 @@ pub(super) const MEASURES: &[Measure] = &[
     .better(Better::Neither),
 ];
 
-/// The number of gaps among which a clock is looked for, the first ones of the run. One that does
-/// not show among so many is none that matters, and the search takes a microsecond or two for each.
+/// The number of gaps in which a clock is sought, the first ones of the run. A clock that does not
+/// show in these does not matter, and the search takes a microsecond or two for each.
 pub(super) const PERIOD_GAPS: usize = 50_000;
 
 /// A spin, and what its gaps took.

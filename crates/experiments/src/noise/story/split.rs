@@ -41,7 +41,7 @@ pub struct Attribution {
     refused: Vec<Refused>,
 }
 
-/// What a target loses, divided into what is lost below any operating system and what its own adds.
+/// The loss of a target, divided into the part below any operating system and the part of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct Split {
     /// The load as it is written on the command line.
@@ -60,14 +60,14 @@ struct Split {
     is_bound: bool,
     /// The blocks that hold both.
     blocks: Vec<u32>,
-    /// What is divided, a row of figures each; the first is the one that the verdict speaks of.
+    /// The divided figures; the verdict is about the first.
     parts: Vec<Part>,
 }
 
 /// A figure, divided.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct Part {
-    /// What is measured, as in rows: `lost`.
+    /// The measure, as in rows: `lost`.
     measure: &'static str,
     /// The figure of it: `share`, `rate`.
     figure: String,
@@ -80,11 +80,11 @@ struct Part {
     /// Mean over blocks of target less reference, with its interval at 95 % by itself; null with
     /// too few blocks, or if none differs. It is a finding only if `finding` says so.
     difference: Option<Interval>,
-    /// What the difference says.
+    /// The meaning of the difference.
     finding: Finding,
 }
 
-/// What a difference tells.
+/// The meaning of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Finding {
@@ -143,7 +143,7 @@ fn is_reference(target: &TargetSpec) -> bool {
 }
 
 /// Returns whether the time that a target loses is divided. A load inside of a guest disturbs
-/// something else than one beside the reference.
+/// something else than one alongside the reference.
 fn is_divided(target: &TargetSpec, load: &Schedule) -> bool {
     is_process(target) || target.kernel() == Kernel::Guest && load.is_idle()
 }
@@ -181,7 +181,7 @@ impl Attribution {
         for (load, target) in divided {
             match split(target, load, &cases) {
                 Ok(split) => found.splits.push(split),
-                // What a guest can't be compared with is no news beside the process.
+                // The reason is reported for the process; the guest would only repeat it.
                 Err(refused) if is_process(target) => found.refused.push(refused),
                 Err(_) => {}
             }
@@ -407,7 +407,7 @@ impl Attribution {
 }
 
 impl Split {
-    /// Says how it divides. What is the same for all loads is explained once.
+    /// Renders the division. Explanations common to all loads are given once.
     fn sentence(&self, is_first: bool) -> Option<String> {
         const N: Numbers = Numbers::PLAIN;
         let part = self.parts.first()?;

@@ -21,7 +21,7 @@ const STEADY: f64 = 0.05;
 /// disturbed.
 const DEAR: f64 = 1.5;
 
-/// What was seen in samples, which rows don't hold.
+/// Observations of samples that rows don't hold.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     /// Primitives during which the core's clock changed, with the factor.
@@ -109,8 +109,8 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.nothing,
             |names| {
                 format!(
-                    "{names} cost nothing, which cannot be: what disturbed the rounds, or the timer's step, was more than their \
-                 difference. It is no figure. Raise --budget, or measure where less runs."
+                    "{names} cost nothing, which is impossible: a disturbance of the rounds, or the timer's step, exceeded their \
+                 difference. The figure is dropped. Raise --budget, or measure on a quieter machine."
                 )
             },
         ),
@@ -119,8 +119,8 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.dear,
             |names| {
                 format!(
-                    "{names} cost more than a single one takes: all rounds were disturbed, and that is no intrinsic \
-                 cost. Raise --budget, or measure where less runs."
+                    "{names} cost more than a single one takes: all rounds were disturbed, so this is not the intrinsic \
+                 cost. Raise --budget, or measure on a quieter machine."
                 )
             },
         ),
@@ -129,14 +129,14 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.too_fast,
             |names| {
                 format!(
-                    "{names} is faster than the first cache, which cannot be: something disturbed the small arrays. No size of it is \
-                 a figure there. Measure again."
+                    "{names} is faster than the first cache, which is impossible: something disturbed the small arrays. None of its sizes \
+                 has a figure there. Measure again."
                 )
             },
         ),
         about((Severity::Warning, "clock-unsteady"), &unsteady, |names| {
             format!(
-                "The core's clock changed while these were measured, so their times are of no one clock: {names}. Fix the \
+                "The core's clock changed while these were measured, so their times belong to no single frequency: {names}. Fix the \
                  frequency (governor performance, no turbo), or measure where no other guest shares the core."
             )
         }),

@@ -132,7 +132,7 @@ pub(super) fn id_of(labels: &Labels) -> &str {
 
 /// Returns numbers of a measure in ns; where nothing tells the TSC's frequency, none.
 fn costs(data: &CellData<'_>, measure: &str, is_wanted: fn(&str) -> bool) -> Vec<(Labels, Sample)> {
-    // What took no time was not done, or is below what can be told: no figure.
+    // A time of zero was not done, or is below the resolution: no figure.
     let all = times(data, measure).filter(|(labels, ns)| is_wanted(id_of(labels)) && *ns > 0.0);
     all.map(|(labels, ns)| (labels.clone(), Sample::Number(ns)))
         .collect()

@@ -148,9 +148,9 @@ impl Story for Flags {
                  row, without stamps between them."
             }
             p {
-                "Each primitive runs in a process of its own, pinned to the measured CPU; the other side of what two take part in runs on \
-                 the CPU that the label " code { "cpu" } " names: the same one, or another. What was " b { "expected" } " was worked out from \
-                 the machine's description before anything was measured, and stands in the plan."
+                "Each primitive runs in its own process, pinned to the measured CPU; the other side of a primitive with two sides runs on \
+                 the CPU that the label " code { "cpu" } " names: the same one, or another. The " b { "expected" } " cost was worked out \
+                 from the machine's description before anything was measured, and stands in the plan."
             }
             p {
                 "Levels of the memory hierarchy are read off the latencies of one random cycle through all lines of a working set: a level's \

@@ -1,4 +1,4 @@
-//! Pictures of primitives: what was expected beside what it took, latency by working set, and by
+//! Pictures of primitives: expected and measured cost, latency by working set, and by
 //! working set and stride.
 
 use maud::{Markup, html};
@@ -17,8 +17,8 @@ use super::measures::id_of;
 use super::tables::{named, place};
 use super::{is_same, known, machine};
 
-/// Draws what was expected beside what it took, of those that are wanted; `None` if nothing was
-/// expected of them.
+/// Draws the expected next to the measured cost of the wanted primitives; `None` if none of them
+/// has an expectation.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
     let costs: Vec<&Row> = known(run, "cost", Figure::Min)
         .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))
@@ -58,7 +58,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
     );
     let figure = parts::Figure {
         title: "What each primitive should cost, and what it costs".to_owned(),
-        read: "A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is what was expected of it before.".to_owned(),
+        read: "A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is its expected cost.".to_owned(),
         legend: parts::legend(Vec::new(), dot_plot::symbols(&entries, "expected")),
         plot: &plot,
         table: None,

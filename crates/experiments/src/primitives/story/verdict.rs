@@ -164,7 +164,7 @@ fn expectations(run: &Run, first: &Row) -> Option<String> {
             false => format!("{} of", N.percent(*ratio)),
         };
         format!(
-            "; furthest of those off in every run is {}, at {ratio} what was expected",
+            "; furthest of those off in every run is {}, at {ratio} the expected value",
             named(&row.labels)
         )
     });

@@ -21,7 +21,7 @@ use super::ladder::{self, N, Sustained, interval, interval_ns, open, saturated, 
 /// The study.
 pub(super) const STUDY: Published = Published {
     name: "calder-2020",
-    question: "How long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate is kept up?",
+    question: "How long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate do they sustain?",
     claims: &[
         claim(
             "Without contention a process starts in some ms, a unikernel in about 0.25 s, a container in just under 1 s, Linux in about 4 s with KVM and 16 s without.",

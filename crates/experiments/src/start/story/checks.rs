@@ -54,7 +54,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         about((Warning, "instances-failed"), &failing, |names| {
             let failed = counted(N, failed, "instance", "instances");
             format!(
-                "{failed} of {names} failed, those of the warm-up with them: {reasons}. They are in no latency."
+                "{failed} of {names} failed, including the warm-up: {reasons}. They are in no latency."
             )
         }),
         about((Note, "saturated"), &saturated, |names| {

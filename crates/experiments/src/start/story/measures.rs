@@ -81,7 +81,7 @@ pub(super) const MEASURES: &[Measure] = &[
     .better(Better::More),
     Measure::count(
         "saturated",
-        "whether the target no longer kept up",
+        "whether the target was saturated",
         ONE,
         |data| of_open_loop(data, || saturated(data)),
     ),

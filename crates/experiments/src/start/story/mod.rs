@@ -142,7 +142,7 @@ impl Story for Started {
                  counted arrivals failed, were rejected or did not end, if more than 1 % of the starts lagged by more than the interval, or if the number of \
                  instances alive grew over the window by more than 10 % of the arrivals, and by at least 3, to more than 3 beyond one and a half times \
                  as many as are alive if each takes as long as the first. Shorter intervals are then \
-                 left out in that block. The rate kept up is the highest at which no run was saturated, nor at any lower rate. \
+                 left out in that block. The sustained rate is the highest at which no run was saturated, nor at any lower rate. \
                  Instances planned during the warm-up are in no latency; the throughput is that of all that were done within the \
                  window."
             }

@@ -185,7 +185,7 @@ fn comparable(run: &Run) -> Result<Vec<Kernel<'_>>, Inconclusive> {
     ))
 }
 
-/// What one kernel shows of a claim: whether it holds in each of its runs, or pairs of runs, and
+/// The answer of one kernel to a claim: whether it holds in each of its runs, or pairs of runs, and
 /// the figures.
 type Shown = (Vec<bool>, String);
 

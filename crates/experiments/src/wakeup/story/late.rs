@@ -1,4 +1,4 @@
-//! Loads that began late in their phase, and tools that ran on beside later phases.
+//! Loads that began late in their phase, and tools that ran on into later phases.
 
 use std::cmp::Reverse;
 
@@ -90,12 +90,12 @@ fn latest(mut phases: Vec<(u32, &Load, &LoadPhase)>) -> Option<String> {
     Some(text)
 }
 
-/// Says beside what a tool ran on.
+/// Names the phases into which a tool ran on.
 fn left_running(cell: u32, left: &LeftTool) -> String {
-    let beside = match left.until.saturating_sub(left.phase) {
-        0 => "beside no other phase".to_owned(),
-        1 => format!("beside phase {}", left.until),
-        _ => format!("beside phases {} to {}", left.phase + 1, left.until),
+    let span = match left.until.saturating_sub(left.phase) {
+        0 => "into no other phase".to_owned(),
+        1 => format!("into phase {}", left.until),
+        _ => format!("into phases {} to {}", left.phase + 1, left.until),
     };
     let end = match left.ended {
         true => "ended before the cell did",
@@ -104,7 +104,7 @@ fn left_running(cell: u32, left: &LeftTool) -> String {
         }
     };
     format!(
-        "{} (process {}) of phase {} in cell {cell} ran on {beside} and {end}",
+        "{} (process {}) of phase {} in cell {cell} ran on {span} and {end}",
         left.tool, left.pid, left.phase
     )
 }

@@ -9,6 +9,8 @@ use tare_figures::rows::{
     Better, CellData, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,
 };
 
+use super::words::is_periodic;
+
 const LATENCY: &[Figure] = &[
     Figure::Max,
     Figure::MEDIAN,
@@ -38,13 +40,13 @@ pub(super) const MEASURES: &[Measure] = &[
         "response latency, including missed activations",
         LATENCY,
         |data| {
-            each(latencies(data)?, |threads| {
+            each(activations(data)?, |threads| {
                 Ok(Some(Sample::Response(threads.clone())))
             })
         },
     ),
     Measure::count("missed", "missed activations", SHARE, |data| {
-        each(latencies(data)?, |threads| {
+        each(activations(data)?, |threads| {
             let (missed, all) = missed(threads)?;
             Ok((all > 0).then(|| Sample::ratio(missed, all)))
         })
@@ -110,6 +112,8 @@ pub(super) struct Latencies {
     diluted: Threads,
     /// The mean of all in ns; `None` if it is unknown.
     mean: Option<RunFigure>,
+    /// Whether none is longer than its interval, so that responses are the latencies.
+    is_never_missed: bool,
 }
 
 impl Latencies {
@@ -130,6 +134,8 @@ impl Latencies {
         if !unknown.is_empty() {
             possible.insert(0, place(own, |_| Vec::new())?);
         }
+        // Of one alone the range is its value.
+        possible.dedup();
         // Without any, all are the same.
         let diluted = match possible.len() {
             1 => Threads::new(),
@@ -151,6 +157,7 @@ impl Latencies {
             possible,
             diluted,
             mean,
+            is_never_missed: all().all(|(head, _)| head.max <= head.period),
         })
     }
 
@@ -174,6 +181,7 @@ impl Latencies {
         let (mut mean, mut least) = (None, None);
         match &ends[0] {
             Sample::Counts(..) => mean = self.mean,
+            Sample::Response(_) if self.is_never_missed => mean = self.mean,
             Sample::Response(_) => least = of(&self.diluted)?.map(Box::new),
             _ => {}
         }
@@ -262,6 +270,15 @@ fn latencies(data: &CellData<'_>) -> Result<Vec<(Labels, Latencies)>, String> {
         all.push((set.0.labels.clone(), Latencies::of(&[set], &unknown)?));
     }
     Ok(all)
+}
+
+/// Returns the latencies of threads that are due at an interval, so that some activations may have
+/// been missed.
+fn activations(data: &CellData<'_>) -> Result<Vec<(Labels, Latencies)>, String> {
+    match is_periodic(data.plan()) {
+        true => latencies(data),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// A set with its head.

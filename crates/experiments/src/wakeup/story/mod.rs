@@ -95,7 +95,7 @@ impl View for Wakeup {
 #[derive(Debug, Default)]
 struct Woken(PerCase<Stored>);
 
-/// What is kept of the cells of a case.
+/// The figures kept of the cells of a case.
 #[derive(Debug, Default)]
 struct Stored {
     pictures: Pictures,

@@ -330,7 +330,7 @@ pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Ma
     })
 }
 
-/// Renders how many latencies are about so long.
+/// Renders the number of latencies by length.
 pub(super) fn histogram(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let found = Found::of(story, run);
     found.draw(run, detail, |drawn| {

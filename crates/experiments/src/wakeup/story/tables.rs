@@ -11,7 +11,9 @@ use tare_pages::kit::series::further;
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
-use super::words::{N, Phase, SCHEDULED, cases, fact_of, name as name_of, name_under, schedule};
+use super::words::{
+    N, Phase, SCHEDULED, cases, fact_of, name as name_of, name_under, schedule, until_stopped,
+};
 
 /// The titles, by which lines know their table.
 const PLAIN: &str = "Wake-up latency, µs";
@@ -19,7 +21,7 @@ const TRACED: &str = "With the kernel's events recorded, which costs time, µs";
 const AVERAGES: &str = "Maximum, averaged over the phases of a run, µs";
 const INTERVALS: &str = "Wake-up latency, intervals over runs at 95 %, µs";
 
-/// The number of threads up to which each has lines of its own.
+/// The number of threads up to which each has separate lines.
 const THREADS: u64 = 8;
 
 const fn service(head: &'static str, figure: Figure) -> Column {
@@ -69,9 +71,18 @@ const AVERAGE: &[Column] = &[
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let rows = || run.rows.0.iter().filter(|row| row.experiment == NAME);
-    let mut read = "Of the wake-ups that happened, as cyclictest counts; resp. is of all activations, each missed one with what it \
-                    waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs; other figures are the \
-                    median over the runs, means the mean of the runs' means.";
+    let until = until_stopped(&cases(run));
+    let mut read = match rows().any(|row| row.measure.id == "response") {
+        true => format!(
+            "Of the wake-ups that happened{until}, as cyclictest counts; resp. is of all activations, each missed one with what \
+             it waited. The longest is the same for both. Maxima, minima and missed activations are those of all runs; other \
+             figures are the median over the runs, means the mean of the runs' means."
+        ),
+        false => format!(
+            "The longest and the shortest are those of all runs{until}; other figures are the median over \
+             the runs, means the mean of the runs' means."
+        ),
+    };
     let mut tables = Vec::new();
     for (title, traced) in [(PLAIN, false), (TRACED, true)] {
         let own: Vec<&Row> = rows().filter(|row| is_traced(row) == traced).collect();
@@ -83,7 +94,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
             read: format!("{read}{}", refused(&own)),
             columns: COLUMNS.to_vec(),
         });
-        read = "These runs are in no figure above.";
+        "These runs are in no figure above.".clone_into(&mut read);
     }
     tables.push(Tabled {
         title: AVERAGES.to_owned(),
@@ -189,6 +200,10 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         ""
     };
     let further = further(&case.plan.labels, &SCHEDULED);
-    let heading = format!("{} · {}{further}{traced}", case.target(), schedule(case));
+    let schedule = match schedule(case) {
+        none if none.is_empty() => none,
+        schedule => format!(" · {schedule}"),
+    };
+    let heading = format!("{}{schedule}{further}{traced}", case.target());
     (Some(heading), name)
 }

@@ -13,9 +13,11 @@ use tare_pages::kit::sentence::{MANY, alongside_in, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
-use super::words::{N, Phase, cases, is_of_wakeups, is_telling, name, time, undisturbed};
+use super::words::{
+    N, Phase, cases, is_periodic, is_telling, name, time, undisturbed, until_stopped,
+};
 
-/// By how much two quantiles must differ to be told apart in words.
+/// The least difference of two quantiles that sentences distinguish.
 const DIFFERENT: f64 = 1.05;
 
 /// The longest wait of a target under a load: in which case and phase, and how long.
@@ -35,7 +37,8 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let under = under(&all);
     let loads = worst_under_loads(&measured, &under);
     loads.first()?;
-    let is_woken = measured.iter().any(is_of_wakeups);
+    let until = until_stopped(&measured);
+    let is_woken = measured.iter().any(|case| is_periodic(case.plan));
     let details = [
         blame(
             story,
@@ -46,9 +49,13 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
         is_woken.then(|| missed(&loads)).flatten(),
     ];
     Some(Verdict {
-        headline: headline(few(&loads)),
+        headline: headline(few(&loads), until),
         details: details.into_iter().flatten().collect(),
-        certainty: certainty(longest(few(&loads))),
+        // The longest of a run that stopped at it is the one at which it stopped.
+        certainty: match until {
+            "" => certainty(longest(few(&loads))),
+            _ => Vec::new(),
+        },
         ..Verdict::default()
     })
 }
@@ -160,7 +167,7 @@ fn is_same(a: &Case<'_>, b: &Case<'_>) -> bool {
     a.plan.target == b.plan.target && a.plan.labels == b.plan.labels
 }
 
-fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
+fn headline(loads: &[(String, Vec<Worst<'_>>)], until: &str) -> String {
     let all = loads
         .iter()
         .map(|(_, targets)| targets.len())
@@ -188,9 +195,11 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)]) -> String {
         0 => format!(
             "An emulator executed all {all} targets, so none is ranked; the table has their figures."
         ),
-        _ if !targets.any(|(case, ..)| is_of_wakeups(case)) => under_each("Longest", &each),
-        1 => under_each("Latest wake-up", &each),
-        _ => under_each("Latest wake-ups", &each),
+        _ if !targets.any(|(case, ..)| is_periodic(case.plan)) => {
+            under_each(&format!("Longest{until}"), &each)
+        }
+        1 => under_each(&format!("Latest wake-up{until}"), &each),
+        _ => under_each(&format!("Latest wake-ups{until}"), &each),
     }
 }
 
@@ -280,7 +289,7 @@ fn longest<'a>(loads: &'a [(String, Vec<Worst<'a>>)]) -> impl Iterator<Item = (S
     let each = loads.iter();
     let each = each.flat_map(|(load, targets)| targets.iter().map(move |worst| (load, worst)));
     each.filter_map(|(load, (case, phase, _))| {
-        let row = phase.row(case, "response", Figure::Max)?;
+        let row = phase.row(case, "latency", Figure::Max)?;
         let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
         // An emulator that counts instructions gives the same again.
         let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_results::model::{Cell, CellPlan, Labels, Schedule};
+use tare_results::model::{Cell, CellPlan, Labels, STOPPED, Schedule};
 use tare_results::target::Clock;
 
 use tare_figures::Run;
@@ -94,14 +94,22 @@ pub(super) fn model<'a>(case: &Case<'a>) -> Option<&'a str> {
     case.fact("preemption model")
 }
 
-/// Returns whether a case is of wake-ups: what some tools count, whose files are imported, is how long
-/// other things took.
-pub(super) fn is_of_wakeups(case: &Case<'_>) -> bool {
-    !matches!(case.plan.target.text.as_str(), "oslat" | "rtla-osnoise")
+/// Returns whether a plan is of wake-ups that are due at an interval. Some tools, whose files are
+/// imported, count how long other things took, and nothing is due there.
+pub(super) fn is_periodic(plan: &CellPlan) -> bool {
+    !matches!(plan.target.text.as_str(), "oslat" | "rtla-osnoise")
 }
 
-/// Returns whether latencies are those of a machine, or exactly repeatable: not whatever an
-/// emulator happened to do meanwhile.
+/// Names the time that the figures are of if a tool stopped at its threshold; empty if none did.
+pub(super) fn until_stopped(cases: &[Case<'_>]) -> &'static str {
+    match cases.iter().any(|case| case.fact(STOPPED).is_some()) {
+        true => " until the tool stopped at its threshold",
+        false => "",
+    }
+}
+
+/// Returns whether latencies are those of a machine, or exactly repeatable, and not an accident of
+/// an emulator.
 pub(super) fn is_telling(case: &Case<'_>) -> bool {
     !case.is_emulated() || case.plan.target.clock == Clock::Instructions
 }
@@ -139,7 +147,8 @@ pub(super) fn fact_of<'a>(case: &Case<'a>, name: &str, thread: u64) -> Option<&'
     case.program()?.fact_of(name, &labels)
 }
 
-/// Says how its threads are woken: `SCHED_FIFO 95 every 100 µs`.
+/// Says how its threads are woken: `SCHED_FIFO 95 every 100 µs`; without an interval where nothing
+/// is due at one.
 pub(super) fn schedule(case: &Case<'_>) -> String {
     let priority = fact_of(case, "priority", 0).unwrap_or_default();
     let policy = match fact_of(case, "scheduling policy", 0).unwrap_or_default() {
@@ -159,11 +168,18 @@ pub(super) fn schedule(case: &Case<'_>) -> String {
         [first, .., last] => format!("{first} to {last}"),
         _ => each.concat(),
     };
-    match intervals.len() {
-        // A run that was imported has no policy.
-        0 | 1 => format!("{policy} every {every}").trim_start().to_owned(),
-        threads => format!("{threads} threads, {policy} every {every}"),
-    }
+    let every = match is_periodic(case.plan) {
+        true => format!("every {every}"),
+        false => String::new(),
+    };
+    // A run that was imported has no policy.
+    let woken = format!("{policy} {every}").trim().to_owned();
+    let threads = match intervals.len() {
+        0 | 1 => String::new(),
+        threads => format!("{threads} threads"),
+    };
+    let parts = [threads, woken].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Writes a duration with its unit: `183 µs`.

@@ -61,7 +61,7 @@ pub struct Worst {
     pub activation: Option<u64>,
     /// Planned time after the start of the measurement.
     pub at_ns: u64,
-    /// Uncertainty of that: it was planned so much later at most. 0 if the activation is known.
+    /// Greatest time by which it may have been planned later. 0 if the activation is known.
     pub within_ns: u64,
     /// Number of the phase, from 0.
     pub phase: u32,
@@ -72,7 +72,7 @@ pub struct Worst {
     pub latency_ns: u64,
     /// Activations that it missed.
     pub missed: u64,
-    /// What it is made of and who is to blame; null if the kernel was not traced around it.
+    /// Its parts and the culprit; null if the kernel was not traced around it.
     pub blame: Option<Blame>,
 }
 
@@ -269,8 +269,8 @@ pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
             @if is_blamed {
                 " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
                  L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \
-                 not recorded any more. The culprit is whose share is the greatest. What its kernel's events cannot explain \
-                 is outside this kernel."
+                 not recorded any more. The culprit has the greatest share. Time that the kernel's events cannot explain \
+                 was spent outside this kernel."
             }
         }
         (table.render())

@@ -80,7 +80,7 @@ impl Fold {
 
 /// Folds `wall` cycles of spinning with `count` gaps of 20,021 cycles in even distances.
 ///
-/// An undisturbed iteration takes 21 cycles in the mean, so each gap loses 20,000 cycles.
+/// An undisturbed iteration takes 21 cycles on average, so each gap loses 20,000 cycles.
 pub fn evenly(wall: u64, count: u64, threshold: u64) -> Folded {
     let distance = wall / count.max(1);
     let gaps: Vec<(u64, u64)> = (0..count).map(|n| (n * distance + 1_000, 20_021)).collect();

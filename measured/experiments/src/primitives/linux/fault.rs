@@ -16,7 +16,7 @@ use super::kernel::{self, Folder, checked, close, error, faults};
 
 const FAULT: Primitive = Primitive {
     area: Area::Fault,
-    method: "passes over pages that nobody has touched, divided by the faults that the kernel counted",
+    method: "passes over untouched pages, divided by the faults that the kernel counted",
     needs: &[Need::Kernel],
     ..Primitive::NEW
 };

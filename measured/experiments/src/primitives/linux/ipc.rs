@@ -14,7 +14,7 @@ const IPC: Primitive = Primitive {
     ..Primitive::NEW
 };
 const BANDWIDTH: Primitive = Primitive {
-    method: "blocks of 64 KiB, until the other side has told that it has read 16 MiB",
+    method: "blocks of 64 KiB, until the other side confirms that it has read 16 MiB",
     tags: &["bandwidth"],
     ..IPC
 };

@@ -47,7 +47,7 @@ pub const MEMORY: &[Primitive] = &[
     Primitive {
         id: "bandwidth-copy-all",
         title: "copy bandwidth of all cores",
-        method: "STREAM's Copy on each CPU that may be used, all at once: what is read and what is written is counted",
+        method: "STREAM's Copy on each CPU that may be used, all at once: bytes read and bytes written both count",
         area: Area::Memory,
         tags: &["bandwidth", "stream"],
         needs: &[Need::Kernel],

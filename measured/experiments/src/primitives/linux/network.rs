@@ -77,7 +77,7 @@ pub(crate) const TABLE: &[Primitive] = &[
     Primitive {
         id: "tcp-bandwidth",
         title: "bandwidth of TCP",
-        method: "blocks of 64 KiB, until the other side has told that it has read 16 MiB",
+        method: "blocks of 64 KiB, until the other side confirms that it has read 16 MiB",
         tags: &["published", "bandwidth"],
         measure: |bench, around| {
             everywhere(bench, around, |bench, labels, address| {
@@ -185,7 +185,8 @@ fn everywhere(
         return Ok(());
     };
     let address = peer.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = address.ok_or_else(|| why(format_args!("'{peer}' is no address with a port")))?;
+    let address =
+        address.ok_or_else(|| why(format_args!("'{peer}' is not an address with a port")))?;
     measure(bench, "at=peer", address)
 }
 

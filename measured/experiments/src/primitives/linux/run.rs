@@ -19,7 +19,7 @@ pub fn run(plan: &Plan<'_>, linux: &mut impl Platform) -> Result<(), Stop> {
     let prepare = |given: Resources| Ok::<_, Stop>(given);
     session::run(wanted, linux, prepare, |output, given| {
         let hz = given.hz.ok_or(Stop::Place(
-            "nothing tells the frequency of the TSC, so no time can be kept to",
+            "the TSC's frequency is unknown, so time limits can't be kept",
         ))?;
         let budget = (hz * plan.budget_ns as f64 / 1e9) as u64;
         let runner = ForkRunner::new(budget, given.costs.fenced_region_cycles);

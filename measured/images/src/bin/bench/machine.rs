@@ -78,7 +78,7 @@ impl Platform for Machine {
             let tsc_hz = || cpuid::hz().or_else(|| self.frequency().map(|claim| claim.hz));
             timer::start(hz, tsc_hz).map_err(|error| match error {
                 TimerError::NoFrequency => {
-                    "nothing tells the frequency of the timer here: measure with irq=off"
+                    "the timer's frequency is unknown here: measure with irq=off"
                 }
                 TimerError::Rate => "the timer can't tick at the rate of timer-hz=",
             })?;

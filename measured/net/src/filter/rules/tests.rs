@@ -117,12 +117,21 @@ fn senders_that_nobody_can_answer_and_pings_to_all_are_dropped() {
         assert!(!state.passes(&ipv4(from, 53, b""), at(0)), "{from:?}");
     }
     let mut ping = ipv4([192, 0, 2, 1], 0, b"");
-    ping[ETHERNET + 9] = ICMP_NUMBER;
-    assert!(state.passes(&ping, at(0)));
-    ping[..6].fill(0xff);
-    assert!(!state.passes(&ping, at(0)));
-    // Other packets to all pass: DHCP needs them.
+    // ICMP and TCP; in a frame to all, and to the address of all.
+    for protocol in [1, 6] {
+        ping[ETHERNET + 9] = protocol;
+        let mut passes = |frame_to: [u8; 6], to| {
+            ping[..6].copy_from_slice(&frame_to);
+            ping[ETHERNET + 16..][..4].copy_from_slice(to);
+            state.passes(&ping, at(0))
+        };
+        assert!(passes(OWN, &OWN_IP));
+        assert!(!passes([0xff; 6], &OWN_IP));
+        assert!(!passes(OWN, &[192, 0, 2, 255]) && !passes(OWN, &[255; 4]));
+    }
+    // Datagrams to all pass: DHCP needs them.
     ping[ETHERNET + 9] = UDP_NUMBER;
+    ping[..6].fill(0xff);
     assert!(state.passes(&ping, at(0)));
 }
 
@@ -463,6 +472,34 @@ fn what_the_stack_drops_reports_nobody_over_ipv6() {
         let mut state = state_ipv6();
         state.passes(&ipv6(NEAR, protocol, &behind), at(0));
         assert!(state.pending.is_none(), "{protocol}");
+    }
+}
+
+#[test]
+fn frames_from_the_own_hardware_address_are_dropped_whatever_they_carry() {
+    let packet = |ethertype: &[u8; 2]| [&OWN[..], &OWN, ethertype, &[0; 60]].concat();
+    for ethertype in [ETHERTYPE_IPV4, ETHERTYPE_ARP, [0x86, 0xdd], [0x88, 0xcc]] {
+        assert!(!state().passes(&packet(&ethertype), at(0)), "{ethertype:?}");
+    }
+}
+
+#[cfg(feature = "ipv6")]
+#[test]
+fn neighbors_without_hardware_address_or_with_the_own_one_are_dropped() {
+    let other = [2, 0, 0, 0, 0, 9];
+    for (kind, option) in [(NEIGHBOR_SOLICITATION, 1), (NEIGHBOR_ADVERTISEMENT, 2)] {
+        let passes = |hardware: [u8; 6], before: &[u8]| {
+            let message = neighbor(kind, NEAR, option, hardware);
+            let message = [&message[..24], before, &message[24..]].concat();
+            state_ipv6().passes(&ipv6(NEAR, ICMPV6_NUMBER, &message), at(0))
+        };
+        // Also behind another option: a nonce.
+        for before in [&[][..], &[14, 1, 0, 0, 0, 0, 0, 0]] {
+            assert!(passes(other, before));
+            for hardware in [[0; 6], OWN, [0xff; 6]] {
+                assert!(!passes(hardware, before), "{kind} {hardware:?}");
+            }
+        }
     }
 }
 

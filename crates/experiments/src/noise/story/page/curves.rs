@@ -44,7 +44,7 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
             member.case.target()
         ))
     });
-    let read = "A narrow peak means a clock: so many gaps follow the one before at that distance. A broad hill means that they \
+    let read = "A narrow peak means a clock: many gaps follow the one before at the same distance. A broad hill means that they \
                 come at random."
         .to_owned()
         + &clocks.collect::<String>();

@@ -102,7 +102,7 @@ fn by_size(sizes: &[Panel<'_>], is_first: bool, detail: Detail, bytes: usize) ->
         h3 { "Each size" }
         @if left_out > 0 {
             p.note {
-                (N.count(left_out as u64)) " of " (N.count(sizes.len() as u64)) " sizes have no pictures of their own here, to \
+                (N.count(left_out as u64)) " of " (N.count(sizes.len() as u64)) " sizes have no separate pictures here, to \
                  keep the page small; their figures are in the tables."
             }
         }

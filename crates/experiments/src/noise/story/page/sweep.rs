@@ -15,7 +15,7 @@ struct Sweep<'s> {
     read: &'s str,
     /// The title of the axis at the left.
     upward: &'s str,
-    /// What is drawn of a figure.
+    /// The part of a figure that is drawn.
     drawn: fn(&Row, f64) -> f64,
     height: f64,
 }
@@ -64,7 +64,7 @@ pub(super) fn durations_and_classes(sizes: &[Panel<'_>]) -> Vec<Markup> {
         (
             "B",
             "Delays of 400 to 2,000 cycles (class B)",
-            "How many repetitions were delayed by so much, over all runs. Longer ones meet more of what comes with time.",
+            "Number of repetitions with such a delay, over all runs. Longer repetitions meet more interruptions.",
         ),
         ("C", "Delays of 2,000 to 6,000 cycles (class C)", ""),
         ("D", "Delays of more than 6,000 cycles (class D)", ""),

@@ -60,7 +60,7 @@ pub(super) fn comparison(sizes: &[Panel<'_>]) -> Option<String> {
     ))
 }
 
-/// What the intervals of two shares tell.
+/// The relation of the intervals of two shares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlap {
     Apart,

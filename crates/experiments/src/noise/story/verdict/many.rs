@@ -1,7 +1,7 @@
 //! What a dozen targets say: the ends of the range, and the range of each group.
 //!
-//! With so many, a sentence that names each is read by nobody; the tables do. What an emulator
-//! executed is counted, and never ranked.
+//! Nobody reads a sentence that names a dozen targets; the tables name them. Emulated targets are
+//! counted, and never ranked.
 
 use tare_figures::words;
 use tare_pages::kit::sentence::MANY;

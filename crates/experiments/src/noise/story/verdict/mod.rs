@@ -318,12 +318,14 @@ fn as_often_as(period_ns: f64, tick_hz: Option<u32>, beneath: Beneath) -> Option
     };
     let who = match beneath {
         Beneath::OtherWork => {
-            "what comes so often is not that tick, but may be the turns of the other work on this CPU"
+            "these gaps do not come from that tick, but perhaps from the turns of the other work on this CPU"
         }
         Beneath::Hypervisor => {
-            "what comes so often is not that tick, but may be that of the hypervisor's host or of another guest"
+            "these gaps do not come from that tick, but perhaps from that of the hypervisor's host or of another guest"
         }
-        Beneath::Machine => "what comes so often is not that tick, but a timer of something else",
+        Beneath::Machine => {
+            "these gaps do not come from that tick, but from a timer of something else"
+        }
     };
     Some(format!(
         "a {hz} Hz tick, though this machine's kernel ticks at {own} Hz: {who}"
@@ -344,8 +346,8 @@ mod tests {
         assert_eq!(said(1e6, None, Beneath::Machine), "a 1000 Hz tick");
         assert_eq!(
             said(1e6, Some(250), Beneath::Hypervisor),
-            "a 1000 Hz tick, though this machine's kernel ticks at 250 Hz: what comes so often is not that tick, but \
-             may be that of the hypervisor's host or of another guest"
+            "a 1000 Hz tick, though this machine's kernel ticks at 250 Hz: these gaps do not come from that tick, but \
+             perhaps from that of the hypervisor's host or of another guest"
         );
         assert!(said(1e6, Some(250), Beneath::Machine).ends_with("a timer of something else"));
         assert!(said(1e6, Some(250), Beneath::OtherWork).ends_with("the other work on this CPU"));

@@ -1,4 +1,4 @@
-//! What a machine lost beside what others have published of idle machines.
+//! The loss of a machine next to published losses of idle machines.
 //!
 //! Published figures of this kind are few, and each is of one machine: so the sentence says whose
 //! they are. Both detectors spin on the clock, as a workload does that only reads it.
@@ -38,8 +38,8 @@ const GUEST: Reference = Reference {
             documentation of Linux's osnoise tracer)",
 };
 
-/// Puts what this machine lost when idle beside what is published; `None` if that was not measured,
-/// if the machine is of neither kind, or if the run is there to be put beside a study.
+/// Compares the loss of this machine when idle with published ones; `None` if it was not measured,
+/// if the machine is of neither kind, or if the run repeats a study.
 pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
     if run
         .plan

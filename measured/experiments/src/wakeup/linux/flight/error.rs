@@ -60,7 +60,7 @@ pub enum FlightError {
     )]
     Namespace,
     /// A thread is not pinned.
-    #[error("the threads are not pinned, so it is not known on which CPUs to record; pin them")]
+    #[error("the threads are not pinned, so the CPUs to record on are unknown; pin them")]
     Unpinned,
     /// The copies would need too much memory.
     #[error("that many threads and samples would take {} MiB; trace fewer", bytes >> 20)]
