@@ -28,11 +28,21 @@ pub fn facts() -> Vec<Fact> {
         ("CPUs online", cpus("/sys/devices/system/cpu/online")),
         ("clock source", clock_source()),
         ("migrations of a thread", Some(migrations())),
+        ("memory in huge pages", huge_pages()),
         ("idle after boot", waited()),
     ];
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
+}
+
+/// Returns how much memory of this process its kernel has in transparent huge pages.
+fn huge_pages() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let mut lines = text.lines();
+    let kib = lines.find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    let kib: u64 = kib.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(format!("{} MiB", kib / 1_024))
 }
 
 /// The sources for the preemption model, the most reliable first.

@@ -23,46 +23,41 @@ const TURNS: usize = 30;
 /// A figure of tare and its counterpart.
 struct Peer {
     name: &'static str,
-    /// The primitive, the figure of it, and labels.
-    only: &'static str,
+    /// The experiment and its options, the figure, and labels.
+    command: &'static str,
     figure: (&'static str, &'static str),
     labels: &'static [(&'static str, &'static str)],
-    /// The length of each series.
-    budget: &'static str,
     /// The permitted difference.
     most: f64,
     /// Returns the same figure of the other program, in ns or bytes per second.
     other: fn(&Path, usize, &str) -> Result<f64>,
 }
 
-/// The placeholder in labels for the size of an array that exceeds the caches.
-const ARRAY: &str = "array";
+/// The placeholder in commands and labels for the size in bytes of an array that exceeds the caches.
+const ARRAY: &str = "BYTES";
 
-const PEERS: [Peer; 5] = [
+const PEERS: [Peer; 6] = [
     Peer {
         name: "perf bench syscall basic",
-        only: "getppid",
+        command: "primitives --only getppid --budget 100ms",
         figure: ("mean", "mean"),
         labels: &[],
-        budget: "100ms",
         most: 0.05,
         other: |_, cpu, _| perf(cpu, &["syscall", "basic", "-l", "500000"], 5e5),
     },
     Peer {
         name: "perf bench sched pipe",
-        only: "pipe-round-trip",
+        command: "primitives --only pipe-round-trip --budget 100ms",
         figure: ("mean", "mean"),
         labels: &[("cpu", "same")],
-        budget: "100ms",
         most: 0.05,
         other: |_, cpu, _| perf(cpu, &["sched", "pipe", "-l", "20000"], 2e4),
     },
     Peer {
         name: "a triad in C, best",
-        only: "bandwidth-triad",
+        command: "primitives --only bandwidth-triad --budget 100ms",
         figure: ("bandwidth", "max"),
         labels: &[("size", ARRAY)],
-        budget: "100ms",
         most: 0.03,
         other: |scratch, cpu, array| {
             in_c(
@@ -74,11 +69,25 @@ const PEERS: [Peer; 5] = [
         },
     },
     Peer {
+        name: "a triad in C in pages of 4 KiB, best",
+        command: "stream --array BYTES --passes 10 --attempts 1",
+        figure: ("bandwidth", "max"),
+        labels: &[("kernel", "triad")],
+        most: 0.03,
+        other: |scratch, cpu, array| {
+            in_c(
+                scratch,
+                (cpu, &format!("{array} small")),
+                "triad",
+                include_str!("peers/triad.c"),
+            )
+        },
+    },
+    Peer {
         name: "a ring of two in C, least",
-        only: "switch-process",
+        command: "primitives --only switch-process --budget 250ms",
         figure: ("cost", "min"),
         labels: &[("cpu", "same"), ("memory", "0"), ("ring", "2")],
-        budget: "250ms",
         most: 0.05,
         other: |scratch, cpu, array| {
             in_c(scratch, (cpu, array), "ring", include_str!("peers/ring.c"))
@@ -86,10 +95,9 @@ const PEERS: [Peer; 5] = [
     },
     Peer {
         name: "a random chase through 64 MiB in C, least",
-        only: "latency",
+        command: "primitives --only latency --budget 20ms",
         figure: ("latency", "min"),
         labels: &[("pages", "2M"), ("size", "67108864")],
-        budget: "20ms",
         most: 0.05,
         other: |scratch, cpu, array| {
             in_c(
@@ -115,16 +123,12 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
             .map(|(key, value)| (*key, is_array(*value)))
             .collect();
         let own = |turn: usize| {
-            let words = format!(
-                "primitives --only {} --cpu {cpu} --runs 1 --budget {}",
-                peer.only, peer.budget
-            );
-            let name = format!("{}-{turn}", peer.only);
-            figure(
-                &tare(scratch.path(), &name, &words, &[])?,
-                peer.figure,
-                &labels,
-            )
+            let command = peer.command.replace(ARRAY, &array);
+            let words = format!("{command} --cpu {cpu} --runs 1");
+            let name = format!("{} {turn}", peer.name).replace(' ', "-");
+            let folder = tare(scratch.path(), &name, &words, &[])?;
+            let experiment = command.split(' ').next().unwrap_or_default();
+            figure(&folder, experiment, peer.figure, &labels)
         };
         let [mut ours, mut others, mut ratios] = [const { Vec::new() }; 3];
         for turn in 0..TURNS {
@@ -183,7 +187,12 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/{index}/size");
         let claimed = std::fs::read_to_string(&path)?;
         let kib: f64 = claimed.trim().trim_end_matches('K').parse()?;
-        let found = figure(&folder, ("level-size", "p50"), &[("level", level)])?;
+        let found = figure(
+            &folder,
+            "primitives",
+            ("level-size", "p50"),
+            &[("level", level)],
+        )?;
         let steps = (found / (kib * 1024.0)).ln().abs() / f64::ln(STEP);
         println!(
             "       L{level}: claimed {kib} KiB, found {} KiB",
@@ -216,11 +225,12 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 /// Returns a figure of a run that has it once.
 fn figure(
     folder: &RunFolder,
+    experiment: &str,
     (measure, figure): (&str, &str),
     labels: &[(&str, &str)],
 ) -> Result<f64> {
     let analysis = analyse(folder, catalogue())?;
-    let mut rows = analysis.rows().of("primitives", measure);
+    let mut rows = analysis.rows().of(experiment, measure);
     let row = rows.find(|row| {
         row.figure.to_string() == figure && labels.iter().all(|(key, value)| row.has(key, value))
     });
@@ -253,8 +263,8 @@ fn largest_cache() -> Option<u64> {
     Some((largest << 10).min(most))
 }
 
-/// Returns the output of a C program with the size of an array as argument, on one CPU.
-fn in_c(scratch: &Path, (cpu, array): (usize, &str), name: &str, text: &str) -> Result<f64> {
+/// Returns the output of a C program with the size of an array as first argument, on one CPU.
+fn in_c(scratch: &Path, (cpu, words): (usize, &str), name: &str, text: &str) -> Result<f64> {
     let program: PathBuf = scratch.join(name);
     if !program.exists() {
         let source = scratch.join(format!("{name}.c"));
@@ -269,6 +279,6 @@ fn in_c(scratch: &Path, (cpu, array): (usize, &str), name: &str, text: &str) -> 
     command
         .args(["-c", &cpu.to_string()])
         .arg(&program)
-        .arg(array);
+        .args(words.split(' '));
     Ok(output(&mut command)?.trim().parse()?)
 }
