@@ -7,7 +7,6 @@ use tare_figures::format::Numbers;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{Better, CellData, Figure, Measure, Row, Sample, Samples, written};
 use tare_figures::verdict::Verdict;
-use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview;
 use tare_pages::kit::checks::{about, labels};
