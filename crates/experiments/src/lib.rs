@@ -197,7 +197,7 @@ mod tests {
                 assert!(same.count() >= wanted, "{}: {cells:#?}", parameter.name);
                 checked += 1;
             }
-            assert!(checked >= 4, "{}: {checked}", experiment.name());
+            assert!(checked >= 2, "{}: {checked}", experiment.name());
         }
     }
 

@@ -206,7 +206,7 @@ fn other_text_is_refused_with_what_to_do() {
         (
             "rtla",
             "# RTLA timerlat histogram\nIndex Foo-1\n",
-            "line 2: 'Foo-1' is no column",
+            "line 2: 'Foo-1' is not a column",
         ),
         (
             "rtla",

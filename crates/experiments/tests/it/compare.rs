@@ -328,7 +328,7 @@ fn loads_are_compared_within_a_run() {
     assert!(median.base_load.is_idle());
     assert!(median.is_worse && (median.shift.unwrap() - 500.0).abs() < 100.0);
     let one = sides_by("target", "run", analysis.run()).unwrap_err();
-    assert_contains(&one.to_string(), &["but one target"]);
+    assert_contains(&one.to_string(), &["only one target"]);
 }
 
 /// A load that wrote this many megabytes in a second.
@@ -507,7 +507,7 @@ fn a_gate_is_judged_in_each_comparison_that_has_its_figure() {
     let nothing = judge("response.p50{load=cp} > +5%").unwrap_err();
     assert_contains(&nothing.to_string(), &["matches no figure"]);
     let unit = judge("response.p50{load=du} > +5points").unwrap_err();
-    assert_contains(&unit.to_string(), &["another unit"]);
+    assert_contains(&unit.to_string(), &["a different unit"]);
 }
 
 #[test]

@@ -70,5 +70,5 @@ fn few_passes_have_a_mean() {
     let mut run = Run::new(1);
     run.streamed(1, "process", &steady(10.0)[..8]);
     let said = verdict(&run.analyse());
-    assert_eq!(said[0], "Triad moves a mean of 10.0 GB/s on process.");
+    assert_eq!(said[0], "Triad moves a mean of 10 GB/s on process.");
 }

@@ -312,7 +312,7 @@ fn findings_survive_json() {
 fn the_summary_of_nothing_bad_says_so() {
     let text = summary(&examine(&telecom()));
     assert!(text.contains("0 problems, 0 warnings"), "{text}");
-    assert!(text.contains("None of the things"), "{text}");
+    assert!(text.contains("None of the checks"), "{text}");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn a_store_that_others_can_write_is_not_used() {
         Store::open(store.dir())
             .unwrap_err()
             .to_string()
-            .contains("no folder")
+            .contains("not a folder")
     );
 }
 

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(
             Image::parse("hello,colour=red").unwrap_err().to_string(),
             "the target 'unikernel' has no option 'colour'; it takes: irq=on|off, \
-             timer-hz=N, cpus=N, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
+             timer-hz=N, cpus=N, pages=4K|2M|1G, mem=SIZE, machine=microvm|q35|pc, accel=auto|kvm|tcg, \
              clock=host|instructions, image=FILE"
         );
         assert_eq!(
