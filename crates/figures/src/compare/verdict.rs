@@ -71,6 +71,7 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         .filter(|row| row.of.figure == Figure::Slow);
     let each = slow.filter_map(|row| {
         let (base, new) = (row.base_row.modes?, row.of.modes?);
+        row.base.and(row.new)?;
         let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
         let mut own = comparison.rows.iter().filter(has);
         own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;

@@ -89,7 +89,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     );
     for (gate, said) in [
         ("lost>+5%", "matches no figure"),
-        ("response>+5points", "another unit"),
+        ("response>+5points", "a different unit"),
         ("response>5", "has no unit"),
     ] {
         bench

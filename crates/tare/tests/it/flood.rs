@@ -148,7 +148,10 @@ fn end_of(
     let ran = started.end();
     let took = due.elapsed();
     assert!((1..MOST_KIB).contains(&peak), "{name}: {peak} KiB");
-    assert!(matches!(ran.code, Some(1 | 4)), "{name}: {ran:?}");
+    // A machine that is busy with the flood may not answer at all.
+    let is_remote = target != "process";
+    let is_expected = matches!(ran.code, Some(1 | 4)) || is_remote && ran.code == Some(5);
+    assert!(is_expected, "{name}: {ran:?}");
     if is_ended {
         ran.expect(1, &["it sent more than its plan can have"]);
     }

@@ -87,7 +87,7 @@ fn a_name_from_outside_is_read_and_not_obeyed() {
             .output()
             .unwrap(),
     );
-    ran.expect(1, &["\\u001b[2Jrun\n  error: all is well\\u009bm"]);
+    ran.expect(1, &["\\u001b[2Jrun\\nerror: all is well\\u009bm"]);
     assert!(
         !ran.err.contains('\u{1b}') && !ran.err.contains("\nerror"),
         "{ran:?}"
