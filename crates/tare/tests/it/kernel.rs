@@ -39,7 +39,11 @@ fn bad_words_are_errors_with_remedies() {
         ("kernel fetch ubuntu", 2, "debian-cloud or debian-rt"),
         ("kernel fetch --all debian", 2, "cannot be used with"),
         ("kernel add debian garbage", 2, "another meaning"),
-        ("kernel add mine garbage", 1, "not a Linux kernel for x86-64"),
+        (
+            "kernel add mine garbage",
+            1,
+            "not a Linux kernel for x86-64",
+        ),
         ("kernel add mine nowhere", 1, "nowhere"),
         ("kernel add mine .", 1, "it is a folder"),
         ("kernel remove mine", 2, "there is no kernel 'mine'"),
