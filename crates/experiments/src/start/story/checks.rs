@@ -12,7 +12,8 @@ use tare_results::model::{Cell, CellPlan, Failure};
 
 use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
 
-/// The share of all CPUs' time from which on what had it beside the instances is told.
+/// The share of all CPUs' time, used by neither instances nor daemons, from which on there is a
+/// warning.
 const MUCH: f64 = 0.25;
 
 /// Finds what bears on the figures of starts.
