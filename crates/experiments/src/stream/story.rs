@@ -83,7 +83,8 @@ impl Story for Streams {
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
         vec![Tabled {
             title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM. Medians over the runs; best is the highest of all."
+            read: "What is read and what is written is counted, as in STREAM. p50 and least are medians over the runs, mean and p are \
+                   means of the runs, and best is the highest of all."
                 .to_owned(),
             columns: TABLE.to_vec(),
         }]

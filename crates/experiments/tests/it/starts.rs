@@ -142,7 +142,7 @@ fn what_the_machine_did_beside_its_instances_is_told() {
         let analysis = analyse(data);
         assert_eq!(ids(&analysis).contains(&"busy-beside"), is_told);
         if is_told {
-            let text = "up to 27.1 % of the time of all CPUs went to neither instances nor daemons";
+            let text = "up to 27.1 % of the time of all CPUs in a run went to neither";
             assert_contains(alarm(&analysis, "busy-beside"), &["process at 16/s", text]);
         }
     }

@@ -41,9 +41,11 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         true => " Higher rates were skipped in the same block.",
         false => "",
     };
-    let busiest = cases().filter_map(|(_, case)| beside(case));
-    let busiest = N.percent(busiest.fold(0.0, f64::max));
-    let busy = some(&|case| beside(case).is_some_and(|share| share >= MUCH));
+    let busy = cases().filter_map(|(one, case)| Some((beside(case)?, named(one, case))));
+    let mut busy = Vec::from_iter(busy.filter(|(share, _)| *share >= MUCH));
+    busy.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let busiest = N.percent(busy.first().map_or(0.0, |(share, _)| *share));
+    let busy = Vec::from_iter(busy.into_iter().map(|(_, name)| name));
     let silent = some(&|case| case.value("ready", Figure::Max).is_none());
     let notices = [
         about((Warning, "not-open-loop"), &late, |names| {
@@ -65,8 +67,8 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
         about((Warning, "busy-beside"), &busy, |names| {
             format!(
-                "While instances of {names} were started, up to {busiest} of the time of all CPUs went to neither instances nor \
-                 daemons, but to other work and to starting and reading them. Instances run on any CPU, so they may have waited: \
+                "While instances of {names} were started, up to {busiest} of the time of all CPUs in a run went to neither \
+                 instances nor daemons, but to other work and to starting and reading them. Instances run on any CPU, so they may have waited: \
                  end what can be ended, and measure again."
             )
         }),
@@ -79,18 +81,24 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     notices.into_iter().flatten().collect()
 }
 
-/// Returns the share of all CPUs' time in the window that neither instances nor daemons had; `None`
-/// if that is not known: threads of the kernel may have worked for a load.
+/// Returns the greatest share of a run of all CPUs' time in the window that neither instances nor
+/// daemons had; `None` if that is not known: threads of the kernel may have worked for a load.
 fn beside(case: &Case<'_>) -> Option<f64> {
     if !case.plan.load.is_idle() {
         return None;
     }
     let topology = &case.run.machine.as_ref()?.machine.topology;
-    let cpus = topology.online.known()?.count();
-    let mean = |measure| case.value(measure, Figure::Mean);
-    let each = mean("machine-cpu")? - mean("cpu")? - mean("daemon-cpu").unwrap_or(0.0);
-    let rate = case.value("rate", Figure::Rate)?;
-    Some(each * rate / 1e9 / f64::from(cpus))
+    let cpus = f64::from(topology.online.known()?.count());
+    let of_run = |measure, figure, cell: u32| {
+        let each = &case.row(measure, figure, &[])?.each;
+        each.iter().find(|run| run.cell == cell)?.figure.value()
+    };
+    let shares = case.cells.iter().filter_map(|cell| {
+        let mean = |measure| of_run(measure, Figure::Mean, cell.plan.id);
+        let each = mean("machine-cpu")? - mean("cpu")? - mean("daemon-cpu").unwrap_or(0.0);
+        Some(each * of_run("rate", Figure::Rate, cell.plan.id)? / 1e9 / cpus)
+    });
+    shares.max_by(f64::total_cmp)
 }
 
 /// Returns whether a cell was skipped: one of a lower rung of its ladder was saturated.

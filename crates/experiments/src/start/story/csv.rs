@@ -49,10 +49,10 @@ const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
             number(of, "memory", Figure::MEDIAN)
         }),
         ("saturated", |of| {
-            Some(arrived(of)?.saturated.is_some().to_string())
+            at_a_rate(of).map(|arrived| arrived.saturated.is_some().to_string())
         }),
         ("open_loop", |of| {
-            Some(arrived(of)?.not_open_loop.is_none().to_string())
+            at_a_rate(of).map(|arrived| arrived.not_open_loop.is_none().to_string())
         }),
     ]
 }
@@ -76,6 +76,9 @@ fn seconds(of: &OfCell<'_>, measure: &str, figure: Figure) -> Option<String> {
     Some((of.value(measure, figure, &[])? / 1e9).to_string())
 }
 
-fn arrived<'a>(of: &OfCell<'a>) -> Option<&'a Arrived> {
+/// Returns the arrivals of a cell that were planned at a rate: started one after the other, there is
+/// none to sustain.
+fn at_a_rate<'a>(of: &OfCell<'a>) -> Option<&'a Arrived> {
+    of.cell.plan.arrivals.as_ref()?.interval_ns?;
     of.cell.outcome.record()?.arrived.as_ref()
 }
