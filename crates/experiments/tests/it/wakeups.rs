@@ -362,7 +362,7 @@ fn the_cost_of_recording_is_one_figure_on_the_page_and_in_a_gate() {
     assert_contains(
         &said,
         &[
-            "Recording a wake-up takes 3.00 µs, 3.00 % of the interval, on process wakeup, where it costs most",
+            "Recording a wake-up takes a mean of 3.00 µs, 3.00 % of the interval, on process, where it costs most",
         ],
     );
 }

@@ -127,9 +127,13 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
     let [base, new] = &comparison.names;
     let mut said = Vec::new();
     for (rows, what) in [(&worse, "worse"), (&others, "better")] {
-        let Some(largest) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
-            continue;
-        };
+        // The longest of a run grows with its length, so it is named only if nothing else differs.
+        let place = |row: &&&ComparedRow| (row.figure != "max", ratio(row));
+        let largest = rows.iter().max_by(|a, b| {
+            let (a, b) = (place(a), place(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let Some(largest) = largest else { continue };
         let number = rows.len();
         let most = format!(
             "most in {}.{} of {}: {} instead of {}",

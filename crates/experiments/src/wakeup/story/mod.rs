@@ -187,7 +187,10 @@ impl Story for Woken {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
-        let costliest = costliest(&cases).map(|case| (case.plan.label(), recording(case)));
+        let costliest = costliest(&cases).map(|case| {
+            let place = format!("{}{}", case.target(), case.plan.load.under());
+            (place, recording(case))
+        });
         let content = html! {
             @if let Some(histogram) = pictures::histogram(self, run, detail) { (histogram) }
             @if let Some(strips) = pictures::over_time(self, run, detail) { (strips) }
@@ -201,7 +204,7 @@ impl Story for Woken {
                 (worst::page(&traced))
             }
             @if let Some((name, (share, ns))) = costliest.filter(|(_, (_, ns))| *ns > 0.0) { p.note {
-                "Recording a wake-up takes " (N.ns(ns, None)) ", " (N.percent(share)) " of the interval, on " (name) ", where it costs \
+                "Recording a wake-up takes a mean of " (N.ns(ns, None)) ", " (N.percent(share)) " of the interval, on " (name) ", where it costs \
                  most, after the clock was read: nothing of it is in a latency."
             } }
         };

@@ -92,7 +92,9 @@ impl Overlap {
                 format!("{whose} 95 % intervals do not overlap in this invocation")
             }
             Self::Overlapping => {
-                format!("{whose} 95 % intervals overlap, so take this as no difference shown")
+                format!(
+                    "{whose} 95 % intervals overlap, which does not tell whether they differ: `tare compare RUN --by target` does"
+                )
             }
             Self::Unknown => {
                 "without an interval for both this may be chance; measure more runs".to_owned()
