@@ -508,8 +508,8 @@ impl<'a> Limit<'a> {
         self.interrupt.bound(None);
     }
 
-    /// Ends the analysis of an instance's records between two steps, once the limit is over. A user
-    /// who asks twice keeps what was measured: each step is short.
+    /// Ends the analysis of an instance's records between two steps, once the limit is over. A second
+    /// Ctrl-C does not end it: each step is short, and the measurement is kept.
     fn check(&self) -> Result<(), Unfinished> {
         match self.interrupt.left() {
             Some(Duration::ZERO) => Err(Unfinished::Failed(self.explain(ANALYSING, &""))),

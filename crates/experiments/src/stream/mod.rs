@@ -1,6 +1,6 @@
 //! `stream`, after includeos-2015: the bandwidth of memory by STREAM's four kernels.
 //!
-//! A cell has arrays of one size on one target. What each kernel moved in each pass is kept.
+//! A cell has arrays of one size on one target. The time of every pass of each kernel is kept.
 
 mod story;
 

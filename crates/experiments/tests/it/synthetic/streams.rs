@@ -11,7 +11,7 @@ use super::{HZ, Run, spec};
 const BYTES: f64 = 160e6;
 
 impl Run {
-    /// Adds a cell whose passes of each kernel move so many GB/s, in turn.
+    /// Adds a cell whose passes of each kernel move this many GB/s, in turn.
     pub fn streamed(&mut self, block: u32, target: &str, rates: &[f64]) -> &mut Cell {
         let plan = CellPlan {
             id: self.plans.len() as u32 + 1,

@@ -93,7 +93,7 @@ impl Overlap {
             }
             Self::Overlapping => {
                 format!(
-                    "{whose} 95 % intervals overlap, which does not tell whether they differ: `tare compare RUN --by target` does"
+                    "{whose} 95 % intervals overlap, which does not show whether they differ: `tare compare RUN --by target` does"
                 )
             }
             Self::Unknown => {
