@@ -198,6 +198,25 @@ pub struct Calibration {
     pub loop_cycles: f64,
 }
 
+impl Calibration {
+    /// Returns the least duration of an empty region, between fenced stamps or bare `rdtscp`, in
+    /// cycles. What is shorter than the timer's step is none: an emulator may let two reads within a
+    /// step differ by a cycle.
+    #[must_use]
+    pub fn empty_region(&self, is_published: bool) -> u64 {
+        let region = match is_published {
+            true => self.published_region_cycles,
+            false => self.fenced_region_cycles,
+        };
+        // A fractional step reads as the next whole number of cycles.
+        if region + 1 < self.step_cycles {
+            0
+        } else {
+            region
+        }
+    }
+}
+
 /// The TSC's frequency by one source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Frequency<'a> {

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use tare_results::frequency;
 use tare_results::model::{Calibration, Cell, Program, Record};
 use tare_results::target::TargetSpec;
+use tare_stats::{Kind, Level, over_runs};
 
 use tare_figures::Run;
 use tare_figures::group::grouped;
@@ -18,11 +19,9 @@ type Cost = fn(&Calibration) -> f64;
 const COSTS: [(&str, Cost); 7] = [
     ("step of\nthe timer", |c| c.step_cycles as f64),
     ("bare rdtsc\namong many", |c| c.bare_read_cycles),
-    ("empty region,\nfenced", |c| c.fenced_region_cycles as f64),
+    ("empty region,\nfenced", |c| c.empty_region(false) as f64),
     ("repetition\nof it", |c| c.fenced_cost_cycles),
-    ("empty region,\npublished", |c| {
-        c.published_region_cycles as f64
-    }),
+    ("empty region,\npublished", |c| c.empty_region(true) as f64),
     ("repetition\nof it", |c| c.published_cost_cycles),
     ("iteration of\nan empty loop", |c| c.loop_cycles),
 ];
@@ -59,7 +58,7 @@ pub(super) fn calibration(run: &Run) -> Markup {
             "Measured before every cell, for start once before the first one of a target. The "
             "step is the least by which the timer advances: nothing shorter can be seen, and every "
             "duration is uncertain by as much. The empty region is what two stamps with nothing between them "
-            "read as at least; net figures are less by it. A repetition of it is what stamps and loop take in all."
+            "read as at least, 0 if that is less than a step; net figures are less by it. A repetition of it is what stamps and loop take in all."
         }
         (costs.render())
         h3 { "TSC frequency" }
@@ -98,29 +97,36 @@ fn hz_of(cells: &[(&Cell, &Program)]) -> Option<f64> {
 }
 
 fn told(cells: &[(&Cell, &Program)]) -> String {
-    let mut known: Vec<_> = cells
+    let known: Vec<_> = cells
         .iter()
         .filter_map(|(_, program)| frequency::choose(&program.frequencies))
         .collect();
-    // A frequency that was counted once for several cells, or is claimed, does not show how it varies.
-    known.dedup_by_key(|tsc| tsc.hz.to_bits());
     let Some(first) = known.first() else {
         return "not known; durations are in cycles only".to_owned();
     };
-    let low = known.iter().map(|tsc| tsc.hz).fold(f64::INFINITY, f64::min);
-    let high = known.iter().map(|tsc| tsc.hz).fold(0.0, f64::max);
-    let mut text = N.with_unit(&N.fixed(first.hz / 1e6, 4), "MHz");
+    let each: Vec<f64> = known.iter().map(|tsc| tsc.hz).collect();
+    let Ok(over) = over_runs(Kind::Order, &each, Level::P95) else {
+        return NONE.to_owned();
+    };
+    // A frequency that was counted once for several cells, or is claimed, does not show how it varies.
+    let varies = over.lowest < over.highest;
+    let mut text = N.with_unit(&N.fixed(over.estimate / 1e6, 4), "MHz");
+    let (has, all) = (known.len(), cells.len());
+    if varies {
+        text.push_str(&match has == all {
+            true => format!(", the median of {all} cells"),
+            false => format!(", the median of the {has} of {all} cells that know it"),
+        });
+    }
     let ppm = known.iter().filter_map(|tsc| tsc.uncertainty_ppm);
     if let Some(ppm) = ppm.reduce(f64::max) {
-        text.push_str(&format!(" ± {}", N.with_unit(&N.short(ppm), "ppm")));
+        let each = if varies { ", each ± at most" } else { " ±" };
+        text.push_str(&format!("{each} {}", N.with_unit(&N.short(ppm), "ppm")));
     }
-    let spread = (high / low - 1.0) * 1e6;
-    if known.len() > 1 {
+    if varies {
+        let spread = (over.highest / over.lowest - 1.0) * 1e6;
         let ppm = N.with_unit(&N.short(spread), "ppm");
-        text.push_str(&format!(
-            ", {ppm} from lowest to highest of {} that were found",
-            known.len()
-        ));
+        text.push_str(&format!(", {ppm} from lowest to highest"));
     }
     format!("{text}; {}", first.note)
 }

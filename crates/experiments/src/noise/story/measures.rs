@@ -325,11 +325,9 @@ fn durations(data: &CellData<'_>, overhead: fn(&CellData<'_>) -> u64) -> Samples
 /// Returns the least duration of an empty region between the stamps that a cell uses.
 fn region(data: &CellData<'_>) -> u64 {
     data.program().map_or(0, |program| {
-        let calibration = &program.calibration;
-        match data.plan().labels.get("timing") {
-            Some("published") => calibration.published_region_cycles,
-            _ => calibration.fenced_region_cycles,
-        }
+        let timing = data.plan().labels.get("timing");
+        let is_published = timing == Some("published");
+        program.calibration.empty_region(is_published)
     })
 }
 
