@@ -100,14 +100,15 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
-        // Other work that was seen during the measurement has its own notice.
+        // Other work and stolen time that were seen during the measurement have notices of their own.
         let mut cells = run.cells.iter();
         let is_watched = cells.any(|cell| {
             let mut other = cell.other_work.iter();
             other.any(|other| cell.is_told_by(other))
         });
         let findings = machine.findings.iter();
-        let findings = findings.filter(|finding| !is_watched || finding.id != "load");
+        let findings =
+            findings.filter(|finding| !is_watched || !["load", "steal"].contains(&&*finding.id));
         let findings: Vec<&Finding> = findings.collect();
         cautions.extend(disturbances(&findings, is_pinned));
     }

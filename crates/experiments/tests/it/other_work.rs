@@ -1,11 +1,15 @@
 //! What else ran on the measured CPU, and how often it took it.
 
+use tare_host::{Finding, Severity};
 use tare_pages::terminal;
+use tare_results::MachineRecord;
 use tare_results::model::{Cell, Counter, Labels, OtherTask, OtherWork, Value};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{self, HZ, Run, alarm, evenly, ids, measured, record, row, shown};
+use crate::synthetic::{
+    self, HZ, Run, alarm, analyse, evenly, ids, measured, record, row, shown, unknown_machine,
+};
 
 /// Makes a second of spinning, interrupted 1,000 times a second.
 fn spinning() -> synthetic::Folded {
@@ -147,7 +151,7 @@ fn the_latest_wake_up_is_named_with_the_work_of_its_own_cell() {
     beside(cell, (40, "hog", 600));
     assert_eq!(
         run.analyse().summary().verdict.headline,
-        "Latest wake-up: 4.10 µs on process alongside at most 50.0 ms of stolen time."
+        "Latest wake-up: 4.10 µs on process alongside stolen time (at most 5.00 % of the CPU's time)."
     );
 }
 
@@ -167,8 +171,55 @@ fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
     }
     let headline = run.analyse().summary().verdict.headline.clone();
     assert_contains(&headline, &["CPU 1 lost"]);
-    // No more was stolen than was measured.
-    assert_contains(&headline, &[" alongside at most 400 ms of stolen time;"]);
+    // No more was stolen than was measured, so that no cell's share is known.
+    assert_contains(
+        &headline,
+        &[" alongside stolen time (at most 100 % of the CPU's time);"],
+    );
+}
+
+#[test]
+fn time_stolen_in_the_run_replaces_what_was_stolen_before_it() {
+    let mut run = Run::new(1);
+    for (block, ns) in [(1, 0.0), (2, 40e6)] {
+        let cell = run.gap(block, "process", spinning());
+        beside(cell, (7, "tiny", 1));
+        record(cell).values.push(Value {
+            measure: "stolen".to_owned(),
+            labels: Labels::default(),
+            unit: "ns".to_owned(),
+            value: ns,
+        });
+    }
+    let mut data = run.data();
+    let steal = Finding {
+        id: "steal".into(),
+        title: "Stolen time".into(),
+        severity: Severity::Warning,
+        state: "20 % of CPU 1 now".to_owned(),
+        why: String::new(),
+        remedy: None,
+    };
+    data.machine = Some(MachineRecord::new(unknown_machine(), vec![steal]));
+    let verdict = analyse(data).summary().verdict.clone();
+    let cautions = verdict.cautions.join(" ");
+    assert_contains(
+        &cautions,
+        &["of the measured time, ", "in cell 2 (stolen time)."],
+    );
+    assert!(!cautions.contains("now"), "{cautions}");
+}
+
+#[test]
+fn other_work_of_timed_work_stands_behind_its_figures() {
+    let mut run = Run::new(1);
+    for target in ["process", "crun"] {
+        let cell = run.prime(1, target, &[HZ as u64 / 1_000; 1_000]);
+        beside(cell, (40, "hog", 600));
+    }
+    let headline = run.analyse().summary().verdict.headline.clone();
+    let behind = "400 cycles alongside hog (60.0 % of the CPU's time); on crun 2,600,000 cycles";
+    assert_contains(&headline, &[behind]);
 }
 
 #[test]

@@ -73,6 +73,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
              what that kernel costs."
         )
     }));
+    notices.extend(stolen_notice(run));
     notices.extend(not_watched(run));
     notices
 }
@@ -132,7 +133,7 @@ fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
 /// the time, the greatest first, and how much the hypervisor took:
-/// `sh (66 % of the CPU's time)`, `at most 50.0 ms of stolen time`.
+/// `sh (66 % of the CPU's time)`, `stolen time (at most 1.2 % of the CPU's time)`.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
@@ -149,32 +150,48 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     };
     let mut much = of(|cell| cell.other_work.as_ref());
     much.extend(of(|cell| cell.guest_work.as_ref()));
-    much.extend(stolen(&cells));
+    much.extend(stolen(&cells).map(|on| {
+        let share = N.percent(on.share);
+        let share = format!("at most {share} of the CPU's time{}", most(&on, ", ", ""));
+        (format!("stolen time ({share})"), on.share)
+    }));
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
     much.into_iter().map(|(told, _)| told).collect()
 }
 
-/// Says how much the hypervisor took from the measured CPUs, if that is much of a cell, with its
-/// share of the time. It is the most that it can be: some may have come before the first sample and
-/// after the last.
-fn stolen(cells: &[&Cell]) -> Option<(String, f64)> {
+/// Returns how much the hypervisor took from the measured CPUs, if that is much of a cell. It is the
+/// most that it can be: some may have come before the first sample and after the last.
+fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
     let each = cells.iter().filter_map(|cell| {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
         let of = cell.measured_ns().or_else(watched)?;
         let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;
         let stolen = cell.outcome.record()?.value("stolen", &Labels::default());
-        Some((stolen.unwrap_or(0.0).min(of), of))
+        Some((stolen.unwrap_or(0.0).min(of), of, cell.plan.id))
     });
-    let each: Vec<(f64, f64)> = each.collect();
-    let is_much = each.iter().any(|(stolen, of)| *stolen >= MUCH * of);
-    let stolen: f64 = each.iter().map(|(stolen, _)| stolen).sum();
-    let all: f64 = each.iter().map(|(_, of)| of).sum();
-    is_much.then(|| {
-        (
-            format!("at most {} of stolen time", N.ns(stolen, None)),
-            stolen / all,
-        )
+    let each: Vec<(f64, f64, u32)> = each.collect();
+    let shares = each.iter().map(|(stolen, of, cell)| (stolen / of, *cell));
+    let (most, cell) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let stolen: f64 = each.iter().map(|(stolen, ..)| stolen).sum();
+    let all: f64 = each.iter().map(|(_, of, _)| of).sum();
+    (most >= MUCH).then(|| OnCpu {
+        ns: stolen as u64,
+        share: stolen / all,
+        // As much was stolen as was measured, so that the cell's share is unknown.
+        greatest: (most, (most < 1.0).then_some(cell)),
+        ..OnCpu::default()
     })
+}
+
+/// Warns of what the hypervisor took from the measured CPUs.
+fn stolen_notice(run: &Run) -> Option<Notice> {
+    let on = stolen(&run.cells.iter().collect::<Vec<_>>())?;
+    let text = format!(
+        "The hypervisor took the measured CPU away for at most {} of the measured time{} (stolen time).",
+        N.percent(on.share),
+        most(&on, ", ", "")
+    );
+    Some(Notice::warning("stolen-time", text))
 }
 
 fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
