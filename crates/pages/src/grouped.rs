@@ -65,8 +65,9 @@ impl<'a> Grouped<'a> {
     fn without_dashes(mut self) -> Self {
         let numbers = Numbers::PLAIN;
         let has_figure = |place: usize, column: &Column| {
-            let mut rows = self.lines.iter().filter_map(|(.., line)| line.rows[place]);
-            rows.any(|row| column.marked(row, numbers, false) != NONE)
+            let lines = self.lines.iter();
+            let mut rows = lines.filter_map(|(.., line)| Some((line.rows[place]?, line)));
+            rows.any(|(row, line)| column.marked(row, line, numbers, false) != NONE)
         };
         let columns = self.columns.iter().enumerate();
         let mut shown: Vec<bool> = columns
@@ -178,13 +179,14 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
         let grouped = Grouped::of(story, run, &tabled, is_shown).without_dashes();
         let mut table = Table::new(grouped.head()).sparing(&grouped.spared());
         table.nothing = grouped.nothing();
-        let figure =
-            |column: &Column, row: &Row| Some(column.marked(row, medium.numbers(), is_page));
         for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
             grouped.heading(place, &mut table);
             let runs = grouped.runs.as_ref().map(|runs| runs[place].clone());
             let name = std::iter::once(name.clone()).chain(runs);
-            table.row(name.chain(grouped.cells(line, figure)));
+            let figures = grouped.cells(line, |column, row| {
+                Some(column.marked(row, line, medium.numbers(), is_page))
+            });
+            table.row(name.chain(figures));
         }
         let mut read = tabled.read;
         if grouped.has_marks() {

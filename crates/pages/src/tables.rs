@@ -69,6 +69,7 @@ pub struct Column {
     pub(crate) spared: u8,
     pub(crate) below: bool,
     beside: bool,
+    counts_runs: bool,
 }
 
 /// Where a column is shown.
@@ -129,6 +130,7 @@ impl Column {
             spared: 0,
             below: false,
             beside: false,
+            counts_runs: false,
         }
     }
 
@@ -252,6 +254,13 @@ impl Column {
         self
     }
 
+    /// Says of how many runs the figure is, where not all of its line have it.
+    #[must_use]
+    pub const fn with_runs(mut self) -> Self {
+        self.counts_runs = true;
+        self
+    }
+
     pub(crate) const fn is_on_terminal(&self) -> bool {
         matches!(self.shown, Shown::Everywhere | Shown::Terminal)
     }
@@ -281,8 +290,12 @@ impl Column {
     }
 
     /// Writes the figure over runs, marked if it lies between two modes of its samples.
-    pub(crate) fn marked(&self, row: &Row, numbers: Numbers, both: bool) -> String {
-        let figure = self.over(row, numbers, both);
+    pub(crate) fn marked(&self, row: &Row, of: &Line<'_>, numbers: Numbers, both: bool) -> String {
+        let mut figure = self.over(row, numbers, both);
+        let (has, all) = (row.each.len(), of.runs());
+        if self.counts_runs && has < all && figure != NONE {
+            figure.push_str(&format!("\nin {has} of {all} runs"));
+        }
         match (figure.as_str(), self.is_between_modes(row)) {
             (NONE, _) | (_, false) => figure,
             (_, true) => {

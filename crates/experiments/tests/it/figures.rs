@@ -9,7 +9,9 @@ use tare_pages::{Report, RunData, page, terminal};
 use tare_results::CellState;
 use tare_testkit::assert_contains;
 
-use crate::synthetic::{self, Fold, HZ, Run, analyse, csv, figure, measured, row, spin, timed};
+use crate::synthetic::{
+    self, Fold, HZ, Run, analyse, csv, evenly, figure, measured, row, shown, spin, timed,
+};
 
 /// Makes 1,000 durations with one delay of each class: mean 1,024.3 cycles.
 fn one_of_each_class() -> Vec<u64> {
@@ -533,7 +535,7 @@ fn where_most_runs_have_a_time_the_cycles_of_one_are_no_figure_of_all() {
     assert_eq!(alarm.id, "tsc-frequency-unknown");
     assert_contains(
         &alarm.text,
-        &["in cell 4", "in no figure where other runs have ns"],
+        &["in cell 4", "left out where other runs have ns"],
     );
 }
 
@@ -662,4 +664,60 @@ fn where_loads_are_compared_it_is_said_of_which_the_certainty_is() {
     }
     let certainty = run.analyse().summary().verdict.certainty.join(" ");
     assert_contains(&certainty, &["Share of time lost without a load: 4.55 %"]);
+}
+
+#[test]
+fn a_rate_is_the_same_in_the_table_and_in_the_picture() {
+    let mut run = Run::new(1);
+    for (block, hz) in [(1, HZ), (2, 1.5 * HZ)] {
+        let cell = run.gap(block, "process", evenly(HZ as u64, 400, 1_300));
+        for frequency in &mut measured(cell).frequencies {
+            frequency.hz = hz;
+        }
+    }
+    let analysis = run.analyse();
+    // 800 in 1 2/3 s.
+    assert!((figure(&analysis, "gaps.rate").unwrap() - 480.0).abs() < 0.1);
+    let (_, page) = shown(&analysis);
+    assert_contains(&page, &["480/s"]);
+}
+
+#[test]
+fn a_period_of_few_runs_says_of_how_many() {
+    let mut run = Run::new(1);
+    run.gap(1, "process", regular_gaps(Fold::above(1_300)));
+    for block in 2..=4 {
+        run.gap(block, "process", evenly(HZ as u64 / 10, 5, 1_300));
+    }
+    let (_, page) = shown(&run.analyse());
+    assert_contains(&page, &["in 1 of 4 runs"]);
+}
+
+#[test]
+fn a_frequency_that_a_cell_lacks_or_has_in_common_is_counted() {
+    let mut run = Run::new(1);
+    let hz = [Some(0.0), Some(0.0), None, Some(200.0), Some(100.0)];
+    for (block, ppm) in (1..).zip(hz) {
+        let cell = run.gap(block, "process", evenly(HZ as u64 / 10, 5, 1_300));
+        let frequencies = &mut measured(cell).frequencies;
+        frequencies.truncate(usize::from(ppm.is_some()));
+        for frequency in frequencies {
+            frequency.hz = HZ * (1.0 + ppm.unwrap_or_default() * 1e-6);
+        }
+    }
+    let (_, page) = shown(&run.analyse());
+    let told = "the median of the 4 of 5 cells that know it, 200 ppm from lowest to highest";
+    assert_contains(&page, &[told]);
+}
+
+#[test]
+fn an_empty_region_that_is_shorter_than_a_step_is_none() {
+    let mut run = Run::new(26);
+    let cell = run.prime(1, "unikernel", &[520; 1_000]);
+    measured(cell).calibration.fenced_region_cycles = 1;
+    let analysis = run.analyse();
+    let [duration, net] = ["duration.mean", "net.mean"].map(|name| figure(&analysis, name));
+    assert_eq!(duration, net);
+    let (_, page) = shown(&analysis);
+    assert_contains(&page, &["<td>0 ns 0 cycles</td>"]);
 }

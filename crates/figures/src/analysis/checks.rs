@@ -97,8 +97,8 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         notices.push(Notice::warning(
             "tsc-frequency-unknown",
             format!(
-                "Nothing told the TSC's frequency precisely enough in {cells}: durations there are in cycles, and in no figure \
-                 where other runs have ns."
+                "Nothing told the TSC's frequency precisely enough in {cells}: durations there are in cycles, and left out \
+                 where other runs have ns. Shares of time and counts of delays are of all runs."
             ),
         ));
     }

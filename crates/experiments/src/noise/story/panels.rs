@@ -5,6 +5,7 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
+use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::MANY;
 use tare_pages::kit::series::{self, PerCase};
@@ -79,6 +80,16 @@ impl<'a> Member<'a> {
     pub fn wall(&self) -> f64 {
         let heads = self.case.records().filter_map(|record| record.sets.first());
         heads.map(|head| head.length() as f64).sum()
+    }
+
+    /// Returns the same in seconds, of each run by the frequency that it found; `None` if one found
+    /// none.
+    pub fn seconds(&self) -> Option<f64> {
+        let each = self.case.cells.iter().map(|cell| {
+            let head = cell.outcome.record()?.sets.first()?;
+            Some(head.length() as f64 / tsc(cell)?.hz)
+        });
+        each.sum()
     }
 
     /// Returns the step of its timer in cycles, the largest of its cells.
@@ -231,8 +242,8 @@ pub(super) fn further(plan: &Labels) -> String {
 
 /// Returns what a verdict is of: each work once, of several that measure the same the one that
 /// measured longest; and nothing that an emulator executed beside what a machine did, unless there
-/// are so many targets that they are only counted.
-pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
+/// are so many targets that they are only counted. Also returns the emulated cases that are left out.
+pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> (Vec<Panel<'a>>, Vec<Case<'a>>) {
     let mut taken: Vec<Panel<'a>> = Vec::new();
     for panel in panels {
         let (same, longer) = match taken.last() {
@@ -248,10 +259,14 @@ pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
             (true, false) => {}
         }
     }
+    let mut left_out = Vec::new();
     for panel in &mut taken {
         if panel.members.len() <= MANY && panel.native().next().is_some() {
-            panel.members.retain(|member| !member.case.is_emulated());
+            let emulated = panel
+                .members
+                .extract_if(.., |member| member.case.is_emulated());
+            left_out.extend(emulated.map(|member| member.case));
         }
     }
-    taken
+    (taken, left_out)
 }

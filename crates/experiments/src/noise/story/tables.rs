@@ -10,6 +10,10 @@ use super::super::{of_kind, only_reads_clock};
 use super::NAME;
 use super::panels::{further, rank as rank_of};
 
+/// The combination of the runs to the figures of a table.
+const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the median over the runs, means the mean of the \
+                         runs' means; shares and rates are of all runs together.";
+
 /// Returns all tables.
 pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     use Figure as F;
@@ -53,7 +57,7 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     vec![
         titled(
             "Interruptions",
-            &format!("{}.", does(true)),
+            &format!("{}. {OVER_RUNS}", does(true)),
             vec![
                 Column::new("lost", "lost", F::Share),
                 Column::new("95 % interval", "lost", F::Share).interval(),
@@ -70,7 +74,9 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                     .in_cycles()
                     .spared(4)
                     .terminal_only(),
-                Column::new("period,\nif any", "period", F::MEDIAN).page_only(),
+                Column::new("period,\nif any", "period", F::MEDIAN)
+                    .with_runs()
+                    .page_only(),
                 Column::new("of these runs' gaps", "periodic", F::Share).below(),
                 Column::new("gaps", "gaps", F::Total)
                     .counted()
@@ -89,7 +95,8 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
         titled(
             "Durations",
             &format!(
-                "{}. Each repetition does the same, so what makes one longer is not the work.",
+                "{}. Each repetition does the same, so what makes one longer is not the work. {OVER_RUNS} ± is half of the mean's \
+                 95 % interval.",
                 does(false)
             ),
             vec![

@@ -25,8 +25,7 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
         .iter_mut()
         .flat_map(|panel| &mut panel.series)
     {
-        let member = &panel.members[series.place];
-        series.seconds = member.case.hz().map(|hz| member.wall() / hz);
+        series.seconds = panel.members[series.place].seconds();
     }
     // Without seconds there is no rate.
     let exceedance = panel.hz().and_then(|_| {

@@ -6,6 +6,7 @@
 use tare_figures::Run;
 use tare_figures::analysis::had_other_work;
 use tare_figures::format::Numbers;
+use tare_figures::rows::Figure;
 
 use super::super::panels::Panel;
 
@@ -18,6 +19,8 @@ const LEAST_SECONDS: f64 = 0.5;
 struct Reference {
     least: f64,
     most: f64,
+    /// The length from which gaps count there.
+    from_ns: f64,
     words: &'static str,
 }
 
@@ -26,6 +29,7 @@ struct Reference {
 const MACHINE: Reference = Reference {
     least: 0.001_43,
     most: 0.001_50,
+    from_ns: 200.0,
     words: "an idle server without a hypervisor lost 0.143 to 0.150 % of each of its 4 CPUs to a tick of 1,000 Hz (the \
             example in sysjitter's manual)",
 };
@@ -34,6 +38,7 @@ const MACHINE: Reference = Reference {
 const GUEST: Reference = Reference {
     least: 0.000_109,
     most: 0.007_816,
+    from_ns: 5_000.0,
     words: "an idle guest lost 0.011 to 0.78 % of each of its 8 CPUs to gaps of at least 5 µs (the example in the \
             documentation of Linux's osnoise tracer)",
 };
@@ -59,9 +64,9 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         return None;
     }
     let (_, share) = member.share()?;
+    let hz = member.case.hz()?;
     // A short run is inconclusive: the figures above are of seconds.
-    let seconds = member.wall() / member.case.hz()?;
-    if seconds < LEAST_SECONDS {
+    if member.seconds()? < LEAST_SECONDS {
         return None;
     }
     let virtualisation = &run.machine.as_ref()?.machine.virtualisation;
@@ -69,7 +74,16 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         Some(_) => GUEST,
         None => MACHINE,
     };
-    let share = share.estimate;
+    // The share of the time lost that gaps of the length have which counts there.
+    let (_, threshold) = member.known("threshold", Figure::Max, &[])?;
+    let from_ns = reference.from_ns.max(threshold.highest);
+    let lengths = member.pictures.counts.iter();
+    let lengths = lengths.map(|(length, count)| (length as f64, length as f64 * count as f64));
+    let (long, all) = lengths.fold((0.0, 0.0), |(long, all), (length, sum)| {
+        let counts = length / hz * 1e9 >= reference.from_ns;
+        (long + if counts { sum } else { 0.0 }, all + sum)
+    });
+    let share = share.estimate * if all > 0.0 { long / all } else { 1.0 };
     let judged = match share {
         less if less < reference.least => "less than the least of that".to_owned(),
         more if more > reference.most => {
@@ -78,8 +92,9 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         _ => "within that range".to_owned(),
     };
     Some(format!(
-        "For comparison, {}: {} here is {judged}.",
+        "For comparison, {}: {} here, to gaps of at least {}, is {judged}.",
         reference.words,
-        N.percent(share)
+        N.percent(share),
+        N.ns(from_ns, None)
     ))
 }
