@@ -71,9 +71,16 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
         Err(_) => None,
     });
     let is_slow = row.estimate().is_some_and(|share| share > 0.5);
+    let ends = row.over.as_ref().map(|over| (over.lowest, over.highest));
     let which = match (modes.split_median, is_slow) {
         _ if !has_median => "",
-        (true, _) => ": the median may be in either",
+        (true, _) if ends.is_ok_and(|(least, _)| least > 0.5) => {
+            ": the median of each run is in the slow one, but that of another may be in either"
+        }
+        (true, _) if ends.is_ok_and(|(_, most)| most < 0.5) => {
+            ": the median of each run is in the fast one, but that of another may be in either"
+        }
+        (true, _) => ": the median is in the one in some runs and in the other in others",
         (false, true) => ": the median of each run is in the slow one",
         (false, false) => ": the median of each run is in the fast one",
     };

@@ -101,7 +101,18 @@ fn numbers(text: &str) -> Vec<f64> {
 
 /// Writes each notice with its cells; those that differ in their figures only, once.
 pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
-    let words = |text: &str| text.replace(|digit: char| digit.is_ascii_digit(), "");
+    // The number of a CPU is a name.
+    let words = |text: &str| {
+        let mut after_cpu = false;
+        let words = text.split_inclusive(' ').map(|word| {
+            let is_name = std::mem::replace(&mut after_cpu, word.trim_matches(['(', ' ']) == "CPU");
+            match is_name {
+                true => word.to_owned(),
+                false => word.replace(|digit: char| digit.is_ascii_digit(), ""),
+            }
+        });
+        words.collect::<String>()
+    };
     // Of more than that nobody compares the words.
     let few = notices.iter().take(20 * MOST_TOLD);
     let told = grouped(few.map(|notice| (words(&notice.text), notice)));
@@ -133,6 +144,28 @@ pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notices_that_differ_in_figures_are_one_and_those_of_other_cpus_are_not() {
+        let notice = |text: &str, cell| AgentNotice {
+            text: text.to_owned(),
+            cells: vec![cell],
+        };
+        let notices = [
+            notice("it took 40 ns", 1),
+            notice("it took 55 ns", 2),
+            notice("it shares (CPU 0): late", 3),
+            notice("it shares (CPU 1): late", 4),
+        ];
+        assert_eq!(
+            in_short(&notices),
+            [
+                "it took 55 ns (cell 2; with other figures in cell 1)",
+                "it shares (CPU 0): late (cell 3)",
+                "it shares (CPU 1): late (cell 4)",
+            ]
+        );
+    }
 
     #[test]
     fn typeset_sentences_keep_numbers_together() {

@@ -3,6 +3,7 @@
 use tare_figures::analysis::much_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
+use tare_figures::group::distinct;
 use tare_figures::rows::{Row, written};
 use tare_figures::words;
 use tare_results::target::Kernel;
@@ -42,6 +43,22 @@ pub fn joined(
 ) -> Option<String> {
     let texts: Vec<String> = texts.into_iter().take(MANY).collect();
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
+}
+
+/// Says how many emulated targets sentences leave out: their times say nothing of a machine.
+#[must_use]
+pub fn emulated_left_out<'a>(emulated: impl IntoIterator<Item = &'a Case<'a>>) -> Option<String> {
+    let targets = distinct(emulated.into_iter().map(|case| &case.plan.target.text));
+    match targets.as_slice() {
+        [] => None,
+        [one] => Some(format!(
+            "These sentences leave out {one}, which was emulated."
+        )),
+        many => Some(format!(
+            "These sentences leave out {} targets that were emulated.",
+            many.len()
+        )),
+    }
 }
 
 /// Names other work that had much of the measured CPU in all cells of a case:

@@ -9,7 +9,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::{MANY, alongside_in, certainty, few_or_ends};
+use tare_pages::kit::sentence::{MANY, alongside_in, certainty, emulated_left_out, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
@@ -33,7 +33,8 @@ const LOADS: usize = 3;
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
-    let measured = once(native_first(undisturbed(all.clone()), Case::is_emulated).0);
+    let (native, emulated) = native_first(undisturbed(all.clone()), Case::is_emulated);
+    let measured = once(native);
     let under = under(&all);
     let loads = worst_under_loads(&measured, &under);
     loads.first()?;
@@ -47,6 +48,7 @@ pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
         ),
         cyclictest(&measured, &under).filter(|_| is_woken),
         is_woken.then(|| missed(&loads)).flatten(),
+        emulated_left_out(&emulated),
     ];
     Some(Verdict {
         headline: headline(few(&loads), until),

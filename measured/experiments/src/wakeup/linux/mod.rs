@@ -189,7 +189,7 @@ impl Ready {
         let mut threads = self.threads.iter();
         if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
             notices.push(format!(
-                "setting a timer, being woken up and recording took {} ns before the measurement, of an interval of {} ns: if \
+                "setting a timer, being woken up and recording took a median of {} ns before the measurement, of an interval of {} ns: if \
                  they take as long during it, much is missed",
                 taken_ns(thread),
                 plan.interval_of(thread.number)
@@ -197,7 +197,7 @@ impl Ready {
         }
         if self.place.shares {
             notices.push(format!(
-                "threads measure on every CPU that the watching thread may use ({}): its reports during the measurement \
+                "threads measure on every CPU that the watching thread may use (CPU {}): its reports during the measurement \
                  come late, and its own work disturbs",
                 self.place.cpus
             ));
