@@ -3,23 +3,22 @@
 use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::format::Numbers;
+use tare_figures::compare;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{Better, CellData, Figure, Measure, Row, Sample, Samples, written};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview;
 use tare_pages::kit::checks::{about, labels};
-use tare_pages::kit::sentence::{certainty, few_or_ends, joined};
+use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
 use tare_results::target::Kernel;
-use tare_stats::{Level, shift, welch};
+use tare_stats::welch;
 
 use super::{CACHES, NAME, Stream};
 
-const N: Numbers = Numbers::PLAIN;
 /// The kernel of the verdict.
 const TRIAD: [(&str, &str); 1] = [("kernel", "triad")];
 
@@ -137,7 +136,7 @@ impl Story for Streams {
             false => (medians, "a median"),
         };
         let (told, emulated) = native_first(rows, |row| row.emulated);
-        let first = told.first()?;
+        told.first()?;
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
@@ -148,18 +147,26 @@ impl Story for Streams {
             });
             few_or_ends(&each.collect::<Vec<_>>())
         };
-        let compared = told.iter().skip(1).filter_map(|row| compared(first, row));
-        let begin = format!("Compared with {}, Triad moves ", place(first));
+        let comparisons = compare::targets(run, MANY).into_iter();
+        let compared = comparisons.filter_map(|comparison| {
+            let own = told.iter().filter(|row| row.target == comparison.names[1]);
+            let own = own.map(|row| {
+                (
+                    further(row).trim_start_matches(',').trim_start().to_owned(),
+                    *row,
+                )
+            });
+            comparison.about("bandwidth of Triad", &own.collect::<Vec<_>>())
+        });
         let apart = (!emulated.is_empty()).then(|| {
             format!(
                 "Executed by an emulator: Triad moves {a} of {}.",
                 each(&emulated)
             )
         });
-        let details = [joined(&begin, compared, ", ", "."), apart];
         Some(Verdict {
             headline: format!("Triad moves {a} of {}.", each(&told)),
-            details: details.into_iter().flatten().collect(),
+            details: compared.chain(apart).collect(),
             certainty: certainty(
                 told.iter()
                     .map(|row| (format!("Triad on {}", place(row)), *row)),
@@ -201,28 +208,16 @@ impl Story for Streams {
 
 /// Names the target, load and size of a row.
 fn place(row: &Row) -> String {
+    format!("{}{}", row.marked_target(), further(row))
+}
+
+/// Names load and size of a row: ` under dd, 16 MiB`.
+fn further(row: &Row) -> String {
     let size = row.labels.number("size");
     let size = size.map_or_else(String::new, |bytes| {
         format!(", {}", written(bytes as f64, "bytes"))
     });
-    format!("{}{}{size}", row.marked_target(), row.load.under())
-}
-
-/// Says by how much a row's runs differ from those of the first: `−0.8 % (−1.5 to 0.1 %, 95 % CI) on crun`.
-fn compared(first: &Row, row: &Row) -> Option<String> {
-    let each = |row: &Row| -> Vec<f64> {
-        let each = row.each.iter().filter_map(|each| each.figure.value());
-        each.filter(|value| *value > 0.0).map(f64::ln).collect()
-    };
-    let found = shift(&each(first), &each(row), Level::P95).ok()?;
-    let share = |log: f64| N.percent(log.exp_m1());
-    Some(format!(
-        "{} ({} to {}, 95 % CI) on {}",
-        share(found.estimate),
-        share(found.low),
-        share(found.high),
-        place(row)
-    ))
+    format!("{}{size}", row.load.under())
 }
 
 /// Returns whether the arrays of a case are smaller than the caches of its machine want them.

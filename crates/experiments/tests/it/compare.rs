@@ -12,7 +12,7 @@ use tare_results::model::{Achieved, Fact, Labels, Load, LoadPlace, SettingPlan};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Run, analyse, measured};
+use crate::synthetic::{Fold, Run, analyse, evenly, measured, plain, spin, verdict};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
@@ -402,6 +402,121 @@ fn targets_within_a_run_are_compared_with_what_each_ran_under() {
             ],
         ]
     );
+}
+
+/// Makes six runs of two targets under a load, with the share of time that each loses and what the
+/// load wrote; crun's load wrote less in each.
+fn under_dd() -> Run {
+    let lost: [[u64; 6]; 2] = [[52, 35, 61, 26, 32, 51], [19, 21, 37, 18, 23, 16]];
+    let wrote_by = [
+        [3_940, 2_010, 2_600, 2_700, 2_400, 2_300],
+        [2_230, 1_740, 2_000, 1_800, 2_200, 1_760],
+    ];
+    let mut run = Run::new(1);
+    run.load = "dd";
+    for block in 0..6 {
+        for (target, name) in ["process", "crun"].into_iter().enumerate() {
+            let gaps = evenly(26_000_000, lost[target][block] * 13, 1_300);
+            let cell = run.gap(block as u32 + 1, name, gaps);
+            cell.load = Some(wrote(LoadPlace::Beside, wrote_by[target][block]));
+        }
+    }
+    run
+}
+
+#[test]
+fn a_report_says_of_two_targets_what_their_comparison_does() {
+    let report = under_dd().analyse();
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    let lost = row(&compared, "dd", "lost", "share");
+    // The intervals of both shares overlap, which says nothing.
+    assert!(lost.differs && !lost.is_worse, "{lost:?}");
+    let said = verdict(&report);
+    let found = format!(
+        "crun against process, share of time lost: better for gap under dd ({}, adjusted p {}) ({} figures judged together",
+        lost.shift_in_words(),
+        lost.chance(),
+        compared.tests
+    );
+    let mut own = said.iter().filter(|said| said.starts_with("crun against"));
+    assert_contains(own.next().expect("it is compared"), &[&found]);
+    assert_eq!(own.next(), None);
+}
+
+#[test]
+fn a_load_that_did_more_in_each_run_on_one_side_is_told_in_words() {
+    let report = under_dd().analyse();
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    let more = "On process, dd did more than on crun in each run: 1.3 times the bytes written by the median.";
+    assert_contains(&compared.verdict.join(" "), &[more]);
+    assert_contains(&verdict(&report).join(" "), &[more]);
+    // The ranges of both overlap.
+    let mut differences = compared.differences.iter();
+    let written = differences.find(|of| of.what == "bytes written of dd");
+    assert_eq!(
+        written.map(|of| [of.base.as_str(), of.new.as_str()]),
+        Some(["2.01 GB/s to 3.94 GB/s", "1.74 GB/s to 2.23 GB/s"])
+    );
+}
+
+#[test]
+fn notices_that_one_side_has_are_among_what_differs_and_both_sides_are_shown() {
+    let mut run = Run::new(1);
+    for block in 1..=4 {
+        for target in ["process", "runc"] {
+            let cell = run.prime(block, target, &[500 + u64::from(block); 100]);
+            cell.notices = vec![format!("the timer was read {block} times: as always")];
+            if target == "runc" {
+                let own = "threads measure on every CPU that the watching thread may use (CPU 1): its reports come late";
+                cell.notices.push(own.to_owned());
+            }
+        }
+    }
+    let report = run.analyse();
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    let notices = compared.differences.iter().filter(|of| of.what == "notice");
+    let notices = notices.map(|of| [of.base.as_str(), of.new.as_str()]);
+    assert_eq!(
+        Vec::from_iter(notices),
+        [[
+            "–",
+            "threads measure on every CPU that the watching thread may use"
+        ]]
+    );
+    let text = terminal::compare(&compared, 60).to_string();
+    assert_contains(&text, &["runc", "every CPU"]);
+    assert!(!text.contains("on a wider terminal"), "{text}");
+}
+
+#[test]
+fn maxima_of_sides_that_measured_for_different_times_say_so_on_each_medium() {
+    let runs = |reads: u64, longest: u64, seed: u64| -> Vec<Report> {
+        let each = (0..6).map(|number| {
+            let mut run = Run::new(1);
+            let long = longest + 100 * ((7 * number + seed) % 11);
+            run.gap(
+                1,
+                "process",
+                spin(reads, 20, &[(1_000, long)], Fold::above(1_300)),
+            );
+            run.analyse()
+        });
+        each.collect()
+    };
+    let compared = between(&runs(100_000, 9_000, 1), &runs(200_000, 50_000, 2)).unwrap();
+    assert!(row(&compared, "idle", "gap", "max").differs);
+    let note = "runs of NEW measured 2.02 times as long as those of BASE, which bears on that.";
+    let text = terminal::compare(&compared, 200).to_string();
+    let markdown = terminal::compare_markdown(&compared);
+    assert_contains(&plain(&text), &[note]);
+    assert_contains(&markdown, &[note]);
+    // What is refused has its reason on both.
+    let refused = "p50 needs 20 samples in each run, a run has 1";
+    assert_contains(&plain(&text), &[refused]);
+    assert_contains(&markdown, &[refused]);
 }
 
 #[test]

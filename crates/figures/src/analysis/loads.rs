@@ -39,6 +39,9 @@ pub struct LoadRate {
     pub per_second: Spread,
     /// Blocks that it is known of.
     pub blocks: Vec<u32>,
+    /// The rate of each block.
+    #[serde(skip)]
+    pub each: Vec<f64>,
 }
 
 /// A daemon that ran on this machine, with the blocks.
@@ -198,6 +201,7 @@ impl Collected {
                 what: what.to_owned(),
                 per_second: Spread::of(&over_runs(Kind::Order, &rates, Level::P95).ok()?),
                 blocks: done().map(|d| d.block).collect(),
+                each: rates,
             })
         });
         LoadFigure {

@@ -14,8 +14,10 @@
 //! among themselves, a difference between the sides needs no test. Its cause is another question.
 
 mod gate;
+mod loads;
 mod sides;
 mod verdict;
+mod within;
 
 use std::collections::BTreeSet;
 
@@ -29,7 +31,9 @@ use thiserror::Error;
 
 pub use gate::{ShiftGate, ShiftJudgement};
 pub use sides::{ComparedRun, RunIdentity, Side, Unmatched, by as sides_by};
+pub use within::targets;
 
+use crate::format::Numbers;
 use crate::rows::derive::Refused;
 use crate::rows::{Better, Figure, Places, Row, written};
 use crate::run::Run;
@@ -148,6 +152,9 @@ pub struct Comparison {
     pub can_tell: bool,
     /// The conclusion, in words.
     pub verdict: Vec<String>,
+    /// What loads did more on one side, in words.
+    #[serde(skip)]
+    pub(crate) more_work: Vec<String>,
 }
 
 /// Something that the sides do not have in common.
@@ -213,6 +220,10 @@ pub struct ComparedRow {
     /// The measure above whose figure is the same in all repetitions, as that of `latency` is where
     /// no activation was missed: it is judged once, there. Null if there is none.
     pub same_as: Option<String>,
+    /// How many times as long a run of NEW measured as one of BASE, by their medians; `None` if
+    /// that is unknown.
+    #[serde(skip)]
+    pub times_as_long: Option<f64>,
     /// The row of NEW, by which gates know it.
     #[serde(skip)]
     pub(crate) of: Row,
@@ -288,12 +299,14 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
     let shapes = shapes(&values);
     let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
     let can_differ = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
+    let (of_loads, more_work) = loads::differences(base, new);
     let mut comparison = Comparison {
         names: [base.name.clone(), new.name.clone()],
         runs: [base.identities(), new.identities()],
         unit,
         repetitions: [base, new].map(|side| side.repetitions(unit)),
-        differences: sides::differences(base, new),
+        differences: [sides::differences(base, new), of_loads].concat(),
+        more_work,
         rows,
         unmatched,
         tests: tested.len() as u64,
@@ -383,6 +396,7 @@ fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
         is_worse: false,
         refused,
         same_as: None,
+        times_as_long: pair.times_as_long(),
         of: new.clone(),
         base_row: base.clone(),
     }
@@ -458,6 +472,30 @@ impl ComparedRow {
         }
     }
 
+    /// Writes the shift, in the unit of the figure and as a share of BASE.
+    #[must_use]
+    pub fn shift_in_words(&self) -> String {
+        let unit = self.unit.as_str();
+        self.shift.map_or_else(
+            || NONE.to_owned(),
+            |shift| match self.relative.filter(|_| unit != "1") {
+                _ if self.is_unclear() => "unclear".to_owned(),
+                Some(share) => format!("{} ({})", signed(shift, unit), signed(share, "%")),
+                None => signed(shift, unit),
+            },
+        )
+    }
+
+    /// Writes the adjusted p-value, or that chance has no part in it.
+    #[must_use]
+    pub fn chance(&self) -> String {
+        match (self.exact, self.adjusted_p_value) {
+            (true, _) => "exact".to_owned(),
+            (false, Some(p)) => Numbers::PLAIN.short(p),
+            (false, None) => NONE.to_owned(),
+        }
+    }
+
     /// Returns whether the medians moved one way and the shift the other: the sides overlap so
     /// widely that neither is a direction.
     #[must_use]
@@ -511,7 +549,7 @@ pub fn signed(shift: f64, unit: &str) -> String {
 impl CompareUnit {
     /// Returns what its repetitions are called.
     #[must_use]
-    pub(crate) fn plural(self) -> &'static str {
+    pub fn plural(self) -> &'static str {
         match self {
             Self::Invocations => "invocations",
             Self::TwoRuns | Self::Conditions => "runs",

@@ -9,11 +9,10 @@ use serde::Serialize;
 use tare_host::{Finding, Machine};
 use tare_results::model::{Cell, Fact, Labels, STARTED, Schedule};
 use tare_results::target::Kernel;
-use tare_stats::invocations_needed;
+use tare_stats::{Kind, Level, invocations_needed, over_runs};
 
 use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
 use crate::analysis::{Disturbances, LoadFigure};
-use crate::format::Numbers;
 use crate::group::{distinct, grouped};
 use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
@@ -40,12 +39,16 @@ pub struct ComparedRun {
     settings: Vec<(String, String)>,
     /// The text in place of a setting that only others have.
     missing: &'static str,
+    /// How long its cells measured, in ns.
+    lengths: HashMap<u32, f64>,
     /// The work of its loads.
-    loads: Vec<LoadFigure>,
+    pub(super) loads: Vec<LoadFigure>,
     /// The kernels under which its targets ran.
     kernels: BTreeSet<String>,
     /// The words of all kernel command lines.
     words: BTreeSet<String>,
+    /// The notices of its cells.
+    notices: Vec<String>,
 }
 
 /// The name of a run.
@@ -96,6 +99,8 @@ pub(super) struct Pair<'a> {
 pub(super) struct Figures<'a> {
     pub row: &'a Row,
     values: Result<Vec<f64>, String>,
+    /// How long each of its cells measured, in ns, as far as that is known.
+    lengths: Vec<f64>,
 }
 
 impl ComparedRun {
@@ -146,10 +151,15 @@ impl ComparedRun {
         let machines = machines.map(|machine| machine.kernel.release.to_string());
         let mut loads = Disturbances::default();
         cells().for_each(|cell| loads.take(cell));
+        let notices = cells().flat_map(|cell| cell.notices.iter().cloned());
         Self {
             identity,
             rows,
+            notices: distinct(notices),
             loads: loads.finish().0,
+            lengths: cells()
+                .filter_map(|cell| Some((cell.plan.id, cell.measured_ns()?)))
+                .collect(),
             missing: match run.is_imported() {
                 true => "not stated",
                 false => "not changed",
@@ -233,7 +243,7 @@ impl<'a> Index<'a> {
     fn all_have(&self, row: &Row) -> Result<(), String> {
         let all = self.most.get(&Self::condition(row)).copied().unwrap_or(0);
         match row.each.len() {
-            has if has < all => Err(format!("{has} of {all} measurements have it")),
+            has if has < all => Err(format!("{has} of {all} runs have it")),
             _ => Ok(()),
         }
     }
@@ -253,6 +263,12 @@ impl Side {
         self.runs.iter().filter_map(most).sum::<usize>() as u64
     }
 
+    /// Returns whether the other side is of the same runs, so that each block has both.
+    pub(super) fn is_of_same_runs(&self, other: &Self) -> bool {
+        let mut runs = self.runs.iter().zip(&other.runs);
+        runs.all(|(a, b)| a.identity == b.identity)
+    }
+
     fn invocations(&self) -> u64 {
         self.runs.iter().map(|run| run.identity.invocations).sum()
     }
@@ -268,7 +284,7 @@ impl Side {
         self.runs.iter().map(Index::of).collect()
     }
 
-    fn targets(&self) -> BTreeSet<&str> {
+    pub(super) fn targets(&self) -> BTreeSet<&str> {
         self.rows().map(|row| row.target.as_str()).collect()
     }
 
@@ -288,10 +304,13 @@ impl Side {
     ) -> Option<Figures<'_>> {
         let mut found = None;
         let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
+        let mut lengths = Vec::new();
         for (run, index) in self.runs.iter().zip(indices) {
             let rows = &run.rows.0;
             let place = index.places.find(of.labels, |place| of.is_of(&rows[place]));
             let row = place.map(|place| &rows[place]);
+            let each = row.into_iter().flat_map(|row| &row.each);
+            lengths.extend(each.filter_map(|each| run.lengths.get(&each.cell)));
             let more = match row {
                 Some(row) => index
                     .all_have(row)
@@ -304,7 +323,11 @@ impl Side {
             });
             found = found.or(row);
         }
-        found.map(|row| Figures { row, values })
+        found.map(|row| Figures {
+            row,
+            values,
+            lengths,
+        })
     }
 }
 
@@ -495,11 +518,24 @@ impl Pair<'_> {
             && has_same(&self.new, &other.new)
     }
 
+    /// Returns how many times as long a run of NEW measured as one of BASE, by their medians; `None`
+    /// if that is unknown.
+    pub fn times_as_long(&self) -> Option<f64> {
+        let base = median(&self.base.lengths).filter(|base| *base > 0.0)?;
+        Some(median(&self.new.lengths)? / base)
+    }
+
     /// Says whether both sides were counted in instructions and repeat themselves.
     pub fn is_exact(&self) -> bool {
         let counted = |row: &Row| row.counts_instructions;
         counted(self.base.row) && counted(self.new.row) && self.base.repeats() && self.new.repeats()
     }
+}
+
+/// Returns the median; `None` of nothing.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let over = over_runs(Kind::Order, values, Level::P95);
+    over.ok().map(|over| over.estimate)
 }
 
 /// Finds the rows that both sides have, and what only one has.
@@ -514,11 +550,7 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             return Err(CompareError::Empty { run });
         }
     }
-    let within = base
-        .runs
-        .iter()
-        .zip(&new.runs)
-        .all(|(a, b)| a.identity == b.identity);
+    let within = base.is_of_same_runs(new);
     let invocations = [base, new].map(Side::invocations);
     let needed = invocations_needed(SIGNIFICANCE).unwrap_or(u64::MAX);
     let unit = match invocations {
@@ -617,7 +649,7 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     })
 }
 
-fn loads(side: &Side) -> BTreeSet<&str> {
+pub(super) fn loads(side: &Side) -> BTreeSet<&str> {
     side.rows().map(|row| row.load.as_str()).collect()
 }
 
@@ -632,11 +664,25 @@ fn invocations(rows: &Rows) -> BTreeSet<Timestamp> {
 ///
 /// [`CompareError::OnlyOne`] if there is but one, [`CompareError::Empty`] if there is none.
 pub fn by(of: &'static str, folder: &str, run: &Run) -> Result<Vec<(Side, Side)>, CompareError> {
+    within(of, folder, run, |_| true)
+}
+
+/// Makes the same of some of its rows.
+pub(super) fn within(
+    of: &'static str,
+    folder: &str,
+    run: &Run,
+    is_wanted: impl Fn(&Row) -> bool,
+) -> Result<Vec<(Side, Side)>, CompareError> {
     let pick = |row: &Row| match of {
         "load" => row.load.to_string(),
         _ => row.target.clone(),
     };
-    let rows = || run.rows.0.iter().filter(|row| is_compared(row));
+    let rows = run.rows.0.iter();
+    let rows = || {
+        rows.clone()
+            .filter(|row| is_compared(row) && is_wanted(row))
+    };
     let mut values = distinct(rows().map(pick));
     // Figures of a schedule as a whole have nothing in common with those of its loads.
     let measures = |value: &String| -> BTreeSet<&str> {
@@ -766,69 +812,40 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
             new: only(&of_new, &of_base),
         });
     }
-    found.extend(loads_differ(base, new));
+    let notices = [base, new].map(|side| side.runs.iter().flat_map(|run| &run.notices));
+    found.extend(of_one_side("notice", notices));
     found
 }
 
-/// Finds in what loads differ that both sides had, or those of sides with one each: where they ran,
-/// and how much they did.
-fn loads_differ(base: &Side, new: &Side) -> Vec<SideDifference> {
-    /// The factor between rates from which on they differ, if the sides have none in common.
-    const DIFFERENT: f64 = 1.1;
-    let both = [base, new];
-    let is_one_target = both.iter().all(|side| side.targets().len() == 1);
-    let is_other = both.iter().all(|side| loads(side).len() == 1) && loads(base) != loads(new);
-    let sides = both.map(|side| {
-        let own = loads(side);
-        let all = side.runs.iter().flat_map(|run| &run.loads);
-        Vec::from_iter(all.filter(|load| own.contains(load.load.as_str())))
-    });
-    let name = |load: &LoadFigure| {
-        let name = if is_other { "the load" } else { &load.load };
-        match is_one_target {
-            true => name.to_owned(),
-            false => format!("{name} on {}", load.target),
-        }
+/// Returns the notices that only one of the sides has, by their first clauses; those that differ in
+/// figures alone are the same.
+pub(super) fn of_one_side<'a>(
+    what: &str,
+    sides: [impl Iterator<Item = &'a String>; 2],
+) -> Vec<SideDifference> {
+    let of = |text: &String| {
+        let ends = ["; ", ". ", " ("].iter();
+        let end = ends.filter_map(|end| text.find(end)).min();
+        let clause = text[..end.unwrap_or(text.len())].to_owned();
+        (
+            clause.replace(|digit: char| digit.is_ascii_digit(), ""),
+            clause,
+        )
     };
-    let mut found = Vec::new();
-    let mut add = |what: String, sides: [Option<String>; 2]| {
-        let is_there = is_other || sides.iter().all(Option::is_some);
-        let [base, new] = sides.map(|text| text.unwrap_or_else(|| NONE.to_owned()));
-        if is_there && base != new {
-            found.push(SideDifference { what, base, new });
-        }
+    let [base, new] = sides.map(|texts| BTreeMap::from_iter(texts.map(of)));
+    let only = |own: &BTreeMap<String, String>, other: &BTreeMap<String, String>| {
+        let only = own.iter().filter(|(words, _)| !other.contains_key(*words));
+        Vec::from_iter(only.map(|(_, text)| text.clone()))
     };
-    for of in distinct(sides.iter().flatten().map(|load| name(load))) {
-        let own = sides.each_ref().map(|side| {
-            let own = side.iter().copied().filter(|load| name(load) == of);
-            Vec::from_iter(own)
-        });
-        let places = own.each_ref().map(|own| {
-            let places = distinct(own.iter().map(|load| load.place()));
-            (!places.is_empty()).then(|| places.join(" and "))
-        });
-        add(format!("place of {of}"), places);
-        let rates = own.map(|own| {
-            let rates = own.into_iter().flat_map(|load| &load.rates);
-            Vec::from_iter(rates)
-        });
-        for rate in rates.iter().flatten() {
-            let ends = rates.each_ref().map(|rates| {
-                let same = rates.iter().filter(|of| of.what == rate.what);
-                let ends = same.map(|of| (of.per_second.lowest, of.per_second.highest));
-                ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-            });
-            let is_apart = match ends {
-                [Some(a), Some(b)] => DIFFERENT * a.1 < b.0 || DIFFERENT * b.1 < a.0,
-                _ => true,
-            };
-            let ends = ends.map(|ends| {
-                let (low, high) = ends.filter(|_| is_apart)?;
-                let ends = [low, high].map(|end| rate.written(Numbers::PLAIN, end));
-                Some(distinct(ends).join(" to "))
-            });
-            add(format!("{} of {of}", rate.name()), ends);
-        }
-    }
-    distinct(found)
+    let (of_base, of_new) = (only(&base, &new), only(&new, &base));
+    let difference = |base: String, new: String| SideDifference {
+        what: what.to_owned(),
+        base,
+        new,
+    };
+    let of_base = of_base.into_iter();
+    let of_base = of_base.map(|text| difference(text, NONE.to_owned()));
+    let of_new = of_new.into_iter();
+    let of_new = of_new.map(|text| difference(NONE.to_owned(), text));
+    of_base.chain(of_new).collect()
 }

@@ -9,6 +9,7 @@ use crate::rows::{Figure, labelled};
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     let mut said = Vec::from_iter(emulated(comparison));
     said.extend(conclusion(comparison));
+    said.extend(comparison.more_work.iter().cloned());
     said.extend(modes(comparison));
     said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();
@@ -160,17 +161,19 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
     said
 }
 
-fn nothing(comparison: &Comparison, all: usize) -> String {
+/// Says how many repetitions a comparison needs, and how many there are.
+pub(super) fn inconclusive(comparison: &Comparison) -> String {
     let [base, new] = comparison.repetitions;
-    let needed = comparison.needed;
+    let (needed, of) = (comparison.needed, comparison.unit.plural());
+    format!("inconclusive: it needs {needed} {of} of each, and there are {base} and {new}.")
+}
+
+fn nothing(comparison: &Comparison, all: usize) -> String {
     if comparison.is_exact() {
         return format!("Each of {all} figures is the same.");
     }
     if !comparison.can_tell {
-        let of = comparison.unit.plural();
-        return format!(
-            "The comparison is inconclusive: it needs {needed} {of} of each, and there are {base} and {new}."
-        );
+        return format!("The comparison is {}", inconclusive(comparison));
     }
     let what = match comparison.unit {
         CompareUnit::TwoRuns => "these two runs",

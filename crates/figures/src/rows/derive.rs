@@ -501,6 +501,12 @@ impl Row {
         self.in_cycles == other.in_cycles && self.is_of_samples_of(other)
     }
 
+    /// Returns whether another row is of the same figure, measured in the same place.
+    #[must_use]
+    pub fn is_figure_of(&self, other: &Self) -> bool {
+        self.figure == other.figure && self.unit == other.unit && self.is_sibling(other)
+    }
+
     /// Returns the same, whatever the unit of the samples.
     fn is_of_samples_of(&self, other: &Self) -> bool {
         self.experiment == other.experiment

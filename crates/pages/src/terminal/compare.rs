@@ -17,11 +17,16 @@ const ALL: usize = 40;
 /// The number of figures that a refusal names; of more it says how many.
 const NAMED: usize = 4;
 
-/// How to read a table.
-const READ: &str = "Figures are medians over the repetitions. The shift is the median of all differences between a \
-                    repetition of one side and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it \
-                    need not be the difference of the medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
-                    figures.";
+/// Says how to read a table.
+fn read(comparison: &Comparison) -> String {
+    let each = comparison.unit.plural();
+    format!(
+        "Figures are medians over the {each}. The shift is the median of all differences between one of the {each} of one side \
+         and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it need not be the difference of the \
+         medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
+         figures."
+    )
+}
 
 /// Writes a comparison, the conclusion first.
 #[must_use]
@@ -54,7 +59,8 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     if !comparison.differences.is_empty() {
         page.heading("What differs besides the figures");
         let [base, new] = heads;
-        let mut rows = Table::new(["what", base, new]);
+        // Both sides are shown at any width: texts are broken, figures would be hidden.
+        let mut rows = Table::new(["what", base, new]).left(&[1, 2]);
         for difference in &comparison.differences {
             rows.row([&difference.what, &difference.base, &difference.new].map(String::clone));
         }
@@ -64,7 +70,7 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     if !shown.is_empty() {
         let [base, new] = &comparison.names;
         page.heading(&format!("{new} against {base}"));
-        page.note(READ);
+        page.note(&read(comparison));
         for (common, same) in tables(&shown) {
             page.paragraph(&common, Style::new().dimmed(), "");
             let columns = columns(&same);
@@ -75,15 +81,12 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
             page.table(&rows);
         }
     }
-    // Those that are refused are named below.
-    let told = comparison.listed().filter(|row| row.refused.is_none());
-    let shown_of = shown.iter().filter(|row| row.refused.is_none());
-    let left_out = told.count() - shown_of.count();
-    if left_out > 0 {
-        let text = format!("{left_out} figures that were not shown to differ are in --json only.");
-        page.paragraph(&text, Style::new().dimmed(), "");
+    for (text, is_warning) in notes(comparison, &shown) {
+        match is_warning {
+            true => page.paragraph(&text, AnsiColor::Yellow.on_default(), "! "),
+            false => page.paragraph(&text, Style::new().dimmed(), ""),
+        }
     }
-    notes(&mut page, comparison);
     page.finish()
 }
 
@@ -144,7 +147,8 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         }
         text.push('\n');
     }
-    for (common, same) in tables(&shown(comparison)) {
+    let shown = shown(comparison);
+    for (common, same) in tables(&shown) {
         text.push_str(&format!("{}\n\n", escaped(&common)));
         const RULE: [&str; 7] = ["---", "--:", "--:", "--:", "--:", "--:", "---"];
         let columns = columns(&same);
@@ -155,18 +159,28 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         }
         text.push('\n');
     }
+    for (note, _) in notes(comparison, &shown) {
+        text.push_str(&format!("- {}\n", escaped(&note)));
+    }
+    if text.ends_with('\n') && !text.ends_with("\n\n") {
+        text.push('\n');
+    }
     let judged = comparison.judged().filter(|row| row.refused.is_none());
     let judged = match judged.count() as u64 {
         0 => "No figure could be judged".to_owned(),
         judged => words::counted(N, judged, "figure was compared", "figures were compared"),
     };
-    let [base_repetitions, new_repetitions] = comparison.repetitions;
+    let [of_base, of_new] = comparison.repetitions;
     text.push_str(&format!(
-        "{judged} (tare compare); repetitions: {} {base_repetitions}, {} {new_repetitions}. {READ}\n",
+        "{judged} (tare compare); {}: {} {of_base}, {} {of_new}.",
+        comparison.unit.plural(),
         escaped(base),
         escaped(new)
     ));
-    text
+    if !shown.is_empty() {
+        text.push_str(&format!(" {}", read(comparison)));
+    }
+    text + "\n"
 }
 
 /// Escapes what would end a cell, or be more than text.
@@ -219,19 +233,6 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
         || NONE.to_owned(),
         |(low, high)| format!("{} to {}", signed(low, unit), signed(high, unit)),
     );
-    let p = match (row.exact, row.adjusted_p_value) {
-        (true, _) => "exact".to_owned(),
-        (false, Some(p)) => N.short(p),
-        (false, None) => NONE.to_owned(),
-    };
-    let shift = row.shift.map_or_else(
-        || NONE.to_owned(),
-        |shift| match row.relative.filter(|_| unit != "1") {
-            _ if row.is_unclear() => "unclear".to_owned(),
-            Some(share) => format!("{} ({})", signed(shift, unit), signed(share, "%")),
-            None => signed(shift, unit),
-        },
-    );
     let mark = match row.is_worse {
         _ if !row.differs => "",
         _ if row.is_of_emulator_alone() => "differs",
@@ -242,22 +243,39 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
         name,
         told(row.base, unit),
         told(row.new, unit),
-        shift,
+        row.shift_in_words(),
         interval,
-        p,
+        row.chance(),
         mark.to_owned(),
     ]
 }
 
-fn notes(page: &mut Page, comparison: &Comparison) {
+/// A sentence below the tables, and whether it warns.
+type Note = (String, bool);
+
+/// Returns what is said below the tables: which figures are not listed, refused, or only on one
+/// side.
+fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    let mut note = |text: String| notes.push((text, false));
+    // Those that are refused are named below.
+    let told = comparison.listed().filter(|row| row.refused.is_none());
+    let shown = shown.iter().filter(|row| row.refused.is_none());
+    let left_out = told.count() - shown.count();
+    if left_out > 0 {
+        note(format!(
+            "{left_out} figures that were not shown to differ are in --json only."
+        ));
+    }
     let same = comparison.rows.iter().filter_map(|row| {
         let same = row.same_as.as_deref()?;
         Some(((row.measure.as_str(), same), row.figure.clone()))
     });
     for ((measure, same), figures) in grouped(same) {
         let figures = distinct(figures).join(", ");
-        let text = format!("{measure} is the same as {same} in {figures}: judged once.");
-        page.paragraph(&text, Style::new().dimmed(), "");
+        note(format!(
+            "{measure} is the same as {same} in {figures}: judged once."
+        ));
     }
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
     let refused = grouped(once.filter_map(|row| {
@@ -271,23 +289,43 @@ fn notes(page: &mut Page, comparison: &Comparison) {
         if more > 0 {
             names.push_str(&format!("; and {more} more"));
         }
-        let text = format!("Refused: {names}: {why}.");
-        page.paragraph(&text, Style::new().dimmed(), "");
+        note(format!("Refused: {names}: {why}."));
     }
+    notes.extend(longest(comparison).map(|text| (text, false)));
     for unmatched in &comparison.unmatched {
         let name = &comparison.names[usize::from(unmatched.side == 2)];
-        let text = format!("Only {name} has {}.", unmatched.what);
-        page.paragraph(&text, AnsiColor::Yellow.on_default(), "! ");
+        notes.push((format!("Only {name} has {}.", unmatched.what), true));
     }
-    let max = comparison
-        .rows
-        .iter()
-        .any(|row| row.figure == "max" && row.differs);
-    if max {
-        page.paragraph(
-            "The longest of a run grows with its length: compare runs that measured for the same time.",
-            Style::new().dimmed(),
-            "",
-        );
-    }
+    notes
+}
+
+/// Says of maxima that differ whether the sides measured for the same time.
+fn longest(comparison: &Comparison) -> Option<String> {
+    /// The factor up to which lengths are the same.
+    const SAME: f64 = 1.1;
+    let rows = comparison.rows.iter();
+    let maxima = rows.filter(|row| row.figure == "max" && row.differs);
+    let times: Vec<Option<f64>> = maxima.map(|row| row.times_as_long).collect();
+    let known: Option<Vec<f64>> = times.iter().copied().collect();
+    let ends = |known: Vec<f64>| {
+        let least = known.iter().copied().reduce(f64::min)?;
+        Some((least, known.into_iter().fold(0.0, f64::max)))
+    };
+    let [base, new] = &comparison.names;
+    let which = match known.and_then(ends) {
+        _ if times.is_empty() => return None,
+        None => ": compare runs that measured for the same time".to_owned(),
+        Some((least, most)) if least * SAME >= 1.0 && most <= SAME => {
+            "; the runs of both sides measured for the same time".to_owned()
+        }
+        Some((least, most)) => {
+            let times = distinct([least, most].map(|times| N.short(times))).join(" to ");
+            format!(
+                ". Where it differs, runs of {new} measured {times} times as long as those of {base}, which bears on that"
+            )
+        }
+    };
+    Some(format!(
+        "The longest of a run grows with its length{which}."
+    ))
 }

@@ -10,7 +10,6 @@ use tare_stats::OverRuns;
 use super::super::ABOVE_WORDS;
 use super::super::panels::{Member, Panel};
 use super::N;
-use super::comparison::Overlap;
 
 /// Says between which ends the shares of many targets lie, or those of several sizes.
 pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
@@ -70,12 +69,8 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
             name(most),
         ),
     };
-    if let ([panel], [(_, low), .., (_, high)]) = (sizes, ranked.as_slice()) {
-        let (targets, sure) = (
-            panel.native().count(),
-            Overlap::of(low, high).text("the two ends'"),
-        );
-        text.push_str(&format!(", of {targets} targets; {sure}"));
+    if let ([panel], [_, .., _]) = (sizes, ranked.as_slice()) {
+        text.push_str(&format!(", of {} targets", panel.native().count()));
     }
     let all = sizes.iter().flat_map(Panel::native);
     let all = all.filter_map(|member| Some((member, member.longest()?)));

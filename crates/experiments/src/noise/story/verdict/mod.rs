@@ -15,35 +15,35 @@ use tare_figures::interval::Time;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, alongside, sure};
+use tare_pages::kit::sentence::{MANY, alongside, emulated_left_out, sure};
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
 use super::measures::PERIOD_GAPS;
 use super::panels::{Member, Panel, of_verdict, series};
 use super::split::Attribution;
-use comparison::comparison;
+use comparison::comparisons;
 use many::{about_range, by_group, told};
 
 const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured.
 pub(super) fn of(run: &Run, panels: &[Panel<'_>], split: &Attribution) -> Option<Verdict> {
-    let panels = of_verdict(panels);
+    let (panels, emulated) = of_verdict(panels);
     let main = panels.first()?;
     let mut sentences = Vec::new();
     for (place, sizes) in series(&panels).into_iter().enumerate() {
         sentences.push(about(sizes, run));
-        match sizes {
-            // Its ends are in the sentence before.
-            [panel] if panel.members.len() > MANY => {
-                sentences.extend(by_group(panel).filter(|_| place == 0));
-            }
-            _ => sentences.extend(comparison(sizes)),
+        if let [panel] = sizes
+            && panel.members.len() > MANY
+        {
+            sentences.extend(by_group(panel).filter(|_| place == 0));
         }
     }
     let headline = sentences.remove(0);
     sentences.splice(0..0, reference::sentence(&panels, run));
+    sentences.extend(comparisons(run, &panels));
+    sentences.extend(emulated_left_out(&emulated));
     sentences.extend(switched(&panels));
     sentences.extend(split.sentences());
     if let [only] = &main.members[..]
@@ -130,10 +130,10 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
                     alongside(&member.case)
                 ),
                 _ => format!(
-                    "on {}{} {}",
+                    "on {} {}{}",
                     member.case.target(),
-                    alongside(&member.case),
-                    about_timed(member)
+                    about_timed(member),
+                    alongside(&member.case)
                 ),
             });
             let each: Vec<String> = each.collect();

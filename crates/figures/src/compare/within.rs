@@ -1,0 +1,114 @@
+//! The targets of one run against each other, in sentences of the run's own report.
+//!
+//! They come from the comparison that `tare compare RUN --by target` prints, of all figures, so that
+//! the report and the comparison of one run can't disagree.
+
+use super::verdict::inconclusive;
+use super::{ComparedRow, Comparison, compare, sides};
+use crate::format::Numbers;
+use crate::rows::Row;
+use crate::run::Run;
+use crate::words;
+
+/// The number of figures that a sentence names.
+const NAMED: usize = 6;
+
+/// Compares the first target that a machine executed with each other one; with none if there are
+/// more than `most` targets, of which no sentence names each.
+#[must_use]
+pub fn targets(run: &Run, most: usize) -> Vec<Comparison> {
+    let pairs = sides::within("target", "", run, |row| !row.emulated).unwrap_or_default();
+    let few = pairs.iter().filter(|_| pairs.len() < most);
+    few.filter_map(|(base, new)| compare(base, new).ok())
+        .collect()
+}
+
+impl Comparison {
+    /// Says what it shows of some of NEW's rows, each with its name: `podman against process, lost
+    /// time: worse under dd (+2.1 pp, adjusted p 0.01); …`. `None` if it has none of them.
+    #[must_use]
+    pub fn about(&self, what: &str, rows: &[(String, &Row)]) -> Option<String> {
+        let found = rows.iter().filter_map(|(name, row)| {
+            let mut own = self.rows.iter();
+            Some((name.as_str(), own.find(|own| own.of.is_figure_of(row))?))
+        });
+        let found: Vec<(&str, &ComparedRow)> = found.collect();
+        if found.is_empty() {
+            return None;
+        }
+        let [base, new] = &self.names;
+        let begin = format!("{new} against {base}, {what}: ");
+        if !self.can_tell {
+            return Some(begin + &inconclusive(self));
+        }
+        let listed = |result: Judged| {
+            let own = found.iter().filter(|(_, row)| row.judged_as() == result);
+            let mut own: Vec<String> = own.map(|(name, row)| item(name, row)).collect();
+            let more = own.len().saturating_sub(NAMED);
+            own.truncate(NAMED);
+            if more > 0 {
+                own.push(format!("{more} more"));
+            }
+            let result = result.words();
+            (!own.is_empty()).then(|| match own.as_slice() {
+                [one] if one.starts_with('(') => format!("{result} {one}"),
+                _ => format!("{result} for {}", words::list(&own)),
+            })
+        };
+        let all = [Judged::Worse, Judged::Better, Judged::NotShown, Judged::Not].map(listed);
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        let tests = words::counted(Numbers::PLAIN, self.tests, "figure", "figures");
+        let mut said = format!(
+            "{begin}{} ({tests} judged together, as by `tare compare --by target`).",
+            all.join("; ")
+        );
+        let mut loads = found.iter().filter(|(_, row)| !row.new_load.is_idle());
+        if loads.next().is_some() {
+            for load in &self.more_work {
+                said.push_str(&format!(" {load}"));
+            }
+        }
+        Some(said)
+    }
+}
+
+/// What a comparison says of a figure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    Worse,
+    Better,
+    NotShown,
+    Not,
+}
+
+impl Judged {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Worse => "worse",
+            Self::Better => "better",
+            Self::NotShown => "not shown to differ",
+            Self::Not => "not judged",
+        }
+    }
+}
+
+impl ComparedRow {
+    fn judged_as(&self) -> Judged {
+        match (self.differs, self.is_worse) {
+            (true, true) => Judged::Worse,
+            (true, false) => Judged::Better,
+            _ if self.shift.is_some() => Judged::NotShown,
+            _ => Judged::Not,
+        }
+    }
+}
+
+/// Writes the name of a figure with what was found: `gap under dd (−20.1 pp, adjusted p 0.022)`.
+fn item(name: &str, row: &ComparedRow) -> String {
+    let found = match row.judged_as() {
+        Judged::Not => row.refused.clone().unwrap_or_default(),
+        _ if row.exact => format!("{}, exact", row.shift_in_words()),
+        _ => format!("{}, adjusted p {}", row.shift_in_words(), row.chance()),
+    };
+    format!("{name} ({found})").trim_start().to_owned()
+}
