@@ -12,7 +12,7 @@ use tare_results::model::{Achieved, Fact, Labels, Load, LoadPlace, SettingPlan};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;
-use crate::synthetic::{Fold, Run, analyse, evenly, measured, plain, spin, verdict};
+use crate::synthetic::{Fold, Run, analyse, evenly, measured, plain, spin, timed, verdict};
 
 /// Makes runs whose median is about `median` ns; the worst of each differs from block to block.
 fn run(target: &str, runs: u32, median: u64, seed: u64) -> Report {
@@ -829,4 +829,36 @@ fn a_gate_lists_what_is_beyond_and_what_is_unknown() {
     );
     assert!(judge("latency.p50{load=dd} > +5%").failed);
     assert!(!judge("latency.p50{load=idle} > +500%").failed);
+}
+
+#[test]
+fn what_is_refused_for_one_reason_is_told_once_and_by_runs() {
+    let mut run = Run::new(1);
+    for block in 1..=4 {
+        for (target, repetitions) in [("process", 100), ("crun", 200)] {
+            for size in [10, 22] {
+                let durations = vec![500 + u64::from(block); repetitions + size];
+                let folded = timed(&durations, Fold::default());
+                run.done(block, target, "prime", Some(size as u64), folded);
+            }
+            // Half of the runs have a gap.
+            let gaps = if block > 2 { 1 } else { 0 };
+            run.gap(block, target, evenly(2_600_000, gaps, 1_300));
+        }
+    }
+    let report = run.analyse();
+    let sides = sides_by("target", "run", report.run()).unwrap();
+    let compared = compare(&sides[0].0, &sides[0].1).unwrap();
+    let markdown = terminal::compare_markdown(&compared);
+    let p99 = markdown.lines().filter(|line| line.contains("p99 needs"));
+    assert_eq!(
+        Vec::from_iter(p99),
+        [
+            "- Refused: duration.p99 size=10 workload=prime of process and crun; net.p99 size=10 workload=prime of process and \
+             crun; duration.p99 size=22 workload=prime of process and crun; net.p99 size=22 workload=prime of process and crun; \
+             and 1 more: \
+             p99 needs 1,000 samples in each run, and runs of each of these have fewer: measure longer, not more often."
+        ]
+    );
+    assert_contains(&markdown, &["2 of 4 runs have it"]);
 }

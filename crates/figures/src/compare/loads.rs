@@ -90,13 +90,14 @@ pub(super) fn differences(base: &Side, new: &Side) -> (Vec<SideDifference>, Vec<
     let more = grouped(more).into_iter().map(|((of, side), times)| {
         let [most, least] = [both[side], both[1 - side]].map(|side| &side.name);
         let times = words::list(&times);
-        format!(
-            "On {most}, {of} did more than on {least}{which}: {times} by the median. Part of what differs under it may come \
-             from that."
-        )
+        format!("On {most}, {of} did more than on {least}{which}: {times} by the median.")
     });
+    let mut more = Vec::from_iter(more);
+    if !more.is_empty() {
+        more.push("Part of what differs under it may come from that.".to_owned());
+    }
     found.extend(remarks);
-    (distinct(found), more.collect())
+    (distinct(found), more)
 }
 
 /// Returns how many times as much a load did on NEW as on BASE, if it differs: by the blocks that

@@ -461,6 +461,17 @@ impl ComparedRow {
         (base.emulated && is_native(new)) || (new.emulated && is_native(base))
     }
 
+    /// Returns how many samples each run needs, if the figure was refused since one has fewer.
+    #[must_use]
+    pub fn samples_needed(&self) -> Option<u64> {
+        let needed = |row: &Row| match row.over {
+            Err(Refused::Samples { needed, .. }) => Some(needed),
+            _ => None,
+        };
+        self.refused.as_ref()?;
+        needed(&self.base_row).or(needed(&self.of))
+    }
+
     /// Returns where both sides were measured: `process`, `process and crun under dd`.
     #[must_use]
     pub fn places(&self) -> String {

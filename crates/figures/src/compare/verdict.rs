@@ -9,7 +9,7 @@ use crate::rows::{Figure, labelled};
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
     let mut said = Vec::from_iter(emulated(comparison));
     said.extend(conclusion(comparison));
-    said.extend(comparison.more_work.iter().cloned());
+    said.extend((!comparison.more_work.is_empty()).then(|| comparison.more_work.join(" ")));
     said.extend(modes(comparison));
     said.extend(not_alternated(comparison));
     let runs = comparison.runs.iter().flatten();

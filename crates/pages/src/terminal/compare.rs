@@ -280,9 +280,22 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
     let refused = grouped(once.filter_map(|row| {
         let why = row.refused.as_deref()?;
-        Some((why, format!("{} of {}", name(row), row.places())))
+        // How many samples a run has differs from row to row.
+        let needed = row.samples_needed();
+        let key = (needed, needed.is_none().then_some(why));
+        let named = format!("{} of {}", name(row), row.places());
+        Some((key, (named, row)))
     }));
-    for (why, mut names) in refused {
+    for ((needed, _), rows) in refused {
+        let (mut names, rows): (Vec<String>, Vec<&ComparedRow>) = rows.into_iter().unzip();
+        let why = match (needed, rows.as_slice()) {
+            (Some(needed), [row, _, ..]) => format!(
+                "{} needs {} samples in each run, and runs of each of these have fewer: measure longer, not more often",
+                row.figure,
+                N.count(needed)
+            ),
+            _ => rows[0].refused.clone().unwrap_or_default(),
+        };
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
         let mut names = names.join("; ");
