@@ -72,16 +72,33 @@ pub struct NotMeasured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It was not tried, or cut off.
+    /// The run did not come to it, or was cut off.
     Missing,
     /// It was tried and failed.
     Failed,
     /// It was skipped while the run went on, because an earlier result made it pointless.
     LeftOut,
+    /// It was not tried, because what must work before it failed.
+    NotTried,
     /// It was measured, but its files are not what was written.
     Damaged,
     /// Its files are in order, but contradict themselves.
     Contradictory,
+}
+
+impl State {
+    /// Returns its name in sentences and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+            Self::LeftOut => "left out",
+            Self::NotTried => "not tried",
+            Self::Damaged => "damaged",
+            Self::Contradictory => "contradictory",
+        }
+    }
 }
 
 /// A notice of one or more agents.

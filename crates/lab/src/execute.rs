@@ -59,7 +59,6 @@ pub fn execute(
         let of = missing.len();
         observer.on_event(Event::CellBegan { plan, number, of });
         if let Some(outcome) = ladders.above(plan) {
-            tally.failed += usize::from(matches!(outcome, Outcome::Failed { .. }));
             let cell = &targets.cell(plan, outcome);
             folder.write_cell(cell, None)?;
             let samples = None;
@@ -93,7 +92,7 @@ pub fn execute(
         match cell.outcome {
             _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
             Outcome::Failed { .. } => tally.failed += 1,
-            Outcome::Done { .. } | Outcome::LeftOut { .. } => {}
+            _ => {}
         }
         let (cell, samples) = (&cell, samples.as_ref());
         observer.on_event(Event::Ended { cell, samples });

@@ -1,8 +1,8 @@
 //! Ladders: cells that run upwards within their block, until the target no longer keeps up.
 //!
 //! The rungs behind a saturated one are skipped, with a notice, also where it was run before the run
-//! was resumed. Where no instance of the lowest rung did its work, the others fail with it: nothing
-//! easier is left to try. A rung that failed otherwise says nothing about the next one, which runs.
+//! was resumed. Where no instance of the lowest rung did its work, the others are not tried: nothing
+//! easier is left. A rung that failed otherwise says nothing about the next one, which runs.
 
 use std::collections::HashMap;
 
@@ -50,8 +50,8 @@ impl Ladders {
                 })
             }
             Outcome::Failed { reason } if rung.step == 0 && reason.starts_with(NOTHING) => {
-                Some(Outcome::Failed {
-                    reason: format!("not tried, as {} failed", cell.plan.label()),
+                Some(Outcome::NotTried {
+                    reason: format!("{} failed", cell.plan.label()),
                 })
             }
             _ => None,

@@ -168,6 +168,7 @@ impl Catalogue {
         let told = match &cell.outcome {
             Outcome::Failed { reason } => format!("failed: {reason}"),
             Outcome::LeftOut { reason } => format!("left out: {reason}"),
+            Outcome::NotTried { reason } => format!("not tried: {reason}"),
             Outcome::Done { .. } => {
                 let view = self.view(&cell.plan.experiment);
                 let data = CellData::new(cell, samples);

@@ -26,7 +26,7 @@ pub enum CellState {
     Missing,
     /// It ran to its end, or was cut short, and its files are as they were written.
     Done(Box<Cell>),
-    /// It was tried and failed; this is the newest attempt.
+    /// It failed, or was not tried since another one failed; this is the newest attempt.
     Failed(Box<Cell>),
     /// It was measured, but its files are not what was written.
     Damaged {
@@ -428,7 +428,10 @@ fn put_in_place(
     let id = cell.plan.id;
     let rename = |from: &str, to: &str| cells.rename(from, to).map_err(at(&cells.path_of(to)));
     let done = layout::cell(id);
-    let is_failed = matches!(cell.outcome, Outcome::Failed { .. });
+    let is_failed = matches!(
+        cell.outcome,
+        Outcome::Failed { .. } | Outcome::NotTried { .. }
+    );
     // A whole cell is not written again, so what is there is damaged or was cut short; of the
     // latter there is more to see than of an attempt that failed.
     let is_kept = is_failed && matches!(before, Aside::CutShort);

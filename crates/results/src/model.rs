@@ -545,9 +545,14 @@ pub enum Outcome {
         /// What that was.
         reason: String,
     },
-    /// It did not.
+    /// It was tried, and did not.
     Failed {
         /// What happened, and what to do.
+        reason: String,
+    },
+    /// It was not tried, because what must work before it failed. A resumed run tries both.
+    NotTried {
+        /// What that was.
         reason: String,
     },
 }
@@ -567,7 +572,7 @@ impl Outcome {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Done { record, .. } => Some(record),
-            Self::LeftOut { .. } | Self::Failed { .. } => None,
+            Self::LeftOut { .. } | Self::Failed { .. } | Self::NotTried { .. } => None,
         }
     }
 
@@ -577,7 +582,7 @@ impl Outcome {
     pub fn cut_short(&self) -> Option<&str> {
         match self {
             Self::Done { cut_short, .. } => cut_short.as_deref(),
-            Self::LeftOut { .. } | Self::Failed { .. } => None,
+            Self::LeftOut { .. } | Self::Failed { .. } | Self::NotTried { .. } => None,
         }
     }
 
@@ -586,7 +591,9 @@ impl Outcome {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Done { .. } => None,
-            Self::LeftOut { reason } | Self::Failed { reason } => Some(reason),
+            Self::LeftOut { reason } | Self::Failed { reason } | Self::NotTried { reason } => {
+                Some(reason)
+            }
         }
     }
 }

@@ -182,7 +182,7 @@ impl Progress<'_> {
                 self.latest = format!("{label}: failed");
                 Some(format!("cell {} ({label}) failed: {reason}", cell.plan.id))
             }
-            Outcome::Done { .. } | Outcome::LeftOut { .. } => {
+            Outcome::Done { .. } | Outcome::LeftOut { .. } | Outcome::NotTried { .. } => {
                 let none = Samples::default();
                 self.latest = catalogue().live(cell, samples.unwrap_or(&none));
                 None

@@ -54,6 +54,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
                 }
                 Outcome::LeftOut { reason } => ("left out", reason),
                 Outcome::Failed { reason } => ("failed", reason),
+                Outcome::NotTried { reason } => ("not tried", reason),
             },
             _ => ("missing", String::new()),
         };

@@ -485,16 +485,19 @@ fn cells_without_figures_are_named_and_the_others_kept() {
     run.failed(1, "docker", "prime", "the daemon does not run; start it");
     run.missing(2, "process", "prime");
     run.left_out(2, "docker", "prime", "the rate before was too much");
+    run.not_tried(2, "docker", "copy", "docker alone failed");
     // A list that is out of order contradicts itself.
     let mut gaps = regular_gaps(Fold::above(1_300));
     gaps.samples.events.reverse();
     run.gap(2, "process", gaps);
     let analysis = run.analyse();
     let summary = analysis.summary();
-    assert_eq!((summary.planned, summary.done), (5, 1));
+    assert_eq!((summary.planned, summary.done), (6, 1));
     let cells = summary.not_measured.iter();
     let cells = cells.map(|cell| format!("{} {:?}: {}", cell.id, cell.state, cell.reason));
     let cells = cells.collect::<Vec<_>>().join("\n");
+    let page = page::render(&analysis);
+    assert_contains(&page, &["<td>not tried</td>"]);
     let text = terminal::render(&analysis, 120, false);
     insta::assert_snapshot!(format!("{cells}\n\n{text}"));
 }

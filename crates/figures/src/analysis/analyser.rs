@@ -67,6 +67,7 @@ impl<'a> Analyser<'a> {
                     },
                     Outcome::LeftOut { reason } => (State::LeftOut, reason),
                     Outcome::Failed { reason } => (State::Failed, reason),
+                    Outcome::NotTried { reason } => (State::NotTried, reason),
                 }
             }
             CellState::Missing => {

@@ -7,7 +7,7 @@ use tare_results::target::Kernel;
 use crate::report::Report;
 use crate::view::Story;
 use tare_figures::group::grouped;
-use tare_figures::notices::{Severity, State, name_cells};
+use tare_figures::notices::{Severity, name_cells};
 use tare_figures::places::Placement;
 use tare_figures::words;
 
@@ -26,7 +26,7 @@ pub(super) fn method(report: &Report) -> Markup {
             "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: shares and rates \
              are those of all runs together, as are means that divide a sum by a number (of delays); other means are the \
              mean of the runs' means, and the share of the slow of two modes is the mean of the runs' shares; \
-             quantiles and deviations are the median over the runs. A value that a table calls max, longest, min or shortest is \
+             quantiles and deviations are the median over the runs. A value that a table calls max, longest, best, min, least or shortest is \
              the extreme of all runs, while figures.csv and the JSON have the median of the runs' extremes. Intervals are at \
              95 % confidence over runs. A dash means that there is no figure, not that it is 0."
         }
@@ -51,17 +51,10 @@ pub(super) fn not_measured(report: &Report) -> Markup {
     let summary = report.summary();
     let mut table = Table::new(["cell", "run", "state", "why, and what to do"]);
     for cell in &summary.not_measured {
-        let state = match cell.state {
-            State::Missing => "missing",
-            State::Failed => "failed",
-            State::LeftOut => "left out",
-            State::Damaged => "damaged",
-            State::Contradictory => "contradictory",
-        };
         table.row([
             format!("{} · {}", cell.id, cell.label),
             cell.block.to_string(),
-            state.to_owned(),
+            cell.state.name().to_owned(),
             cell.reason.clone(),
         ]);
     }
@@ -188,8 +181,12 @@ fn order(plan: &Plan) -> String {
         .unwrap_or_default();
     let cells = N.count(plan.cells.len() as u64);
     let runs = words::counted(N, u64::from(blocks), "run", "runs");
+    let ladders = match plan.cells.iter().any(|cell| cell.rung.is_some()) {
+        true => ", but each ladder from its first step to its last",
+        false => "",
+    };
     format!(
-        "{cells} cells in {runs}; each run holds every combination once, in random order (seed {})",
+        "{cells} cells in {runs}; each run holds every combination once, in random order{ladders} (seed {})",
         plan.seed
     )
 }

@@ -138,7 +138,7 @@ impl Page {
         let mut causes: Vec<(&NotMeasured, u64)> = Vec::new();
         for cell in &summary.not_measured {
             let is_same = |known: &NotMeasured| {
-                known.state == State::LeftOut
+                matches!(known.state, State::LeftOut | State::NotTried)
                     && (known.state, &known.reason) == (cell.state, &cell.reason)
             };
             match causes.iter_mut().find(|(known, _)| is_same(known)) {
@@ -147,16 +147,16 @@ impl Page {
             }
         }
         for (cell, others) in causes.iter().take(SHOWN) {
-            let left_out = match cell.state {
-                State::LeftOut => "left out: ",
-                _ => "",
+            let state = match cell.state {
+                State::LeftOut | State::NotTried => format!("{}: ", cell.state.name()),
+                _ => String::new(),
             };
             let others = match others {
                 0 => String::new(),
                 others => format!(" and {}", counted(N, *others, "more cell", "more cells")),
             };
             let text = format!(
-                "cell {}, {}{others}: {left_out}{}",
+                "cell {}, {}{others}: {state}{}",
                 cell.id, cell.label, cell.reason
             );
             self.paragraph(&text, Style::new(), "- ");

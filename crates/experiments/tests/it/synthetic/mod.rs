@@ -451,6 +451,14 @@ impl Run {
         self.lack(CellState::Failed(Box::new(cell)));
     }
 
+    /// Adds a cell that was not tried.
+    pub fn not_tried(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
+        let reason = reason.to_owned();
+        let outcome = Outcome::NotTried { reason };
+        let cell = cell(self.plan(block, target, workload, Some(22)), outcome);
+        self.lack(CellState::Failed(Box::new(cell)));
+    }
+
     /// Adds a cell that was left out.
     pub fn left_out(&mut self, block: u32, target: &str, workload: &str, reason: &str) {
         let reason = reason.to_owned();
