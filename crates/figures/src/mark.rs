@@ -4,6 +4,9 @@ use crate::format::Numbers;
 use crate::rows::Row;
 use crate::words;
 
+/// The meaning of an asterisk behind a figure.
+pub const BETWEEN_MODES: &str = "* A figure that does not describe its samples: they have two modes. figures.csv has the share of the slow one (figure slow).";
+
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -99,7 +102,10 @@ impl Mark {
     ) -> Option<Self> {
         let over = row.over.as_ref().ok()?;
         let spread = Spread::of(row);
-        let label = write(over.estimate);
+        let mut label = write(over.estimate);
+        if row.is_between_modes() {
+            label.push('*');
+        }
         let mut said = format!("{}: {label}", row.place());
         if let Some(spread) = spread {
             said.push_str(&format!(", {}", spread.words(row.unit, &write)));

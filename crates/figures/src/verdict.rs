@@ -107,8 +107,11 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
             other.any(|other| cell.is_told_by(other))
         });
         let findings = machine.findings.iter();
-        let findings =
-            findings.filter(|finding| !is_watched || !["load", "steal"].contains(&&*finding.id));
+        let findings = findings.filter(|finding| {
+            // None was chosen where nothing is pinned.
+            let is_of_chosen = finding.id == "cpu" && !is_pinned;
+            !is_of_chosen && (!is_watched || !["load", "steal"].contains(&&*finding.id))
+        });
         let findings: Vec<&Finding> = findings.collect();
         cautions.extend(disturbances(&findings, is_pinned));
     }

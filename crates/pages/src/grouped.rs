@@ -3,15 +3,13 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
+use tare_figures::mark::BETWEEN_MODES;
 use tare_figures::rows::{Row, RunFigure};
 use tare_figures::words::NONE;
 
 use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
-
-/// The meaning of a mark behind a figure.
-const MARK: &str = "* A figure that does not describe its samples: they have two modes. figures.csv has the share of the slow one (figure slow).";
 
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
@@ -192,7 +190,7 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
         if grouped.has_marks() {
             let space = if read.is_empty() { "" } else { " " };
             read.push_str(space);
-            read.push_str(MARK);
+            read.push_str(BETWEEN_MODES);
         }
         Titled {
             title: tabled.title,

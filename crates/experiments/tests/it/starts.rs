@@ -3,7 +3,7 @@
 use tare_experiments::catalogue;
 use tare_figures::gates::Gate;
 use tare_figures::rows::Figure;
-use tare_host::Fact;
+use tare_host::{Fact, Finding, Severity};
 use tare_pages::{Report, page, terminal};
 use tare_results::MachineRecord;
 use tare_results::model::{Instance, InstanceOutcome};
@@ -149,11 +149,11 @@ fn what_the_machine_did_beside_its_instances_is_told() {
 }
 
 #[test]
-fn instances_one_by_one_have_no_figures_of_an_open_loop() {
+fn instances_one_by_one_have_no_figures_of_a_rate() {
     let mut run = Run::new(1);
     run.started(1, ALONE, |_, planned| done(planned, 0, MS));
     let analysis = run.analyse();
-    for measure in ["lag", "offered", "in-time", "saturated"] {
+    for measure in ["offered", "saturated"] {
         assert!(row(&analysis, measure).is_none(), "{measure}");
     }
     assert_eq!(figure(&analysis, "rate.rate"), Some(10.0));
@@ -161,6 +161,84 @@ fn instances_one_by_one_have_no_figures_of_an_open_loop() {
         verdict(&analysis)[0],
         "Ready after a median of 1.00 ms on process."
     );
+}
+
+#[test]
+fn how_late_instances_were_started_one_by_one_is_told() {
+    let mut run = Run::new(1);
+    run.started(1, ALONE, |number, planned| match number % 2 {
+        0 => done(planned, 2 * MS, MS),
+        _ => done(planned, 0, MS),
+    });
+    let analysis = run.analyse();
+    assert_eq!(figure(&analysis, "lag.max"), Some(2e6));
+    assert_eq!(figure(&analysis, "in-time.share"), Some(0.5));
+    let text = terminal::render(&analysis, 100, false);
+    let (_, table) = text.split_once("Throughput").unwrap();
+    assert_contains(table, &["2.00 ms", "50.0 %"]);
+}
+
+#[test]
+fn the_slowest_start_is_called_so() {
+    let said = verdict(&three(1).analyse());
+    let slowest = "an instance started one after the other takes longest on docker, a mean of 253 ms, the largest part of which is";
+    assert_contains(&said[1], &[slowest]);
+}
+
+#[test]
+fn a_figure_has_one_name_whatever_executed_it() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        run.emulated = false;
+        run.started(block, ALONE, |number, planned| {
+            let takes_ms = if number % 50 < 24 { 30 } else { 5 };
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+        run.emulated = true;
+        let starts = Starts {
+            target: "unikernel",
+            ..ALONE
+        };
+        run.started(block, starts, |_, planned| done(planned, 0, 90 * MS));
+    }
+    let analysis = run.analyse();
+    let said = verdict(&analysis).join(" ");
+    let apart = "Executed by an emulator: ready after 90.0 ms (p50) on unikernel (emulated).";
+    assert_contains(&said, &["(two modes) on process.", apart]);
+    let page = page::render(&analysis);
+    let (_, picture) = page
+        .split_once("<h3>Time until an instance is ready")
+        .unwrap();
+    let (picture, _) = picture.split_once("</figure>").unwrap();
+    assert_contains(picture, &["ms*</text>", "they have two modes"]);
+}
+
+#[test]
+fn a_page_says_nothing_of_what_was_not_done() {
+    let mut run = Run::new(1);
+    run.not_started(1, Starts::DEFAULT);
+    let mut data = run.data();
+    let finding = |id: &str, state: &str| Finding {
+        id: id.to_owned().into(),
+        title: "Title".to_owned().into(),
+        state: state.to_owned(),
+        severity: Severity::Note,
+        why: String::new(),
+        remedy: None,
+    };
+    let findings = vec![
+        finding("cpu", "CPU 1 was taken"),
+        finding("tick", "it ticks"),
+    ];
+    data.machine = Some(MachineRecord::new(unknown_machine(), findings));
+    let page = page::render(&analyse(data));
+    // No column bounds anything, and no CPU was chosen.
+    assert!(!page.contains("bounds it from above"));
+    assert!(!page.contains("CPU 1 was taken"));
+    assert_contains(&page, &["it ticks", "as an example"]);
+    let page = page::render(&three(1).analyse());
+    let order = "in random order, but each ladder from its first step to its last";
+    assert_contains(&page, &["bounds it from above", order]);
 }
 
 #[test]
@@ -225,7 +303,7 @@ fn what_the_engine_s_presence_costs_is_told() {
         verdict(&run.analyse()),
         [
             "Ready after a median of 1.00 ms on process.",
-            "From the start call until it is ready, an instance takes a mean of 2.00 ms on process, beside=dockerd, the largest part of which is main: 1.00 ms (50.0 %).",
+            "From the start call until it is ready, an instance takes longest on process, beside=dockerd, a mean of 2.00 ms, the largest part of which is main: 1.00 ms (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
             "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
         ]

@@ -6,7 +6,7 @@ use super::dot_plot::{self, Entry};
 use super::parts::{Figure, N, Table, legend};
 use crate::svg::{COLOURS, colour};
 use tare_figures::group::{distinct, grouped};
-use tare_figures::mark::{Mark, Spread};
+use tare_figures::mark::{BETWEEN_MODES, Mark, Spread};
 use tare_figures::rows::{self, Row};
 use tare_figures::words::NONE;
 
@@ -19,9 +19,25 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
         .filter(|row| row.over.is_ok())
         .copied()
         .collect();
+    overview_of(&rows, |row| name(row, &rows), title, what)
+}
+
+/// Renders the same with names of the caller's own: what has the same name is in one row.
+#[must_use]
+pub fn overview_of(
+    rows: &[&Row],
+    name: impl Fn(&Row) -> String,
+    title: String,
+    what: &str,
+) -> Option<Markup> {
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.over.is_ok())
+        .copied()
+        .collect();
     let unit = rows.first()?.unit;
     let loads = distinct(rows.iter().map(|row| row.load.as_str()));
-    let mut names = grouped(rows.iter().map(|row| (name(row, &rows), *row)));
+    let mut names = grouped(rows.iter().map(|row| (name(row), *row)));
     names.sort_by_key(|(_, own)| own[0].group);
     let most = rows
         .iter()
@@ -70,16 +86,19 @@ pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
     let bound = if unit == "1" { 100.0 } else { f64::INFINITY };
     let description = format!("{what} by target");
     let plot = dot_plot::draw(&entries, description, (what, bound), label);
-    let read = match loads.len() {
-        ..=COLOURS => "",
-        _ => "The first six loads are drawn; the table has all.",
-    };
+    let mut read = Vec::new();
+    if loads.len() > COLOURS {
+        read.push("The first six loads are drawn; the table has all.");
+    }
+    if rows.iter().any(|row| row.is_between_modes()) {
+        read.push(BETWEEN_MODES);
+    }
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
     let shown = shown.filter(|_| loads.len() > 1);
     let figure = Figure {
         title,
-        read: read.to_owned(),
+        read: read.join(" "),
         legend: legend(shown, dot_plot::symbols(&entries, "")),
         plot: &plot,
         table: Some(table),
@@ -112,11 +131,10 @@ fn ranged(row: &Row) -> String {
         return NONE.to_owned();
     };
     let written = |value| rows::written(value, row.unit);
+    let mark = if row.is_between_modes() { "*" } else { "" };
+    let figure = written(over.estimate) + mark;
     match Spread::of(row) {
-        Some(spread) => {
-            let spread = spread.words(row.unit, written);
-            format!("{}\n{spread}", written(over.estimate))
-        }
-        None => written(over.estimate),
+        Some(spread) => format!("{figure}\n{}", spread.words(row.unit, written)),
+        None => figure,
     }
 }

@@ -184,12 +184,17 @@ fn interface(interface: &Interface) -> String {
     format!("{} {speed}, MTU {}", interface.name, interface.mtu)
 }
 
-/// Renders what the doctor found, worst first; what is good is folded away.
-pub(super) fn findings(findings: &[Finding]) -> Markup {
+/// Renders what the doctor found, worst first; what is good is folded away. Where no CPU is measured,
+/// none was chosen, and others may be like the one that was looked at.
+pub(super) fn findings(findings: &[Finding], measured_cpu: Option<u32>) -> Markup {
     let (good, other): (Vec<&Finding>, Vec<&Finding>) = findings
         .iter()
+        .filter(|finding| measured_cpu.is_some() || finding.id != "cpu")
         .partition(|finding| finding.severity == Severity::Good);
     html! {
+        @if measured_cpu.is_none() {
+            p { "Nothing was pinned to a CPU: what is said of one CPU was looked at there, as an example." }
+        }
         @if other.is_empty() {
             p { "None of the checks that were possible found an obstacle to measuring." }
         } @else {

@@ -225,7 +225,7 @@ impl Page<'_> {
             Some(not_measured),
         );
         if let Some(record) = run.machine.as_ref().filter(|_| !run.is_imported()) {
-            let findings = machine::findings(&record.findings);
+            let findings = machine::findings(&record.findings, run.plan.measured_cpu());
             add("findings", "What disturbs measuring here", Some(findings));
             add(
                 "machine",

@@ -50,7 +50,7 @@ pub(super) const MEASURES: &[Measure] = &[
         times(data, |one| span(one.started_ns, one.ready_ns))
     }),
     Measure::time("lag", "how late instances were started", LAG, |data| {
-        of_open_loop(data, || counts(counted(data).filter_map(Instance::lag_ns)))
+        one(counts(counted(data).filter_map(Instance::lag_ns)))
     }),
     Measure::time(
         "part",
@@ -76,7 +76,7 @@ pub(super) const MEASURES: &[Measure] = &[
         outcomes(data, InstanceOutcome::Unfinished)
     }),
     Measure::count("in-time", IN_TIME, &[Figure::Share], |data| {
-        of_open_loop(data, || in_time(data))
+        one(in_time(data))
     })
     .better(Better::More),
     Measure::count(
@@ -159,7 +159,7 @@ fn one(sample: Option<Sample>) -> Samples {
     Ok(labelled.into_iter().collect())
 }
 
-/// Takes a sample only where instances were started at planned times.
+/// Takes a sample only where instances were started at a rate.
 fn of_open_loop(data: &CellData<'_>, sample: impl FnOnce() -> Option<Sample>) -> Samples {
     let arrivals = data.plan().arrivals.as_ref();
     let interval = arrivals.and_then(|arrivals| arrivals.interval_ns);

@@ -135,7 +135,7 @@ impl Story for Started {
                  line arrived here by which an instance says so, " b { "exited" } " is when its end was seen; all are read from this \
                  machine's CLOCK_MONOTONIC. Latencies begin at the planned time, so that an instance that had to wait for its start \
                  has waited: leaving that out is known as coordinated omission. Where instances are started alone, they begin when \
-                 the one before has ended and the next is due, shortly before its start call."
+                 the end of the one before was seen, so that waking the thread that makes the start call is part of them."
             }
             p {
                 "Intervals are halved from the longest on. A target is " b { "saturated" } " at an interval if more than 1 % of the \
@@ -150,15 +150,23 @@ impl Story for Started {
     }
 
     fn limits(&self) -> Vec<String> {
-        [
-            "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is measured. The \
-             column of the whole machine's CPU time bounds it from above: whatever else ran is in it, too.",
-            "Every instance starts from a warm page cache. The first start after boot is not measured.",
-            "CPU time and memory are those of the processes that were waited for; what a daemon does on an instance's behalf is shown \
-             only as the daemons' share.",
+        let bound = match self.0.iter().next() {
+            Some(_) => {
+                " The column of the whole machine's CPU time bounds it from above: whatever else ran is in it, too."
+            }
+            None => "",
+        };
+        vec![
+            format!(
+                "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is \
+                 measured.{bound}"
+            ),
+            "Every instance starts from a warm page cache. The first start after boot is not measured.".to_owned(),
+            "CPU time is that of the processes that were waited for; what a daemon does on an instance's behalf is shown only as \
+             the daemons' share. Memory is that of the measured code, as a process and in a container, and of QEMU for a guest: \
+             what a runtime takes is not in it."
+                .to_owned(),
         ]
-        .map(str::to_owned)
-        .into()
     }
 
     fn csv(&self, run: &Run) -> Vec<(String, String)> {

@@ -47,8 +47,8 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
     let latency = Curve {
         title: "Latency against offered rate",
         read: "Mean time from the planned start until an instance was ready. A target whose line stays level starts instances \
-               as fast at a high rate as at a low one. A ring marks a point at which the target was saturated, or where starts did not come as \
-               planned.",
+               as fast at a high rate as at a low one. A ring marks a point at which the target was saturated, or where more than one \
+               in a hundred of the starts was more than one interval late.",
         named: Some("rate"),
         ..curve(&all, "ready", Figure::Mean, upward)
     };

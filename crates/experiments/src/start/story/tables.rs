@@ -71,13 +71,16 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         tabled(
             "Throughput",
             "Done are all instances that ended well within the measured window. Lag is how late instances were started; in time are \
-             those started within 1 ms of their planned time.",
+             those started within 1 ms of their planned time. Alone, an instance is planned for the moment at which the one before \
+             has ended; at a rate, starts are as planned (open-loop) while at most one in a hundred lags by more than an interval.",
             THROUGHPUT,
         ),
         tabled(
             "What an instance costs",
-            "CPU time: means for each instance; of its own code in a guest, the time from entry to end; of daemons (Docker's engine, containerd and the like) and machine, what \
-             they spent within the window divided by the instances done in it, a mean of the runs, whatever else ran. Memory: the peak of an instance.",
+            "CPU time: means for each instance; of the unikernel's own code, the time from entry to end, only where started alone; of \
+             daemons (Docker's engine, containerd and the like) and machine, what they spent within the window divided by the \
+             instances done in it, a mean of the runs, whatever else ran. Memory: the peak of the measured code itself as a process \
+             and in a container (without the runtime), of QEMU for a guest.",
             COST,
         ),
         tabled(

@@ -18,6 +18,8 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     all.first()?;
     let (told, emulated) = native_first(all.iter().collect(), |one| one.is_emulated());
     let figure = figure(&told);
+    // Sentences of one verdict name a figure alike.
+    let has_modes = [&told, &emulated].into_iter().any(|all| has_modes(all));
     let rows = told.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let how = alone(&told);
@@ -27,8 +29,12 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
             row,
         ))
     });
-    let apart =
-        (!emulated.is_empty()).then(|| format!("Executed by an emulator: {}", sentence(&emulated)));
+    let apart = (!emulated.is_empty()).then(|| {
+        format!(
+            "Executed by an emulator: {}",
+            sentence(&emulated, has_modes)
+        )
+    });
     let details = [
         largest_part(&told),
         memory(&told),
@@ -37,7 +43,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
         apart,
     ];
     Some(Verdict {
-        headline: words::capital(&sentence(&told)),
+        headline: words::capital(&sentence(&told, has_modes)),
         details: details.into_iter().flatten().collect(),
         certainty: certainty(rows),
         ..Verdict::default()
@@ -45,17 +51,10 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
 }
 
 /// Returns how long instances took until they were ready, each ladder with the rate that it
-/// sustained.
-fn sentence(all: &[&Series<'_>]) -> String {
-    // The cost of the engine's presence has its own sentence.
-    let mut plain = all.to_vec();
-    plain.retain(|one| !one.plan().beside_engine);
-    let all = if plain.is_empty() { all } else { &plain };
+/// sustained; where one has two modes, each names its figure.
+fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
+    let all = &plain(all);
     let figure = figure(all);
-    let mut rows = all
-        .iter()
-        .filter_map(|one| one.first().row("ready", figure, &[]));
-    let has_modes = rows.any(Row::is_between_modes);
     // Where one has two times, the sentence says of each which it is.
     let any_differs = all.iter().any(|one| {
         let alone = one.first().value("ready", figure);
@@ -101,6 +100,28 @@ fn sentence(all: &[&Series<'_>]) -> String {
         _ => "a median of ",
     };
     format!("ready after {of}{}.", few_or_ends(&each))
+}
+
+/// Leaves out the ladders beside an engine, unless there are no others: the cost of its presence has
+/// its own sentence.
+fn plain<'s, 'a>(all: &[&'s Series<'a>]) -> Vec<&'s Series<'a>> {
+    let mut plain = all.to_vec();
+    plain.retain(|one| !one.plan().beside_engine);
+    if plain.is_empty() {
+        all.to_vec()
+    } else {
+        plain
+    }
+}
+
+/// Returns whether the time until ready on one of the ladders may be in either of two modes.
+fn has_modes(all: &[&Series<'_>]) -> bool {
+    let all = plain(all);
+    let figure = figure(&all);
+    let mut rows = all
+        .iter()
+        .filter_map(|one| one.first().row("ready", figure, &[]));
+    rows.any(Row::is_between_modes)
 }
 
 /// Says that a figure is of starts one after the other, where there are others as well.
@@ -150,7 +171,7 @@ pub(super) fn figure(all: &[&Series<'_>]) -> Figure {
 /// Names the largest part of the slowest start.
 fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     let each = all.iter();
-    let each = each.filter_map(|one| Some((one, one.first().value("ready", Figure::Mean)?)));
+    let each = each.filter_map(|one| Some((one, one.first().value("start", Figure::Mean)?)));
     let (slowest, _) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let parts = parts::BEFORE_READY.iter().filter_map(|(name, _)| {
         let row = slowest
@@ -166,9 +187,12 @@ fn largest_part(all: &[&Series<'_>]) -> Option<String> {
     // Parts of means add up, those of medians do not.
     (parts.len() > 1 && whole > 0.0).then(|| {
         let whole = time(whole);
+        let takes = match all.len() {
+            1 => format!("takes a mean of {whole} on {target}"),
+            _ => format!("takes longest on {target}, a mean of {whole}"),
+        };
         format!(
-            "From the start call until it is ready, an instance{how} takes a mean of {whole} on {target}, the largest part of which is \
-             {name}: {ns} ({share})."
+            "From the start call until it is ready, an instance{how} {takes}, the largest part of which is {name}: {ns} ({share})."
         )
     })
 }
