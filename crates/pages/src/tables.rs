@@ -103,6 +103,7 @@ enum Form {
     Microseconds,
     PerMillion,
     Count,
+    WorkedOut,
 }
 
 /// A line of a table, with the row of each column.
@@ -194,6 +195,13 @@ impl Column {
     #[must_use]
     pub const fn per_million(mut self) -> Self {
         self.form = Form::PerMillion;
+        self
+    }
+
+    /// Writes a time that was worked out of many, which is finer than a step of the clock.
+    #[must_use]
+    pub const fn worked_out(mut self) -> Self {
+        self.form = Form::WorkedOut;
         self
     }
 
@@ -366,6 +374,7 @@ impl Column {
                 Some(_) => words::cycles_figure(numbers, row.time(value).cycles),
                 None => NONE.to_owned(),
             },
+            (Form::WorkedOut, "ns") => numbers.ns(value, None),
             (_, "ns") => {
                 // The mean of many is finer than one of them.
                 let is_one = |step: &f64| row.figure != Figure::Mean || value >= *step;

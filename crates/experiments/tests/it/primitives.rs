@@ -8,7 +8,8 @@ use tare_testkit::assert_contains;
 
 use crate::synthetic::primitives::Primitives;
 use crate::synthetic::{
-    HZ, NO, Run, UNKNOWN, YES, analyse, assert_answers, ids, plain, reproduction, unknown_machine,
+    HZ, NO, Run, UNKNOWN, YES, alarm, analyse, assert_answers, ids, plain, reproduction,
+    unknown_machine,
 };
 
 /// Returns a figure of a row with these labels.
@@ -111,15 +112,21 @@ fn analysed_curves(curves: &[(&str, u32)]) -> Report {
     let values: Vec<(String, f64)> = curves
         .flat_map(|(pages, most)| latencies(pages, *most))
         .collect();
-    let values = costs(&values);
-    let cell = Primitives {
-        target: "process",
-        area: "memory",
-        values: &values,
-        ..Primitives::default()
-    };
+    on_a_machine(&[values])
+}
+
+/// Analyses runs of costs in memory, on a machine that claims 32 MiB of L3 cache.
+fn on_a_machine(runs: &[Vec<(String, f64)>]) -> Report {
     let mut run = Run::new(1);
-    run.measured(1, cell);
+    for (block, values) in (1..).zip(runs) {
+        let cell = Primitives {
+            target: "process",
+            area: "memory",
+            values: &costs(values),
+            ..Primitives::default()
+        };
+        run.measured(block, cell);
+    }
     let mut data = run.data();
     let mut machine = unknown_machine();
     machine.topology.caches = vec![Cache {
@@ -252,6 +259,90 @@ fn levels_of_runs_that_saw_different_ones_are_not_put_together() {
 }
 
 #[test]
+fn what_runs_show_of_a_cache_stands_beside_what_all_do() {
+    let all = latencies("2M", 28);
+    // In one of them others have half of the last cache.
+    let less = all.iter().map(|(labels, ns)| {
+        let size = labels.rsplit('=').next().unwrap().parse::<u64>().unwrap();
+        let ns = if size > 4 << 20 { 125.0 } else { *ns };
+        (labels.clone(), ns)
+    });
+    let analysis = on_a_machine(&[all.clone(), less.collect()]);
+    let said = analysis.summary().verdict.details.join(" ");
+    let range = "4 MiB to 8 MiB run by run";
+    let effective = "effective 8 MiB (the curve of all runs; ";
+    assert_contains(&said, &[effective, range]);
+    let text = terminal::render(&analysis, 120, false);
+    let (_, table) = text.split_once("Claimed and effective").unwrap();
+    assert_contains(table, &[range, "in huge pages", "Bandwidths are medians"]);
+    let same = on_a_machine(&[all.clone(), all]);
+    assert!(
+        !same
+            .summary()
+            .verdict
+            .details
+            .join(" ")
+            .contains("run by run")
+    );
+}
+
+#[test]
+fn what_needs_an_operating_system_is_named_where_there_is_none() {
+    let mut run = Run::new(1);
+    run.measured(1, SYSCALLS);
+    run.emulated = true;
+    let bare = Primitives {
+        target: "unikernel",
+        values: &[("cost", "primitive=getpid", 40.0)],
+        ..Primitives::default()
+    };
+    run.measured(
+        1,
+        Primitives {
+            area: "syscall",
+            ..bare
+        },
+    );
+    let analysis = run.analyse();
+    let said = analysis.summary().verdict.details.join(" ");
+    let need = "1 primitive needs an operating system and had no place on unikernel.";
+    assert_contains(&said, &[need]);
+    let text = terminal::render(&analysis, 100, false);
+    assert_contains(&text, &["1 primitive on unikernel"]);
+}
+
+#[test]
+fn expectations_are_those_that_a_table_shows() {
+    let values = [
+        ("cost", "primitive=getcpu", 1.353_3),
+        ("cost", "primitive=stat", 300.0),
+        ("cost", "primitive=tlb pages=64", 5.0),
+    ];
+    let cell = Primitives {
+        target: "process",
+        area: "syscall",
+        values: &values,
+        expected: &[
+            ("cost", "primitive=getcpu", 2.706_9),
+            ("cost", "primitive=stat", 100.0),
+            ("cost", "primitive=tlb pages=64", 5.0),
+        ],
+        ..Primitives::default()
+    };
+    // A step of the clock is 10 ns.
+    let mut run = Run::new((10.0 * NS) as u64);
+    run.measured(1, cell);
+    let analysis = run.analyse();
+    let said = analysis.summary().verdict.details.join(" ");
+    assert_contains(
+        &said,
+        &["1 of 2 expectations were right within a factor of 2"],
+    );
+    let text = terminal::render(&analysis, 100, false);
+    assert_contains(&text, &["1.35 ns", "2.71 ns"]);
+}
+
+#[test]
 fn the_curve_is_of_the_least_latencies_as_the_table_of_levels_is() {
     let all = latencies("2M", 28);
     let slow = Vec::from_iter(all.iter().map(|(labels, ns)| (labels.clone(), 2.0 * ns)));
@@ -295,7 +386,7 @@ fn what_was_measured_divided_by_what_was_expected_is_that_of_the_median_run() {
     // In one run all rounds were disturbed: a single one takes 40 ns.
     assert_contains(
         &terminal::render(&analysis, 100, false),
-        &["open on process in cell 1 cost more than a single one takes"],
+        &["open on process in cell 1 cost more than 1.5 times as much as a single one takes"],
     );
 }
 
@@ -318,7 +409,7 @@ fn what_cannot_be_is_flagged() {
         sets: &[
             ("pass", SMALL, &[slow]),
             ("pass", LARGE, &[fast]),
-            ("time", "primitive=getpid", &modes),
+            ("time", "primitive=getpid size=65536", &modes),
         ],
         ..Primitives::default()
     };
@@ -326,15 +417,45 @@ fn what_cannot_be_is_flagged() {
     for id in ["bandwidth-implausible", "clock-unsteady"] {
         assert!(ids(&analysis).contains(&id), "{id}");
     }
+    let mut loaded = Run::new(1);
+    (loaded.load, loaded.emulated) = ("dd", true);
+    loaded.measured(1, cell);
+    let loaded = loaded.analyse();
+    let place = "on process (emulated) under dd in cell 1 is faster than the caches";
+    assert_contains(alarm(&loaded, "bandwidth-implausible"), &[place]);
+    // An emulator has no clock of a core.
+    assert!(!ids(&loaded).contains(&"clock-unsteady"));
     let mut rows = analysis.rows().0.iter();
     assert!(rows.all(|row| row.measure.id != "bandwidth"));
     let details = &analysis.summary().verdict.details;
-    let modes =
-        "Time of a single one has two modes on process, area=memory, primitive=getpid: about ";
+    let modes = "Time of a single one has two modes on process, area=memory, primitive=getpid, size=64KiB: about ";
     assert!(
         details.iter().any(|text| text.starts_with(modes)),
         "{details:?}"
     );
+}
+
+#[test]
+fn memory_is_as_fast_as_the_fastest_of_the_caches() {
+    let passes = |gb: f64| (1e9 / gb * NS) as u64;
+    let middle = "primitive=bandwidth-read size=65536";
+    let sets: [(&str, &str, &[u64]); 3] = [
+        ("pass", SMALL, &[passes(10.0)]),
+        ("pass", middle, &[passes(20.0)]),
+        ("pass", LARGE, &[passes(19.0)]),
+    ];
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &[
+            ("bytes", SMALL, 1e9),
+            ("bytes", middle, 1e9),
+            ("bytes", LARGE, 1e9),
+        ],
+        sets: &sets,
+        ..Primitives::default()
+    };
+    assert!(!ids(&analysed(cell)).contains(&"bandwidth-implausible"));
 }
 
 #[test]

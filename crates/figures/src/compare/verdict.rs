@@ -94,7 +94,7 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         };
         let labels = row.labels.iter();
         let labels: String = labels
-            .map(|(key, value)| format!(", {}", labelled(key, value)))
+            .map(|(key, value)| format!(", {}", labelled(&row.labels, key, value)))
             .collect();
         let said = format!(
             "{} on {}{labels}: {those}of {} {base}, of {} {new}. A median between them says nothing of a shift.",

@@ -4,6 +4,7 @@ use super::cell::CellData;
 use super::derive::Row;
 use super::measure::{Figure, Measure};
 use crate::format::Numbers;
+use tare_results::model::Labels;
 
 /// Writes a figure with its unit.
 #[must_use]
@@ -50,7 +51,7 @@ impl Row {
         let mut name = self.marked_target();
         name.push_str(&self.load.under());
         for (key, value) in self.labels.iter() {
-            name.push_str(&format!(", {}", labelled(key, value)));
+            name.push_str(&format!(", {}", labelled(&self.labels, key, value)));
         }
         name
     }
@@ -63,9 +64,15 @@ impl Row {
     }
 }
 
-/// Writes a label: `thread=0`; the interval of a pace as that: `64/s`, `1/s`, `alone`.
+/// Writes a label among others: `thread=0`; the interval of a pace as that: `64/s`, `1/s`, `alone`; a
+/// size in bytes with its unit: `size=64KiB`. That of a workload is a number of its elements.
 #[must_use]
-pub fn labelled(key: &str, value: &str) -> String {
+pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
+    let is_bytes = ["size", "memory"].contains(&key) && labels.get("workload").is_none();
+    let bytes = value.parse::<u64>().ok().filter(|_| is_bytes);
+    if let Some(bytes) = bytes.filter(|bytes| *bytes >= 1_024) {
+        return format!("{key}={}", Numbers::PLAIN.bytes(bytes).replace(' ', ""));
+    }
     let part = value.strip_prefix("1/");
     let part = part.and_then(|rest| rest.strip_suffix('s'));
     match (key, value, part) {

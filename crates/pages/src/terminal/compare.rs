@@ -204,7 +204,7 @@ fn name(row: &ComparedRow) -> String {
 fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
     let labels = row.labels.iter().filter(is_own);
     let labels: String = labels
-        .map(|(key, value)| format!(" {}", labelled(key, value)))
+        .map(|(key, value)| format!(" {}", labelled(&row.labels, key, value)))
         .collect();
     format!("{}.{}{labels}", row.measure, row.figure)
 }
@@ -218,7 +218,7 @@ fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
         };
         let mut common = same[0].places();
         for (key, value) in same[0].labels.iter().filter(is_common) {
-            common.push_str(&format!(", {}", labelled(key, value)));
+            common.push_str(&format!(", {}", labelled(&same[0].labels, key, value)));
         }
         let rows = same.iter();
         let rows = rows.map(|row| cells(row, named(row, |label| !is_common(label))));

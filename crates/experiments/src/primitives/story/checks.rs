@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 
 use tare_figures::Run;
-use tare_figures::group::entry;
+use tare_figures::group::{distinct, entry};
 use tare_figures::notices::{Notice, Severity, name_cells};
 use tare_figures::rows::{CellData, Figure};
 use tare_figures::words::counted;
+use tare_measured::primitives::linux;
 use tare_measured::primitives::{ABSENT, FAILED};
 use tare_pages::kit::checks::about;
 use tare_results::model::{CellPlan, Labels};
+use tare_results::target::{Kernel, TargetSpec};
 
+use super::super::{NAME, is_there};
 use super::N;
 use super::measures::{id_of, times, too_fast};
 use super::tables::named;
@@ -30,15 +33,17 @@ pub(super) struct Flags {
     nothing: Vec<String>,
     /// What cost more in a row, at the least, than one by one.
     dear: Vec<String>,
-    /// Bandwidths of memory above those of the first cache.
+    /// Bandwidths of memory above those of the caches.
     too_fast: Vec<String>,
 }
 
 impl Flags {
     /// Looks at the samples of a cell.
     pub(super) fn look_at(&mut self, data: &CellData<'_>) -> Result<(), String> {
-        let target = &data.plan().target.text;
-        let on = |name: &str| format!("{name} on {target}");
+        let is_emulated = data.program().is_some_and(|program| program.agent.emulated);
+        let (target, under) = (&data.plan().target, data.plan().load.under());
+        let emulated = if is_emulated { " (emulated)" } else { "" };
+        let on = |name: &str| format!("{name} on {target}{emulated}{under}");
         let here = |name: &str| format!("{} in cell {}", on(name), data.plan().id);
         let values = || data.record.values.iter();
         let nothing = values().filter(|value| value.measure == "cost" && value.value <= 0.0);
@@ -62,7 +67,8 @@ impl Flags {
             &mut self.too_fast,
             too_fast.iter().map(|labels| here(&named(labels))),
         );
-        for value in values().filter(|value| value.measure == "clock") {
+        // An emulator has no clock of a core.
+        for value in values().filter(|value| value.measure == "clock" && !is_emulated) {
             let own = value.labels.clone().without("at");
             let clock = |at: &str| data.record.value("clock", &own.clone().with("at", at));
             let Some((begin, end)) = clock("begin").zip(clock("end")) else {
@@ -119,8 +125,8 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.dear,
             |names| {
                 format!(
-                    "{names} cost more than a single one takes: all rounds were disturbed, so this is not the intrinsic \
-                 cost. Raise --budget, or measure on a quieter machine."
+                    "{names} cost more than {DEAR} times as much as a single one takes: all rounds were disturbed, so this is not \
+                     the intrinsic cost. Raise --budget, or measure on a quieter machine."
                 )
             },
         ),
@@ -129,7 +135,7 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
             &flags.too_fast,
             |names| {
                 format!(
-                    "{names} is faster than the first cache, which is impossible: something disturbed the small arrays. None of its sizes \
+                    "{names} is faster than the caches, which is impossible: something disturbed the small arrays. None of its sizes \
                  has a figure there. Measure again."
                 )
             },
@@ -142,6 +148,24 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
         }),
     ];
     notices.into_iter().flatten().collect()
+}
+
+/// Returns the targets without an operating system, each with the number of the run's primitives that
+/// need one, and so were not planned there.
+pub(super) fn needing_a_system(run: &Run) -> Vec<(&TargetSpec, u64)> {
+    let own = run.plan.cells.iter().filter(|plan| plan.experiment == NAME);
+    let bare = distinct(own.map(|plan| &plan.target)).into_iter();
+    let bare = bare.filter(|target| target.kernel() == Kernel::None);
+    let measured = || run.rows.0.iter().filter(|row| row.experiment == NAME);
+    let all = bare.map(|target| {
+        let needing = measured().filter_map(|row| linux::find(id_of(&row.labels)));
+        let needing = needing.filter(|primitive| !is_there(target, primitive));
+        (
+            target,
+            distinct(needing.map(|primitive| primitive.id)).len() as u64,
+        )
+    });
+    all.filter(|(_, number)| *number > 0).collect()
 }
 
 /// A primitive that has no figure on a target, or none in some of its cells, and why.

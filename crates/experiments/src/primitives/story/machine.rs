@@ -1,11 +1,12 @@
 //! The machine as it is claimed to be, and as it turns out to be.
 
+use std::collections::BTreeMap;
+
 use tare_figures::Run;
 use tare_figures::rows::{Figure, written};
 use tare_host::machine::Cache;
-use tare_stats::MemoryLevel;
 
-use super::super::predictions;
+use super::super::{NAME, predictions};
 use super::measures::Points;
 use super::{N, known};
 
@@ -65,38 +66,96 @@ pub(super) fn caches(run: &Run) -> Vec<&Cache> {
     caches
 }
 
-/// Returns the level that was found for each cache: the one whose size is nearest, and every level
-/// but once. Where fewer were found than there are caches, the last cache has the last level.
-fn matched<'a>(
-    caches: &[&'a Cache],
-    found: &[MemoryLevel],
-) -> Vec<(&'a Cache, Option<MemoryLevel>)> {
-    let ends: Vec<MemoryLevel> = found
-        .iter()
-        .filter(|level| level.capacity.is_some())
-        .copied()
-        .collect();
+/// Returns the place of the level that was found for each cache, given by how much each level holds:
+/// the one whose size is nearest, and every level but once. Where fewer were found than there are
+/// caches, the last cache has the last level.
+fn matched(caches: &[&Cache], ends: &[f64]) -> Vec<Option<usize>> {
     let mut next = 0;
     let mut matched = Vec::new();
     for (place, cache) in caches.iter().enumerate() {
         let is_last = place + 1 == caches.len();
         let left = ends.len().saturating_sub(next);
-        let own = match (ends.get(next), ends.last()) {
-            (_, Some(last)) if is_last && left > 0 => Some(*last),
-            (Some(level), _) => {
-                let far = level
-                    .capacity
-                    .map(|bytes| (bytes / cache.size_bytes as f64).ln().abs());
-                let fits = far.is_some_and(|far| far <= 2.0 * STEP.ln())
-                    || left > caches.len() - place - 1;
-                fits.then_some(*level)
+        let own = match ends.get(next) {
+            Some(_) if is_last => Some(ends.len() - 1),
+            Some(bytes) => {
+                let far = (bytes / cache.size_bytes as f64).ln().abs();
+                let fits = far <= 2.0 * STEP.ln() || left > caches.len() - place - 1;
+                fits.then_some(next)
             }
-            _ => None,
+            None => None,
         };
         next += usize::from(own.is_some());
-        matched.push((*cache, own));
+        matched.push(own);
     }
     matched
+}
+
+/// A cache with what was found of it.
+struct Found<'a> {
+    cache: &'a Cache,
+    /// Its size in bytes and its latency in ns, on the curve of all runs.
+    level: Option<(f64, f64)>,
+    /// Its sizes in bytes on the curve of each run that shows it.
+    runs: Vec<f64>,
+}
+
+/// Returns the caches with what was found of them on a target.
+fn found<'a>(run: &'a Run, target: &str) -> Vec<Found<'a>> {
+    let caches = caches(run);
+    let levels = least(run, target).levels();
+    let levels = levels
+        .iter()
+        .filter_map(|level| Some((level.capacity?, level.latency)));
+    let levels: Vec<(f64, f64)> = levels.collect();
+    let ends: Vec<f64> = levels.iter().map(|(bytes, _)| *bytes).collect();
+    let runs = ends_of_runs(run, target);
+    let of_runs = runs.iter().map(|ends| (ends, matched(&caches, ends)));
+    let of_runs: Vec<_> = of_runs.collect();
+    let own = matched(&caches, &ends);
+    let each = caches.into_iter().zip(own).enumerate();
+    each.map(|(place, (cache, own))| Found {
+        cache,
+        level: own.map(|own| levels[own]),
+        runs: of_runs
+            .iter()
+            .filter_map(|(ends, matched)| Some(ends[matched[place]?]))
+            .collect(),
+    })
+    .collect()
+}
+
+/// Returns how much each level holds on the curve of each run, in bytes.
+fn ends_of_runs(run: &Run, target: &str) -> Vec<Vec<f64>> {
+    let rows = run.rows.of(NAME, "level-size");
+    let rows = rows
+        .filter(|row| row.figure == Figure::MEDIAN && row.target == target && row.load.is_idle());
+    let mut runs: BTreeMap<u32, Vec<(u64, f64)>> = BTreeMap::new();
+    for row in rows {
+        let level = row.labels.number("level").unwrap_or_default();
+        for each in &row.each {
+            let own = runs.entry(each.cell).or_default();
+            own.extend(each.figure.value().map(|bytes| (level, bytes)));
+        }
+    }
+    let sorted = runs.into_values().map(|mut levels| {
+        levels.sort_by_key(|(level, _)| *level);
+        levels.into_iter().map(|(_, bytes)| bytes).collect()
+    });
+    sorted.collect()
+}
+
+impl Found<'_> {
+    /// Writes between which sizes the runs are, if one of them shows another than all together:
+    /// `4.76 MiB to 16 MiB run by run`.
+    fn range(&self) -> Option<String> {
+        let (bytes, _) = self.level?;
+        let all = self.runs.iter().copied();
+        let low = all.clone().fold(f64::INFINITY, f64::min);
+        let high = all.fold(0.0, f64::max);
+        let differ = low < bytes || high > bytes;
+        let [low, high] = [low, high].map(|bytes| N.bytes(bytes as u64));
+        (differ && !self.runs.is_empty()).then(|| format!("{low} to {high} run by run"))
+    }
 }
 
 /// A line of the table: name, claimed, effective.
@@ -118,10 +177,13 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
     };
     let machine = &machine.machine;
     let points = least(run, target);
-    for (cache, level) in matched(&caches(run), &points.levels()) {
-        let end = level.and_then(|level| Some((level.capacity?, level.latency)));
-        let effective =
-            end.map(|(bytes, ns)| format!("{}, {}", N.bytes(bytes as u64), N.ns(ns, None)));
+    for found in found(run, target) {
+        let cache = found.cache;
+        let range = found.range();
+        let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+        let effective = found
+            .level
+            .map(|(bytes, ns)| format!("{}, {}{range}", N.bytes(bytes as u64), N.ns(ns, None)));
         lines.push(line(
             format!("L{} {}", cache.level, cache.kind.to_lowercase()),
             Some(N.bytes(cache.size_bytes)),
@@ -223,40 +285,50 @@ fn clock(run: &Run) -> Option<Claimed> {
 
 /// Returns what the table of claims is of; `None` without any.
 pub(super) fn measured_on(run: &Run) -> Option<String> {
+    let target = target(run)?;
+    let pages = match least(run, target).pages() {
+        "2M" => "huge pages",
+        _ => "pages of 4 KiB",
+    };
+    let clock = if clock(run).is_some() {
+        " and the clock"
+    } else {
+        ""
+    };
     Some(format!(
-        "On {}, without a load. Caches, memory, lines and TLB are read off one curve: of each size the least latency of all \
-         runs; figures.csv has those of each run. Bandwidths and the clock are medians of the runs.",
-        target(run)?
+        "On {target}, without a load. Caches and memory are read off the latencies in {pages}, the line and the TLB's reach off \
+         curves of their own: of each point the least latency of all runs; figures.csv has what each run shows. A level's latency \
+         is the median of the upper half of its sizes. Bandwidths{clock} are medians of the runs."
     ))
 }
 
 /// Describes in a sentence what the caches are worth:
-/// `On process: claimed 32 MiB of L3 cache, effective 8 MiB (the curve of all runs).`
+/// `On process: claimed 32 MiB of L3 cache, effective 16 MiB (the curve of all runs; 4.76 MiB to 16 MiB run by run).`
 pub(super) fn sentence(run: &Run) -> Option<String> {
     let target = target(run)?;
-    let matched = matched(&caches(run), &least(run, target).levels());
-    let found = matched.iter().filter(|(_, level)| level.is_some()).count();
-    let differing = matched.iter().filter_map(|(cache, level)| {
-        let bytes = level.as_ref()?.capacity?;
+    let all = found(run, target);
+    let seen = all.iter().filter(|found| found.level.is_some()).count();
+    let differing = all.iter().filter_map(|found| {
+        let cache = found.cache;
+        let (bytes, _) = found.level?;
         let far = (bytes / cache.size_bytes as f64).ln().abs();
         (far > STEP.ln() * 1.05).then(|| {
             let [claimed, effective] = [cache.size_bytes, bytes as u64].map(|bytes| N.bytes(bytes));
+            let range = found.range();
+            let range = range.map_or_else(String::new, |range| format!("; {range}"));
             format!(
-                "claimed {claimed} of L{} cache, effective {effective}",
+                "claimed {claimed} of L{} cache, effective {effective} (the curve of all runs{range})",
                 cache.level
             )
         })
     });
     let differing: Vec<String> = differing.collect();
-    match (differing.is_empty(), found) {
+    match (differing.is_empty(), seen) {
         (true, 0) => None,
         (true, all) => Some(format!(
             "On {target}: {all} cache levels are as large as claimed."
         )),
-        (false, _) => Some(format!(
-            "On {target}: {} (the curve of all runs).",
-            differing.join("; ")
-        )),
+        (false, _) => Some(format!("On {target}: {}.", differing.join("; "))),
     }
 }
 
@@ -278,21 +350,10 @@ mod tests {
     fn levels_go_with_the_caches_of_their_size_and_the_last_with_the_last() {
         let all = [cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 32 << 20)];
         let all: Vec<&Cache> = all.iter().collect();
-        let found = |bytes: &[u64]| -> Vec<MemoryLevel> {
-            let ends = bytes.iter().map(|bytes| Some(*bytes as f64)).chain([None]);
-            let latency = 1.0;
-            ends.map(|capacity| MemoryLevel { capacity, latency })
-                .collect()
-        };
         let matched = |bytes: &[u64]| -> Vec<Option<u64>> {
-            let matched = matched(&all, &found(bytes)).into_iter();
-            matched
-                .map(|(_, level)| {
-                    level
-                        .and_then(|level| level.capacity)
-                        .map(|bytes| bytes as u64)
-                })
-                .collect()
+            let ends: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
+            let matched = matched(&all, &ends).into_iter();
+            matched.map(|own| Some(bytes[own?])).collect()
         };
         let (l1, l2, l3) = (32 << 10, 512 << 10, 8 << 20);
         assert_eq!(matched(&[l1, l2, l3]), [Some(l1), Some(l2), Some(l3)]);

@@ -11,7 +11,7 @@ use tare_stats::{MemoryLevel, memory_levels};
 use super::super::PRIMITIVE;
 
 /// The primitives whose costs are points of a curve or a map.
-const CURVES: [&str; 4] = ["latency", "latency-stride", "line", "tlb"];
+pub(super) const CURVES: [&str; 4] = ["latency", "latency-stride", "line", "tlb"];
 
 /// The measures, the most important first.
 pub(super) const MEASURES: &[Measure] = &[
@@ -160,9 +160,9 @@ fn bandwidths(data: &CellData<'_>) -> Samples {
     Ok(all)
 }
 
-/// Returns the bandwidths of memory that are above those of the first cache.
+/// Returns the bandwidths of memory that are above those of the caches.
 pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
-    /// By how much memory may seem faster than the first cache before it is called implausible.
+    /// By how much memory may seem faster than the caches before it is called implausible.
     const FASTER: f64 = 1.1;
     /// The largest of the arrays that caches are to hold, in bytes.
     const WITHIN: u64 = 1 << 20;
@@ -171,15 +171,17 @@ pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
         Some((labels, labels.number("size")?, rate))
     });
     let rates: Vec<(&Labels, u64, f64)> = rates.collect();
-    let first = |labels: &Labels| {
-        let own = rates.iter().filter(|(own, ..)| id_of(own) == id_of(labels));
-        own.min_by_key(|(_, size, _)| *size).map(|(.., rate)| *rate)
+    let cached = |labels: &Labels| {
+        let own = rates
+            .iter()
+            .filter(|(own, size, _)| id_of(own) == id_of(labels) && *size <= WITHIN);
+        own.map(|(.., rate)| *rate).max_by(f64::total_cmp)
     };
     let is_memory = |id: &str| memory::TABLE.iter().any(|primitive| primitive.id == id);
     let too_fast = rates.iter().filter(|(labels, size, rate)| {
         is_memory(id_of(labels))
             && *size > WITHIN
-            && first(labels).is_some_and(|first| *rate > first * FASTER)
+            && cached(labels).is_some_and(|cached| *rate > cached * FASTER)
     });
     too_fast.map(|(labels, ..)| (*labels).clone()).collect()
 }

@@ -21,6 +21,7 @@ use tare_figures::format::Numbers;
 use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
+use tare_figures::words;
 use tare_pages::html::{Detail, Section};
 use tare_pages::table::Table;
 use tare_pages::tables::{Line, Tabled};
@@ -100,6 +101,12 @@ impl Story for Flags {
                 .into_iter()
                 .map(|of| vec![of.name, of.why]),
         );
+        let needing = checks::needing_a_system(run).into_iter();
+        absent.rows.extend(needing.map(|(target, number)| {
+            let number = words::counted(N, number, "primitive", "primitives");
+            let why = "an operating system is needed, so they are not in the plan";
+            vec![format!("{number} on {target}"), why.to_owned()]
+        }));
         let tables = [(CLAIMED, claimed), (ABSENT, absent)];
         let mut titled = tables.map(|(title, table)| Titled {
             title: title.to_owned(),

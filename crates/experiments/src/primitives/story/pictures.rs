@@ -137,7 +137,7 @@ fn curve(run: &Run, targets: &[&Row]) -> Option<Markup> {
     let bounds = caches.map(|cache| (cache.size_bytes as f64, format!("L{} claimed", cache.level)));
     let curve = Curve {
         title: "Latency by working set",
-        read: "Loads that wait for each other, in one random cycle through all lines, in cells without a load; of each size the least latency of all runs, as in the table. Where a line rises, a level of the memory hierarchy \
+        read: "Loads that wait for each other, in one random cycle through all lines, in cells without a load; of each size the least latency of all runs, as in the table of what is claimed. Where a line rises, a level of the memory hierarchy \
                ends; the broken lines are where the machine says that it does.",
         bounds: bounds.collect(),
         ..Curve::new(lines, across, upward)

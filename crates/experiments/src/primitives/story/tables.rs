@@ -2,7 +2,7 @@
 
 use maud::Markup;
 use tare_figures::Run;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{Figure, Row, labelled};
 use tare_measured::primitives::linux::{all, find};
 use tare_pages::html::parts::Table;
 use tare_pages::tables::{Column, Line, Tabled};
@@ -12,9 +12,12 @@ use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
 use super::measures::id_of;
 
 const COSTS: &[Column] = &[
-    Column::new("expected", "expected", Figure::Value).beside(),
-    Column::new("cost", "cost", Figure::Min),
+    Column::new("expected", "expected", Figure::Value)
+        .worked_out()
+        .beside(),
+    Column::new("cost", "cost", Figure::Min).worked_out(),
     Column::new("95 % interval", "cost", Figure::Min)
+        .worked_out()
         .interval()
         .page_only(),
     Column::new("times the\nexpected", "ratio", Figure::MEDIAN)
@@ -30,7 +33,7 @@ const COSTS: &[Column] = &[
 
 const BANDWIDTHS: &[Column] = &[
     Column::new("expected", "expected-bandwidth", Figure::Value).beside(),
-    Column::new("best", "bandwidth", Figure::Max),
+    Column::new("best of\na run", "bandwidth", Figure::Max),
     Column::new("95 % interval", "bandwidth", Figure::Max)
         .interval()
         .page_only(),
@@ -49,14 +52,17 @@ pub(super) fn tables() -> Vec<Tabled> {
     vec![
         Tabled {
             title: "What primitives cost".to_owned(),
-            read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single ones are timed one by one, with all that \
-                   comes in between."
+            read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single \
+                   ones are timed one by one, with all that comes in between; p50 and p99 are medians of the runs, and the mean of many \
+                   in a row is that of the runs' means. Cost is the difference of two times, so it may be above the p50 of single ones."
                 .to_owned(),
             columns: COSTS.to_vec(),
         },
         Tabled {
             title: "Bandwidths".to_owned(),
-            read: "Bytes that a program asks for; what a write fetches before is not counted.".to_owned(),
+            read: "Bytes that a program asks for; what a write fetches before is not counted. The best pass of a run and the p50 of its \
+                   passes are medians of the runs."
+                .to_owned(),
             columns: BANDWIDTHS.to_vec(),
         },
         Tabled {
@@ -107,12 +113,7 @@ pub(super) fn named(labels: &Labels) -> String {
     let rest = labels
         .iter()
         .filter(|(key, _)| ![PRIMITIVE, AREA].contains(key));
-    let rest = rest.map(|(key, value)| match (key, value.parse::<u64>()) {
-        ("size" | "memory", Ok(bytes)) if bytes >= 1_024 => {
-            format!("{key}={}", super::N.bytes(bytes).replace(' ', ""))
-        }
-        _ => format!("{key}={value}"),
-    });
+    let rest = rest.map(|(key, value)| labelled(labels, key, value));
     let words: Vec<String> = id.map(str::to_owned).into_iter().chain(rest).collect();
     words.join(" ")
 }

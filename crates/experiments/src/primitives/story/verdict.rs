@@ -8,7 +8,7 @@ use tare_figures::words;
 use tare_pages::kit::sentence::sure;
 use tare_results::target::Kernel;
 
-use super::measures::{MEASURES, id_of};
+use super::measures::{CURVES, MEASURES, id_of};
 use super::tables::named;
 use super::{N, Variant, checks, is, known, machine};
 
@@ -141,21 +141,34 @@ fn absent(run: &Run) -> Option<String> {
         Some(format!("{absent} {what}"))
     });
     let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("{}; the report says why.", words::list(&told)))
+    let told = (!told.is_empty()).then(|| format!("{}; the report says why.", words::list(&told)));
+    let needing = checks::needing_a_system(run).into_iter();
+    let needing = needing.map(|(target, number)| {
+        let need = words::counted(N, number, "primitive needs", "primitives need");
+        format!("{need} an operating system and had no place on {target}.")
+    });
+    let sentences: Vec<String> = told.into_iter().chain(needing).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// Returns how many expectations came true where the headline's figures are from, and which missed by
 /// most.
 fn expectations(run: &Run, first: &Row) -> Option<String> {
     let ratios = known(run, "ratio", Figure::MEDIAN).filter(|(_, ratio)| *ratio > 0.0);
-    let ratios = ratios.filter(|(row, _)| row.target == first.target && row.load == first.load);
+    // Points of curves are in pictures, not next to what was expected.
+    let ratios = ratios.filter(|(row, _)| {
+        let is_own = row.target == first.target && row.load == first.load;
+        is_own && !CURVES.contains(&id_of(&row.labels))
+    });
     let ratios: Vec<(&Row, f64)> = ratios.collect();
     let far = |ratio: f64| ratio.ln().abs();
     let is_always_off = |row: &Row| {
         let over = row.over.as_ref();
         over.is_ok_and(|over| over.lowest > 1.0 || over.highest < 1.0)
     };
-    let near = ratios.iter().filter(|(_, own)| far(*own) <= MISSED.ln());
+    let near = ratios
+        .iter()
+        .filter(|(_, own)| far(as_written(*own)) <= MISSED.ln());
     let furthest = ratios.iter().filter(|(row, _)| is_always_off(row));
     let furthest = furthest.max_by(|a, b| far(a.1).total_cmp(&far(b.1)));
     let furthest = furthest.map_or_else(String::new, |(row, ratio)| {
@@ -177,6 +190,12 @@ fn expectations(run: &Run, first: &Row) -> Option<String> {
             ratios.len(),
         )
     })
+}
+
+/// Returns a ratio as the tables write it, to three digits.
+fn as_written(ratio: f64) -> f64 {
+    let step = 10_f64.powf(ratio.log10().floor() - 2.0);
+    (ratio / step).round() * step
 }
 
 /// Compares a procedure call with a system call, both without arguments, on one target.

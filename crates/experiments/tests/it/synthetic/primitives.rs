@@ -1,7 +1,8 @@
 //! Makes cells of primitives whose figures are known.
 
 use tare_results::model::{
-    Cell, CellPlan, Count, Expected, Fact, Labels, Record, Samples, SetHead, SetSamples, Value,
+    Cell, CellPlan, Count, Expected, Fact, Labels, Record, Samples, Schedule, SetHead, SetSamples,
+    Value,
 };
 use tare_results::work::Work;
 
@@ -35,7 +36,7 @@ impl Run {
                 value: *value,
                 why: "worked out before".to_owned(),
             });
-        let plan = CellPlan {
+        let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
             labels: Labels::default().with("area", told.area),
@@ -48,6 +49,9 @@ impl Run {
                 Work::new("primitives", &format!("area={}", told.area)),
             )
         };
+        if !self.load.is_empty() {
+            plan.load = Schedule::parse(self.load).unwrap();
+        }
         self.plans.push(plan.clone());
         let is_time = |measure: &str| ["cost", "mean", "clock"].contains(&measure);
         let values = told.values.iter().map(|(measure, words, value)| Value {
