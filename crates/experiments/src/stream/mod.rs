@@ -4,6 +4,7 @@
 
 mod story;
 
+use tare_figures::rows::written;
 use tare_host::{Machine, Source};
 use tare_lab::ExperimentError;
 use tare_lab::estimate::OVERHEAD_SECONDS;
@@ -117,7 +118,9 @@ impl Experiment for Stream {
                     };
                     let mut cell = CellPlan::new(NAME, target.clone(), NAME, work(&plan));
                     if is_given {
-                        cell.labels = Labels::default().with(SIZE, (kib << 10).to_string());
+                        let bytes = kib << 10;
+                        cell.labels = Labels::default().with(SIZE, bytes);
+                        cell.name = format!("{NAME}, {}", arrays_of(bytes));
                     }
                     // Ten arrays are moved in a pass.
                     let moved = (kib << 10) as f64 * 10.0 * plan.passes as f64;
@@ -136,6 +139,11 @@ impl Experiment for Stream {
     fn work(&self, words: &str) -> Option<Work> {
         Some(work(&Plan::parse(words.split_whitespace()).ok()?))
     }
+}
+
+/// Names arrays by their size: `arrays of 16 MiB`.
+fn arrays_of(bytes: u64) -> String {
+    format!("arrays of {}", written(bytes as f64, "bytes"))
 }
 
 /// Makes the work of a plan.

@@ -4,20 +4,23 @@ use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
+use tare_figures::group::distinct;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{Better, CellData, Figure, Measure, Row, Sample, Samples, written};
 use tare_figures::verdict::Verdict;
+use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
-use tare_pages::html::overview::overview;
-use tare_pages::kit::checks::{about, labels};
+use tare_pages::html::overview::overview_of;
+use tare_pages::kit::checks::about;
 use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
+use tare_results::model::Labels;
 use tare_results::target::Kernel;
 use tare_stats::welch;
 
-use super::{CACHES, NAME, Stream};
+use super::{CACHES, NAME, SIZE, Stream, arrays_of};
 
 /// The kernel of the verdict.
 const TRIAD: [(&str, &str); 1] = [("kernel", "triad")];
@@ -51,7 +54,7 @@ const TABLE: &[Column] = &[
     Column::new("p50", "bandwidth", Figure::MEDIAN),
     Column::new("95 % interval", "bandwidth", Figure::MEDIAN).interval(),
     Column::new("best", "bandwidth", Figure::Max).highest(),
-    Column::new("least", "bandwidth", Figure::Min),
+    Column::new("least", "bandwidth", Figure::Min).lowest(),
     Column::new("mean", "bandwidth", Figure::Mean),
     Column::new("p between\nhalves", "halves", Figure::Value),
 ];
@@ -82,27 +85,39 @@ impl Story for Streams {
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
         vec![Tabled {
             title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM. p50 and least are medians over the runs, mean and p are \
-                   means of the runs, and best is the highest of all."
+            read: "What is read and what is written is counted, as in STREAM. Mean and p are means of the runs, a p50 is a median of \
+                   theirs; best and least are the highest and the lowest of all."
                 .to_owned(),
             columns: TABLE.to_vec(),
         }]
     }
 
+    /// Puts the kernels in the order of STREAM.
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+        let places = distinct(lines.iter().map(|line| place(line.of)));
+        lines.sort_by_cached_key(|line| {
+            let own = place(line.of);
+            (
+                places.iter().position(|place| *place == own),
+                order(line.of),
+            )
+        });
+    }
+
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-        let kernel = line.of.labels.get("kernel").unwrap_or_default();
-        (Some(place(line.of)), kernel.to_owned())
+        (Some(place(line.of)), kernel(line.of).to_owned())
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
         let cases = Case::all(run, NAME);
-        let differ = labels(&cases, |case| {
-            let row = case.row("halves", Figure::Value, &TRIAD);
-            let each = row.into_iter().flat_map(|row| &row.each);
-            let mut each = each.filter_map(|each| each.figure.value());
-            each.any(|p| p <= 0.1)
-        });
-        let cached = labels(&cases, is_cached);
+        let places = |holds: fn(&Case<'_>) -> bool| -> Vec<String> {
+            let found = cases.iter().filter(|case| holds(case));
+            found
+                .filter_map(|case| case.rows().next())
+                .map(place)
+                .collect()
+        };
+        let (differ, cached) = (places(differs), places(is_cached));
         let notices = [
             about((Severity::Warning, "halves-differ"), &differ, |names| {
                 format!(
@@ -122,19 +137,15 @@ impl Story for Streams {
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
-        let of = |figure| {
-            let rows = cases
-                .iter()
-                .filter_map(move |case| case.row("bandwidth", figure, &TRIAD));
-            rows.filter(|row| row.estimate().is_some())
-                .collect::<Vec<&Row>>()
+        let figure = figure(run);
+        let a = match figure {
+            Figure::Mean => "a mean",
+            _ => "a median",
         };
-        // Few passes have no median.
-        let (medians, means) = (of(Figure::MEDIAN), of(Figure::Mean));
-        let (rows, a) = match medians.len() < means.len() {
-            true => (means, "a mean"),
-            false => (medians, "a median"),
-        };
+        let rows = cases
+            .iter()
+            .filter_map(|case| case.row("bandwidth", figure, &TRIAD));
+        let rows = rows.filter(|row| row.estimate().is_some()).collect();
         let (told, emulated) = native_first(rows, |row| row.emulated);
         told.first()?;
         let each = |rows: &[&Row]| {
@@ -176,10 +187,28 @@ impl Story for Streams {
     }
 
     fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
+        let figure = figure(run);
         let rows = run.rows.of(NAME, "bandwidth");
-        let rows = rows.filter(|row| row.figure == Figure::MEDIAN);
-        let rows: Vec<&Row> = rows.collect();
-        overview(&rows, "Bandwidth of memory (p50)".to_owned(), "bandwidth")
+        let mut rows: Vec<&Row> = rows.filter(|row| row.figure == figure).collect();
+        let sizes = rows.iter().map(|row| row.labels.number(SIZE));
+        let sizes = distinct(sizes);
+        let name = |row: &Row| {
+            let target = row.marked_target();
+            format!("{target}{}, {}", arrays(row), kernel(row))
+        };
+        // By target and size, as in the table; the loads of a kernel are marks of one line.
+        let targets = distinct(rows.iter().map(|row| row.target.as_str()));
+        rows.sort_by_key(|row| {
+            let target = targets.iter().position(|target| *target == row.target);
+            let size = row.labels.number(SIZE);
+            (
+                target,
+                sizes.iter().position(|own| *own == size),
+                order(row),
+            )
+        });
+        let title = format!("Bandwidth of memory ({figure})");
+        overview_of(&rows, name, title, "bandwidth")
     }
 
     fn method(&self) -> Markup {
@@ -206,18 +235,52 @@ impl Story for Streams {
     }
 }
 
+/// Returns the figure that all have for Triad: the median, or the mean if one has too few passes.
+fn figure(run: &Run) -> Figure {
+    let count = |figure| {
+        let rows = run.rows.of(NAME, "bandwidth");
+        let of_triad = rows.filter(|row| row.figure == figure && row.has(TRIAD[0].0, TRIAD[0].1));
+        of_triad.filter(|row| row.over.is_ok()).count()
+    };
+    match count(Figure::MEDIAN) < count(Figure::Mean) {
+        true => Figure::Mean,
+        false => Figure::MEDIAN,
+    }
+}
+
 /// Names the target, load and size of a row.
 fn place(row: &Row) -> String {
     format!("{}{}", row.marked_target(), further(row))
 }
 
-/// Names load and size of a row: ` under dd, 16 MiB`.
+/// Names load and arrays of a row: ` under dd, arrays of 16 MiB`.
 fn further(row: &Row) -> String {
-    let size = row.labels.number("size");
-    let size = size.map_or_else(String::new, |bytes| {
-        format!(", {}", written(bytes as f64, "bytes"))
-    });
-    format!("{}{size}", row.load.under())
+    format!("{}{}", row.load.under(), arrays(row))
+}
+
+/// Names the size of a row's arrays, if the plan gives it: `, arrays of 16 MiB`.
+fn arrays(row: &Row) -> String {
+    let size = row.labels.number(SIZE);
+    size.map_or_else(String::new, |bytes| format!(", {}", arrays_of(bytes)))
+}
+
+/// Returns the kernel of a row.
+fn kernel(row: &Row) -> &str {
+    row.labels.get("kernel").unwrap_or_default()
+}
+
+/// Returns the place of a row's kernel in a pass.
+fn order(row: &Row) -> Option<usize> {
+    let own = kernel(row);
+    KERNELS.iter().position(|(name, _)| *name == own)
+}
+
+/// Returns whether the halves of a kept data set of a case differ.
+fn differs(case: &Case<'_>) -> bool {
+    let row = case.row("halves", Figure::Value, &TRIAD);
+    let each = row.into_iter().flat_map(|row| &row.each);
+    let mut each = each.filter_map(|each| each.figure.value());
+    each.any(|p| p <= 0.1)
 }
 
 /// Returns whether the arrays of a case are smaller than the caches of its machine want them.
@@ -231,12 +294,8 @@ fn is_cached(case: &Case<'_>) -> bool {
     let largest = caches.map(|cache| cache.size_bytes).max().unwrap_or(0);
     let mut bytes = case
         .records()
-        .filter_map(|record| record.value("bytes", &kernel("copy")));
+        .filter_map(|record| record.value("bytes", &Labels::of([("kernel", "copy")])));
     is_here && bytes.any(|bytes| bytes / 2.0 < (largest * CACHES) as f64)
-}
-
-fn kernel(name: &str) -> tare_results::model::Labels {
-    tare_results::model::Labels::of([("kernel", name)])
 }
 
 /// Returns the p-value between the two halves of each kernel's passes.

@@ -1,6 +1,6 @@
 //! What a run of stream tells.
 
-use tare_pages::terminal;
+use tare_pages::{page, terminal};
 use tare_testkit::assert_contains;
 
 use crate::gates::judge;
@@ -53,7 +53,10 @@ fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
             .failed
     );
     let text = terminal::render(&analysis, 80, false);
-    assert_contains(&text, &["Bandwidth of memory", "copy", "triad"]);
+    // In the order of a pass.
+    let places = ["Bandwidth of memory", "copy", "scale", "add", "triad"]
+        .map(|word| text.find(word).unwrap());
+    assert!(places.is_sorted(), "{text}");
 }
 
 #[test]
@@ -71,6 +74,33 @@ fn halves_that_differ_are_named() {
 fn few_passes_have_a_mean() {
     let mut run = Run::new(1);
     run.streamed(1, "process", &steady(10.0)[..8]);
-    let said = verdict(&run.analyse());
-    assert_eq!(said[0], "Triad moves a mean of 10 GB/s on process.");
+    let analysis = run.analyse();
+    assert_eq!(
+        verdict(&analysis)[0],
+        "Triad moves a mean of 10 GB/s on process."
+    );
+    assert_contains(
+        &page::render(&analysis),
+        &["<h3>Bandwidth of memory (mean)</h3>"],
+    );
+}
+
+#[test]
+fn a_condition_has_one_name() {
+    let mut run = Run::new(1);
+    run.further = Some(("size", 16 << 20));
+    for (block, rate) in [(1, 10.0), (2, 11.0), (3, 9.0)] {
+        let mut rates = steady(rate);
+        rates.iter_mut().skip(20).for_each(|rate| *rate *= 0.9);
+        run.streamed(block, "process", &rates);
+    }
+    let analysis = run.analyse();
+    let name = "process, arrays of 16 MiB";
+    assert_contains(&verdict(&analysis)[0], &[name]);
+    assert_contains(alarm(&analysis, "halves-differ"), &[name]);
+    let page = page::render(&analysis);
+    assert_contains(&page, &["process, arrays of 16 MiB, copy"]);
+    // The least is that of all runs.
+    let text = terminal::render(&analysis, 100, false);
+    assert_contains(&text, &[name, "8.1 GB/s"]);
 }

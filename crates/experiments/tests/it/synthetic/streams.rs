@@ -16,6 +16,10 @@ impl Run {
         let plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
+            labels: self
+                .further
+                .into_iter()
+                .fold(Labels::default(), |all, (key, value)| all.with(key, value)),
             limit_seconds: 60.0,
             ..CellPlan::new(
                 "stream",
