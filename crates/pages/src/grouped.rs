@@ -11,6 +11,9 @@ use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
 
+/// The meaning of a number of runs such as 2/3.
+const LACKING: &str = "2/3 runs: two of three have the figure.";
+
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
     columns: Vec<Column>,
@@ -104,6 +107,12 @@ impl<'a> Grouped<'a> {
             .then_some(if is_empty { "no figures" } else { "all 0" })
     }
 
+    /// Returns whether a line has no figure of some of its runs.
+    fn lacks_runs(&self) -> bool {
+        let mut runs = self.runs.iter().flatten();
+        runs.any(|runs| runs.contains('/'))
+    }
+
     /// Returns whether a figure is marked.
     fn has_marks(&self) -> bool {
         let marked = |column: &Column, row: &Option<&Row>| {
@@ -186,12 +195,11 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
             });
             table.row(name.chain(figures));
         }
-        let mut read = tabled.read;
-        if grouped.has_marks() {
-            let space = if read.is_empty() { "" } else { " " };
-            read.push_str(space);
-            read.push_str(BETWEEN_MODES);
-        }
+        let runs = grouped.lacks_runs().then_some(LACKING);
+        let marks = grouped.has_marks().then_some(BETWEEN_MODES);
+        let read = Some(tabled.read.as_str()).filter(|read| !read.is_empty());
+        let read = read.into_iter().chain(runs).chain(marks);
+        let read = read.collect::<Vec<_>>().join(" ");
         Titled {
             title: tabled.title,
             read,

@@ -121,13 +121,13 @@ impl Story for Streams {
         let notices = [
             about((Severity::Warning, "halves-differ"), &differ, |names| {
                 format!(
-                    "The two halves of a data set of {names} differ for Triad (Welch's test, p ≤ 0.1), and so did those of all \
+                    "The two halves of a data set on {names} differ for Triad (Welch's test, p ≤ 0.1), and so did those of all \
                      attempts before: something else used the memory, or the clock of the CPU changed."
                 )
             }),
             about((Severity::Warning, "array-cached"), &cached, |names| {
                 format!(
-                    "The arrays of {names} are smaller than {CACHES} times the largest cache, so part of what is shown is the \
+                    "Arrays are smaller than {CACHES} times the largest cache on {names}, so part of what is shown there is the \
                      cache's. Make them larger (--array)."
                 )
             }),

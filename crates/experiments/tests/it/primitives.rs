@@ -305,7 +305,7 @@ fn what_needs_an_operating_system_is_named_where_there_is_none() {
     );
     let analysis = run.analyse();
     let said = analysis.summary().verdict.details.join(" ");
-    let need = "1 primitive needs an operating system and had no place on unikernel.";
+    let need = "1 primitive needs an operating system and was not measured on unikernel.";
     assert_contains(&said, &[need]);
     let text = terminal::render(&analysis, 100, false);
     assert_contains(&text, &["1 primitive on unikernel"]);

@@ -80,6 +80,7 @@ pub fn overview_of(
     let label = |v: f64| match unit {
         "1" => N.with_unit(&N.tick(v), "%"),
         "ns" => N.ns_tick(v),
+        "bytes/s" => N.byte_rate(v),
         "bytes" => N.with_unit(&N.tick(v), binary),
         _ => N.tick(v),
     };

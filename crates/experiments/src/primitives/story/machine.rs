@@ -211,7 +211,7 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
     for (level, bytes) in (1..).zip(points.tlb_reach()) {
         let claimed = claimed.next().map(pages);
         lines.push(line(
-            format!("reach of TLB level {level}"),
+            format!("TLB level {level}, 4 KiB pages"),
             claimed,
             pages(bytes as u64),
         ));
@@ -251,8 +251,7 @@ fn bandwidths(run: &Run, target: &str, id: &str) -> Vec<(Option<u64>, f64)> {
 
 /// Writes how far a TLB reaches, given in bytes.
 fn pages(bytes: u64) -> String {
-    let count = N.count(bytes / PAGE);
-    format!("{} ({count} pages of 4 KiB)", N.bytes(bytes))
+    format!("{} ({} pages)", N.bytes(bytes), N.count(bytes / PAGE))
 }
 
 /// Returns how much the file cache holds: the largest file that is read again about as fast as the

@@ -28,7 +28,9 @@ const COSTS: &[Column] = &[
     Column::new("max", "time", Figure::Max)
         .highest()
         .page_only(),
-    Column::new("mean in\na row", "mean", Figure::Mean).spared(3),
+    Column::new("mean in\na row", "mean", Figure::Mean)
+        .worked_out()
+        .spared(3),
 ];
 
 const BANDWIDTHS: &[Column] = &[

@@ -144,8 +144,13 @@ fn absent(run: &Run) -> Option<String> {
     let told = (!told.is_empty()).then(|| format!("{}; the report says why.", words::list(&told)));
     let needing = checks::needing_a_system(run).into_iter();
     let needing = needing.map(|(target, number)| {
-        let need = words::counted(N, number, "primitive needs", "primitives need");
-        format!("{need} an operating system and had no place on {target}.")
+        let number = words::counted(
+            N,
+            number,
+            "primitive needs an operating system and was",
+            "primitives need an operating system and were",
+        );
+        format!("{number} not measured on {target}.")
     });
     let sentences: Vec<String> = told.into_iter().chain(needing).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
