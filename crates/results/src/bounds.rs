@@ -27,12 +27,12 @@ pub(crate) const MOST_COUNTERS: usize = 1_000;
 pub(crate) const MOST_VALUES: usize = 2_000;
 pub(crate) const MOST_SENT_SETS: usize = 1 << 13;
 /// Sets of a cell: those that were sent, in each phase of a load, or of each thread of a file.
-const MOST_SETS: usize = 1 << 16;
+pub(crate) const MOST_SETS: usize = 1 << 16;
 /// Values above the limit that are kept one by one; there may have been more.
 pub(crate) const MOST_EXCEEDED: usize = 10_000;
 /// Programs of one cell, its greatest samples with the kernel's events, and what was expected of it.
 const MOST_PROGRAMS: usize = 1_000;
-const MOST_TRACES: usize = 1_000;
+pub(crate) const MOST_TRACES: usize = 1_000;
 const MOST_EXPECTED: usize = 10_000;
 /// A text that rows of figures repeat, in bytes.
 const MOST_TEXT_BYTES: usize = 16 << 10;

@@ -12,6 +12,7 @@ use tare_wire::rows;
 
 use super::Received;
 use super::sets::Set;
+use crate::bounds;
 use crate::model::{Agent, Count, Instance, Record, Samples, SetHead, SetSamples};
 
 /// A phase of a load, in the unit of the sets' times and counted from their first sample.
@@ -25,7 +26,8 @@ pub struct Phase {
 
 impl Received {
     /// Makes the record and the samples of a cell with one instance. `agent` is who ran it, as far
-    /// as the laboratory knows; `phases` are those of its load, none if it had but one.
+    /// as the laboratory knows; `phases` are those of its load, none if it had but one. More sets
+    /// than a cell can have are not divided further: writing the cell refuses them.
     #[must_use]
     pub fn into_record(
         self,
@@ -57,6 +59,9 @@ impl Received {
         };
         let mut places = Vec::new();
         for (number, set) in (0..).zip(sets) {
+            if record.sets.len() > bounds::MOST_SETS {
+                break;
+            }
             for (division, head, own) in divide(set, phases) {
                 places.push((number, division));
                 record.sets.push(head);
@@ -64,11 +69,11 @@ impl Received {
             }
         }
         let place = |of: (u32, usize)| {
-            let found = places.iter().position(|place| *place == of);
             // Where nothing of that time is counted, it is among those that had no room: the last
             // ones.
-            let found = found.or(places.iter().rposition(|place| place.0 == of.0));
-            found.map_or(0, |place| place as u32)
+            let found = places.binary_search(&of);
+            found.unwrap_or_else(|_| places.partition_point(|place| place.0 <= of.0).max(1) - 1)
+                as u32
         };
         for (it, of) in record.exceeded.iter_mut().zip(exceeded) {
             it.set = place(of);

@@ -252,6 +252,7 @@ impl Receiver {
             ),
             (self.record.values.len(), bounds::MOST_VALUES, "values"),
             (self.sets.0.len(), bounds::MOST_SENT_SETS, "sets"),
+            (self.traces.len(), bounds::MOST_TRACES, "traced samples"),
         ] {
             if has > most {
                 self.sequence.fill(format!("{most} {what}"));

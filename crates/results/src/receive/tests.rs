@@ -436,6 +436,19 @@ fn flood(mut record: impl FnMut(u64, &mut dyn FnMut(&Record<'_>))) -> (String, u
 }
 
 #[test]
+fn no_more_sets_are_divided_than_a_cell_can_have() {
+    let rows: Vec<(u64, u64)> = vec![(0, 600), (15, 600)];
+    let sets: Vec<Lists> = (0..1_000)
+        .map(|thread| folded(thread, &rows, 2, Room::ENOUGH))
+        .collect();
+    let phases: Vec<Phase> = (0..100).map(|number| phase(number, number)).collect();
+    let received = receive(&instance(&sets, &[])).unwrap();
+    let (record, ..) = received.into_record(Agent::default(), Instance::default(), &phases);
+    let most = bounds::MOST_SETS;
+    assert!(record.sets.len() > most && record.sets.len() <= most + 2 * phases.len());
+}
+
+#[test]
 fn no_more_is_kept_than_a_plan_can_have() {
     let long = "x".repeat(2_000);
     let most = 50 << 20;
@@ -499,6 +512,17 @@ fn no_more_is_kept_than_a_plan_can_have() {
     };
     let (why, sent) = flood(|number, send| send(&Record::Set(set(number))));
     assert!(why.ends_with(": 8192 sets") && sent < most, "{why} {sent}");
+    let trace = Trace {
+        place: 0,
+        set: 0,
+        index: 0,
+        value: 1,
+        tid: 1,
+        events: 0,
+        complete: true,
+    };
+    let (why, _) = flood(|_, send| send(&Record::Trace(trace)));
+    assert!(why.ends_with(": 1000 traced samples"), "{why}");
     let (_, sent) = flood(|number, send| {
         if number == 0 {
             send(&Record::Set(set(0)));

@@ -43,6 +43,11 @@ impl Collector {
         });
     }
 
+    /// Returns the number of traces.
+    pub(super) fn len(&self) -> usize {
+        self.traces.len()
+    }
+
     /// Takes events. Returns how many bytes are kept of them.
     pub(super) fn events(&mut self, rows: Packed<'_>) -> Result<usize, Malformed> {
         let before = self.events.len();
