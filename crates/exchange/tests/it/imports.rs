@@ -656,6 +656,18 @@ fn what_no_tool_writes_is_refused_before_it_fills_the_memory() {
         let error = read("cyclictest", &text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+    // Of several threads together, too.
+    let n = (1 << 20) + 1;
+    let counts: String = (1..n).map(|us| format!("\"{us}\":1,")).collect();
+    let thread = format!(
+        "{{\"min\":0,\"max\":{},\"cycles\":{n},\"histogram\":{{{counts}\"0\":1}}}}",
+        n - 1
+    );
+    let threads = format!("{{\"thread\":{{\"0\":{thread},\"1\":{thread}}}}}");
+    for (tool, text) in [("cyclictest", threads.clone()), ("oslat", threads)] {
+        let error = read(tool, &text).unwrap_err().to_string();
+        assert_eq!(error, "more than 2097152 values of histograms");
+    }
     for (tool, text) in [
         ("oslat", format!("Core:{cpus}\n")),
         (
