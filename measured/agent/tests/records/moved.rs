@@ -87,5 +87,6 @@ fn the_switches_of_a_batch_are_counted() {
         assert!(told.counter(name).is_some(), "{name}");
     }
     let [had, of] = ["CPU time", "time"].map(|name| told.counter(name).unwrap());
-    assert!(0 < had && had <= of, "{had} of {of}");
+    // The two clocks are not read at the same moment.
+    assert!(0 < had && had <= of + of / 50, "{had} of {of}");
 }
