@@ -24,8 +24,8 @@ pub fn targets(run: &Run, most: usize) -> Vec<Comparison> {
 }
 
 impl Comparison {
-    /// Says what it shows of some of NEW's rows, each with its name: `podman against process, lost
-    /// time: worse under dd (+2.1 pp, adjusted p 0.01); …`. `None` if it has none of them.
+    /// Says what it shows of some of NEW's rows, each with its name: `podman against process, share
+    /// of time lost: worse for gap (+2.1 pp, adjusted p 0.01) (…)`. `None` if it has none of them.
     #[must_use]
     pub fn about(&self, what: &str, rows: &[(String, &Row)]) -> Option<String> {
         let found = rows.iter().filter_map(|(name, row)| {

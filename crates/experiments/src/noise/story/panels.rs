@@ -242,7 +242,8 @@ pub(super) fn further(plan: &Labels) -> String {
 
 /// Returns what a verdict is of: each work once, of several that measure the same the one that
 /// measured longest; and nothing that an emulator executed beside what a machine did, unless there
-/// are so many targets that they are only counted. Also returns the emulated cases that are left out.
+/// are so many targets that they are only counted. Also returns the emulated cases that are left
+/// out.
 pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> (Vec<Panel<'a>>, Vec<Case<'a>>) {
     let mut taken: Vec<Panel<'a>> = Vec::new();
     for panel in panels {
