@@ -200,8 +200,8 @@ pub struct Calibration {
 
 impl Calibration {
     /// Returns the least duration of an empty region, between fenced stamps or bare `rdtscp`, in
-    /// cycles. What is shorter than the timer's step is none: an emulator may let two reads within a
-    /// step differ by a cycle.
+    /// cycles. One shorter than the timer's step is 0: an emulator may let two reads within a step
+    /// differ by a cycle.
     #[must_use]
     pub fn empty_region(&self, is_published: bool) -> u64 {
         let region = match is_published {

@@ -159,8 +159,8 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     much.into_iter().map(|(told, _)| told).collect()
 }
 
-/// Returns how much the hypervisor took from the measured CPUs, if that is much of a cell. It is the
-/// most that it can be: some may have come before the first sample and after the last.
+/// Returns how much the hypervisor took from the measured CPUs, if that is much of a cell. It is
+/// the most that it can be: some may have come before the first sample and after the last.
 fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
     let each = cells.iter().filter_map(|cell| {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);

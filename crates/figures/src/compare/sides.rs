@@ -518,8 +518,8 @@ impl Pair<'_> {
             && has_same(&self.new, &other.new)
     }
 
-    /// Returns how many times as long a run of NEW measured as one of BASE, by their medians; `None`
-    /// if that is unknown.
+    /// Returns how many times as long a run of NEW measured as one of BASE, by their medians;
+    /// `None` if that is unknown.
     pub fn times_as_long(&self) -> Option<f64> {
         let base = median(&self.base.lengths).filter(|base| *base > 0.0)?;
         Some(median(&self.new.lengths)? / base)

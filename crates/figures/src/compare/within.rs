@@ -1,7 +1,7 @@
 //! The targets of one run against each other, in sentences of the run's own report.
 //!
-//! They come from the comparison that `tare compare RUN --by target` prints, of all figures, so that
-//! the report and the comparison of one run can't disagree.
+//! They come from the comparison that `tare compare RUN --by target` prints, of all figures, so
+//! that the report and the comparison of one run can't disagree.
 
 use super::verdict::inconclusive;
 use super::{ComparedRow, Comparison, compare, sides};

@@ -108,7 +108,7 @@ fn told(cells: &[(&Cell, &Program)]) -> String {
     let Ok(over) = over_runs(Kind::Order, &each, Level::P95) else {
         return NONE.to_owned();
     };
-    // A frequency that was counted once for several cells, or is claimed, does not show how it varies.
+    // A frequency that is claimed, or was counted once for all, does not show how it varies.
     let varies = over.lowest < over.highest;
     let mut text = N.with_unit(&N.fixed(over.estimate / 1e6, 4), "MHz");
     let (has, all) = (known.len(), cells.len());
