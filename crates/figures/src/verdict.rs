@@ -100,7 +100,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
-        // Other work and stolen time of the measurement have notices of their own.
+        // Other work and stolen time of the measurement each have a notice.
         let mut cells = run.cells.iter();
         let is_watched = cells.any(|cell| {
             let mut other = cell.other_work.iter();

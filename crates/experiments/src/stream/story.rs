@@ -85,8 +85,8 @@ impl Story for Streams {
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
         vec![Tabled {
             title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM. Mean and p are means of the runs, a p50 is a median of \
-                   theirs; best and least are the highest and the lowest of all."
+            read: "What is read and what is written is counted, as in STREAM. p50 is the median of the runs' medians, mean and p are \
+                   means of the runs; best and least are the highest and the lowest of all."
                 .to_owned(),
             columns: TABLE.to_vec(),
         }]

@@ -513,7 +513,7 @@ fn maxima_of_sides_that_measured_for_different_times_say_so_on_each_medium() {
     let markdown = terminal::compare_markdown(&compared);
     assert_contains(&plain(&text), &[note]);
     assert_contains(&markdown, &[note]);
-    // What is refused has its reason on both.
+    // Both give the reason for a refusal.
     let refused = "p50 needs 20 samples in each run, a run has 1";
     assert_contains(&plain(&text), &[refused]);
     assert_contains(&markdown, &[refused]);

@@ -115,8 +115,8 @@ fn analysed_curves(curves: &[(&str, u32)]) -> Report {
     on_a_machine(&[values])
 }
 
-/// Analyses runs of costs in memory, on a machine that claims 32 MiB of L3 cache.
-fn on_a_machine(runs: &[Vec<(String, f64)>]) -> Report {
+/// Makes runs of costs in memory, a block for each.
+fn in_memory<'a>(runs: impl IntoIterator<Item = &'a [(String, f64)]>) -> Run {
     let mut run = Run::new(1);
     for (block, values) in (1..).zip(runs) {
         let cell = Primitives {
@@ -127,7 +127,12 @@ fn on_a_machine(runs: &[Vec<(String, f64)>]) -> Report {
         };
         run.measured(block, cell);
     }
-    let mut data = run.data();
+    run
+}
+
+/// Analyses them on a machine that claims 32 MiB of L3 cache.
+fn on_a_machine(runs: &[Vec<(String, f64)>]) -> Report {
+    let mut data = in_memory(runs.iter().map(Vec::as_slice)).data();
     let mut machine = unknown_machine();
     machine.topology.caches = vec![Cache {
         level: 3,
@@ -347,17 +352,7 @@ fn the_curve_is_of_the_least_latencies_as_the_table_of_levels_is() {
     let all = latencies("2M", 28);
     let slow = Vec::from_iter(all.iter().map(|(labels, ns)| (labels.clone(), 2.0 * ns)));
     let picture = |curves: &[&[(String, f64)]]| {
-        let mut run = Run::new(1);
-        for (block, curve) in (1..).zip(curves) {
-            let cell = Primitives {
-                target: "process",
-                area: "memory",
-                values: &costs(curve),
-                ..Primitives::default()
-            };
-            run.measured(block, cell);
-        }
-        let page = page::render(&run.analyse());
+        let page = page::render(&in_memory(curves.iter().copied()).analyse());
         let (_, picture) = page.split_once("<h3>Latency by working set</h3>").unwrap();
         picture.split_once("</figure>").unwrap().0.to_owned()
     };

@@ -235,7 +235,7 @@ fn a_page_says_nothing_of_what_was_not_done() {
     // No column bounds anything, and no CPU was chosen.
     assert!(!page.contains("bounds it from above"));
     assert!(!page.contains("CPU 1 was taken"));
-    assert_contains(&page, &["it ticks", "as an example"]);
+    assert_contains(&page, &["it ticks", "are an example"]);
     let page = page::render(&three(1).analyse());
     let order = "in random order, but each ladder from its first step to its last";
     assert_contains(&page, &["bounds it from above", order]);

@@ -94,7 +94,7 @@ pub(super) fn differences(base: &Side, new: &Side) -> (Vec<SideDifference>, Vec<
     });
     let mut more = Vec::from_iter(more);
     if !more.is_empty() {
-        more.push("Part of what differs under it may come from that.".to_owned());
+        more.push("Part of the differences under it may come from that.".to_owned());
     }
     found.extend(remarks);
     (distinct(found), more)

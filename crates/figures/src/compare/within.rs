@@ -72,7 +72,7 @@ impl Comparison {
     }
 }
 
-/// What a comparison says of a figure.
+/// The result of a comparison for a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Judged {
     Worse,

@@ -58,7 +58,7 @@ pub(super) fn calibration(run: &Run) -> Markup {
             "Measured before every cell, for start once before the first one of a target. The "
             "step is the least by which the timer advances: nothing shorter can be seen, and every "
             "duration is uncertain by as much. The empty region is what two stamps with nothing between them "
-            "read as at least, 0 if that is less than a step; net figures are less by it. A repetition of it is what stamps and loop take in all."
+            "read as at least, 0 if that is less than a step; net figures are less by it. A repetition of it is the total time of stamps and loop."
         }
         (costs.render())
         h3 { "TSC frequency" }

@@ -193,7 +193,7 @@ pub(super) fn findings(findings: &[Finding], measured_cpu: Option<u32>) -> Marku
         .partition(|finding| finding.severity == Severity::Good);
     html! {
         @if measured_cpu.is_none() {
-            p { "Nothing was pinned to a CPU: what is said of one CPU was looked at there, as an example." }
+            p { "Nothing was pinned to a CPU: findings about one CPU are an example." }
         }
         @if other.is_empty() {
             p { "None of the checks that were possible found an obstacle to measuring." }

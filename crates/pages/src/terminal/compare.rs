@@ -253,7 +253,7 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
 /// A sentence below the tables, and whether it warns.
 type Note = (String, bool);
 
-/// Returns what is said below the tables: which figures are not listed, refused, or only on one
+/// Returns the notes below the tables: which figures are not listed, refused, or only on one
 /// side.
 fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();

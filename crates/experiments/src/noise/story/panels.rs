@@ -240,10 +240,9 @@ pub(super) fn further(plan: &Labels) -> String {
     series::further(plan, &["workload", "size", "timing"])
 }
 
-/// Returns what a verdict is of: each work once, of several that measure the same the one that
-/// measured longest; and nothing that an emulator executed beside what a machine did, unless there
-/// are so many targets that they are only counted. Also returns the emulated cases that are left
-/// out.
+/// Returns the panels of a verdict: each work once, of several that measure the same the one that
+/// measured longest; and no emulated case next to native ones, unless there are more than [`MANY`]
+/// targets, which are only counted. Also returns the emulated cases that are left out.
 pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> (Vec<Panel<'a>>, Vec<Case<'a>>) {
     let mut taken: Vec<Panel<'a>> = Vec::new();
     for panel in panels {

@@ -102,7 +102,7 @@ fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
     format!("ready after {of}{}.", few_or_ends(&each))
 }
 
-/// Leaves out the ladders beside an engine, unless there are no others: the cost of its presence has
+/// Leaves out the ladders next to an engine, unless there are no others: the cost of its presence has
 /// its own sentence.
 fn plain<'s, 'a>(all: &[&'s Series<'a>]) -> Vec<&'s Series<'a>> {
     let mut plain = all.to_vec();

@@ -74,7 +74,7 @@ pub(super) fn sentence(panels: &[Panel<'_>], run: &Run) -> Option<String> {
         Some(_) => GUEST,
         None => MACHINE,
     };
-    // The share of the time lost that gaps of the length have which counts there.
+    // Of the time lost, the part in gaps of the length from which they count there.
     let (_, threshold) = member.known("threshold", Figure::Max, &[])?;
     let from_ns = reference.from_ns.max(threshold.highest);
     let lengths = member.pictures.counts.iter();
