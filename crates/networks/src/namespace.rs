@@ -74,8 +74,10 @@ impl NetworkNamespace {
         Ok(())
     }
 
-    /// Returns the path by which `ip link … netns` knows it, while this process holds it.
-    pub(crate) fn path(&self) -> String {
+    /// Returns the path by which other programs (`ip link … netns`, nsenter, runc) reach it, while
+    /// this process holds it.
+    #[must_use]
+    pub fn path(&self) -> String {
         let (process, file) = (std::process::id(), self.namespace.as_raw_fd());
         format!("/proc/{process}/fd/{file}")
     }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::{NetworkError, NetworkNamespace};
 
@@ -17,6 +18,12 @@ const GUEST_DEVICES: [&str; 9] = [
     "link set dev bridge0 up",
     "link set dev tap0 up",
     "link set dev uplink up",
+];
+
+/// The way of a program in the guest's place to the bridge.
+const MEMBER_DEVICES: [&str; 2] = [
+    "link set dev member addrgenmode none master bridge0",
+    "link set dev member up",
 ];
 
 /// The clients' side, whose addresses are those for documentation (RFC 5737, RFC 3849).
@@ -35,6 +42,8 @@ pub struct TapNetwork {
     pub hypervisor: NetworkNamespace,
     /// Where clients run.
     pub clients: NetworkNamespace,
+    /// Where a program runs that has the guest's addresses.
+    member: OnceLock<NetworkNamespace>,
 }
 
 impl TapNetwork {
@@ -45,6 +54,8 @@ impl TapNetwork {
         Ipv4Addr::new(192, 0, 2, 2),
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
     );
+    /// The length of the prefix of the guest's first address.
+    pub const PREFIX: u8 = 24;
     /// What tells an image of the unikernel these addresses.
     pub const WORDS: &str = "ip=192.0.2.2/24 ip6=2001:db8::2/64";
 
@@ -57,6 +68,7 @@ impl TapNetwork {
         let network = Self {
             hypervisor: NetworkNamespace::new()?,
             clients: NetworkNamespace::new()?,
+            member: OnceLock::new(),
         };
         let pair = format!(
             "link add uplink type veth peer name eth0 netns {}",
@@ -70,6 +82,37 @@ impl TapNetwork {
             ip(&network.clients, words)?;
         }
         Ok(network)
+    }
+
+    /// Returns a namespace for programs in the guest's place: with its addresses, and a pair of
+    /// virtual Ethernet devices to the bridge. Made the first time.
+    ///
+    /// # Errors
+    ///
+    /// As [`TapNetwork::new`].
+    pub fn member(&self) -> Result<&NetworkNamespace, NetworkError> {
+        if let Some(member) = self.member.get() {
+            return Ok(member);
+        }
+        let member = NetworkNamespace::new()?;
+        let pair = format!(
+            "link add member type veth peer name eth0 netns {}",
+            member.path()
+        );
+        ip(&self.hypervisor, &pair)?;
+        for words in MEMBER_DEVICES {
+            ip(&self.hypervisor, words)?;
+        }
+        let (v4, v6) = Self::GUEST;
+        for words in [
+            "link set dev lo up",
+            &format!("address add {v4}/{} dev eth0", Self::PREFIX),
+            &format!("address add {v6}/64 dev eth0 nodad"),
+            "link set dev eth0 up",
+        ] {
+            ip(&member, words)?;
+        }
+        Ok(self.member.get_or_init(|| member))
     }
 
     /// Returns the value of QEMU's `-netdev`. QEMU has to run in the hypervisor's namespace.

@@ -8,6 +8,7 @@
 //! * [`noise`]: prepares buffers, calibrates, runs one batch of a workload, folds the samples into
 //!   exact counts and writes the records;
 //! * [`primitives`]: measures the operations of a processor and an operating system, one by one;
+//! * [`service`]: a client that measures the answers of a service, on Linux only;
 //! * [`start`]: reports that it runs, does a little work, and ends;
 //! * [`stream`]: the bandwidth of memory, by STREAM's four kernels;
 //! * [`wakeup`]: counts how late threads wake up that sleep until absolute times.
@@ -47,6 +48,7 @@ pub mod noise;
 pub mod output;
 pub mod platform;
 pub mod primitives;
+pub mod service;
 pub mod session;
 pub mod start;
 pub mod stream;

@@ -125,13 +125,18 @@ impl<'p, P: Platform> Output<'p, P> {
 
     /// Writes a set of sorted values of which only the numbers of occurrences are known.
     ///
-    /// `set` describes the values and the time of the measurement.
+    /// `set` describes the time of the measurement, and the values that are not among these: its
+    /// uncounted ones, which are above all others.
     pub fn sorted(&mut self, set: Set<'_>, values: &[u64]) -> Result<(), WriteError> {
         self.put(&Record::Set(Set {
-            n: values.len() as u64,
-            sum: values.iter().sum(),
-            min: values.first().copied().unwrap_or_default(),
-            max: values.last().copied().unwrap_or_default(),
+            n: values.len() as u64 + set.uncounted,
+            sum: values.iter().sum::<u64>().saturating_add(set.uncounted_sum),
+            min: values.first().copied().unwrap_or(set.uncounted_min),
+            max: values
+                .last()
+                .copied()
+                .unwrap_or_default()
+                .max(set.uncounted_max),
             parts: 1,
             ..set
         }))?;

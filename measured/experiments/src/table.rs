@@ -9,7 +9,7 @@ use core::fmt;
 use tare_wire::words::PlanError;
 
 use crate::platform::Platform;
-use crate::{noise, primitives, start, stream, wakeup};
+use crate::{noise, primitives, service, start, stream, wakeup};
 
 /// The words of a plan.
 pub type Words<'w, 'a> = &'w mut dyn Iterator<Item = &'a str>;
@@ -82,6 +82,7 @@ pub fn usage(f: &mut dyn fmt::Write) -> fmt::Result {
         wakeup::USAGE,
         primitives::USAGE,
         stream::USAGE,
+        service::USAGE,
         start::USAGE,
     ];
     others.into_iter().try_for_each(|text| f.write_str(text))

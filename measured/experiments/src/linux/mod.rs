@@ -9,13 +9,17 @@ pub mod pinned;
 use crate::platform::Platform;
 use crate::table::{Measurement, everywhere};
 use crate::wakeup::linux::ThreadsError;
-use crate::{primitives, wakeup};
+use crate::{primitives, service, wakeup};
 
 /// A fact about the system, seen from inside: its name and its value.
 pub type Fact = (&'static str, String);
 
 /// Returns the experiments of Linux.
 pub fn experiments<P: Platform<Error = ThreadsError>>() -> impl Iterator<Item = Measurement<P>> {
-    let own = [wakeup::linux::on(), primitives::linux::on()];
+    let own = [
+        wakeup::linux::on(),
+        primitives::linux::on(),
+        service::linux::on(),
+    ];
     everywhere().into_iter().chain(own)
 }

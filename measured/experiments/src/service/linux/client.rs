@@ -1,0 +1,542 @@
+//! The client itself: one thread, which sends at planned times or after answers, and checks every
+//! answer.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+
+use super::message::{self, LONGEST, Message};
+use crate::linux::clock::now_ns;
+use crate::service::{BEHIND_NS, Plan};
+
+/// The value for a lost request, above that of every one that was answered, in ns: a year. How long
+/// it would have taken is unknown.
+pub const LOST: u64 = 366 * 86_400 * 1_000_000_000;
+
+/// The time between two probes for the server's first answer, in ns.
+const PROBE_NS: u64 = 1_000_000;
+/// The time until a message is sent again that the kernel did not take, in ns.
+const RETRY_NS: u64 = 100_000;
+/// Bytes of a socket's buffer for answers: those of a quarter of a second at 10,000 a second.
+const BUFFER: usize = 2 << 20;
+/// The number of sockets whose answers are read at a time.
+const EVENTS: usize = 64;
+/// The answers of a socket that are read before requests are sent again.
+const IN_TURN: usize = 32;
+/// The time of an answer that does not count any more, and the socket without a request.
+const GONE: u64 = u64::MAX;
+
+/// A client and the state of its requests.
+pub struct Client<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    sockets: Vec<UdpSocket>,
+    epoll: OwnedFd,
+    /// When each request was sent, by CLOCK_MONOTONIC in ns; 0 if it was not.
+    sent: &'static mut [u64],
+    /// When each was answered: 0 if it was not, [`GONE`] if an answer does not count any more.
+    answered: &'static mut [u64],
+    /// The requests of sockets in a closed loop; [`GONE`] for none.
+    current: Vec<u64>,
+    /// When the first request is planned, in ns.
+    origin_ns: u64,
+    /// The first request that is neither sent nor given up, and the first that still waits for an
+    /// answer.
+    next: u64,
+    oldest: u64,
+    /// When sending `next` was first tried, in a closed loop.
+    tried_ns: Option<u64>,
+    counted: Counted,
+}
+
+/// What a client counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Requests with a right answer within the limit.
+    pub answered: u64,
+    /// Requests with a wrong answer.
+    pub wrong: u64,
+    /// Right answers after the limit.
+    pub late: u64,
+    /// Answers to requests that had one.
+    pub repeated: u64,
+    /// Requests that were not sent, since the client was behind by more than the limit.
+    pub unsent: u64,
+    /// Requests that were sent at least [`BEHIND_NS`] after their planned time.
+    pub behind: u64,
+    /// Messages that the kernel dropped since the client did not read them in time.
+    pub dropped: u64,
+    /// The time from the first planned request to the last right answer, in ns.
+    pub window_ns: u64,
+}
+
+/// Opens a socket to the server of a plan.
+fn socket(plan: &Plan) -> io::Result<UdpSocket> {
+    let any: IpAddr = match plan.address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect((plan.address, plan.port as u16))?;
+    socket.set_nonblocking(true)?;
+    // Only root may exceed the limit of ordinary users, who get as much as that allows.
+    let _ = set_socket_recv_buffer_size_force(&socket, BUFFER)
+        .or_else(|_| set_socket_recv_buffer_size(&socket, BUFFER));
+    Ok(socket)
+}
+
+/// Waits until a descriptor is readable, or some ns have passed.
+fn wait(readable: &impl AsFd, ns: u64) {
+    let second = 1_000_000_000;
+    let timeout = Timespec {
+        tv_sec: (ns / second).cast_signed(),
+        tv_nsec: (ns % second).cast_signed(),
+    };
+    // A signal only makes the caller look earlier.
+    let _ = poll(&mut [PollFd::new(readable, PollFlags::IN)], Some(&timeout));
+}
+
+/// Asks the server of a plan again and again until its first right answer. Returns when it came, by
+/// CLOCK_MONOTONIC in ns; None if none came within the plan's patience.
+///
+/// # Errors
+///
+/// Returns the kernel's error if there is no way to the server.
+pub fn first_answer(plan: &Plan) -> io::Result<Option<u64>> {
+    // Answers to probes must not come among those that are measured.
+    let socket = socket(plan)?;
+    let begin_ns = now_ns();
+    let mut answer = [0; LONGEST];
+    for id in (0..=u16::MAX).cycle() {
+        let request = Message::request(plan.protocol, id, 0);
+        // As long as nobody listens, the probe before may have been refused by ICMP.
+        let _ = socket.send(request.bytes());
+        wait(&socket, PROBE_NS);
+        while let Ok(bytes) = socket.recv(&mut answer) {
+            let answer = &answer[..bytes];
+            // That of an earlier probe is as good.
+            let id = message::number(answer).unwrap_or(id);
+            let request = Message::request(plan.protocol, id, 0);
+            if request.is_answered_by(plan.protocol, 0, answer) {
+                return Ok(Some(now_ns()));
+            }
+        }
+        if now_ns() - begin_ns > plan.patience_ns {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+impl<'p> Client<'p> {
+    /// Opens the sockets. The buffers have room for the plan's requests.
+    ///
+    /// # Errors
+    ///
+    /// Returns the kernel's error.
+    pub fn new(
+        plan: &'p Plan,
+        sent: &'static mut [u64],
+        answered: &'static mut [u64],
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut sockets = Vec::new();
+        for number in 0..plan.sockets {
+            let socket = socket(plan)?;
+            let data = epoll::EventData::new_u64(number);
+            epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
+            sockets.push(socket);
+        }
+        Ok(Self {
+            plan,
+            epoll,
+            sent,
+            answered,
+            current: vec![GONE; sockets.len()],
+            sockets,
+            origin_ns: 0,
+            next: 0,
+            oldest: 0,
+            tried_ns: None,
+            counted: Counted::default(),
+        })
+    }
+
+    /// Sends all requests, the first one planned at `origin_ns`, which has passed, and waits until each is answered or lost.
+    pub fn run(&mut self, origin_ns: u64) -> Counted {
+        self.origin_ns = origin_ns;
+        loop {
+            let wake_ns = self.send_due();
+            let expire_ns = self.give_up();
+            if self.next == self.plan.requests && self.oldest == self.next {
+                self.counted.dropped = self.dropped();
+                return self.counted;
+            }
+            let wake_ns = wake_ns.into_iter().chain(expire_ns).min();
+            let pause_ns = wake_ns.map_or(RETRY_NS, |wake| wake.saturating_sub(now_ns()));
+            wait(&self.epoll, pause_ns);
+            self.receive();
+        }
+    }
+
+    /// Returns the latency of a request in ns: of the service, from when it was sent, or its
+    /// response, from when it was planned. None if it was lost.
+    pub fn latency(&self, index: u64, is_response: bool) -> Option<u64> {
+        let (sent, answered) = (self.sent[index as usize], self.answered[index as usize]);
+        let from = match self.plan.interval_ns {
+            Some(interval) if is_response => self.origin_ns + index * interval,
+            _ => sent,
+        };
+        (answered != 0 && answered != GONE).then(|| answered.saturating_sub(from))
+    }
+
+    /// Sends the requests that are due. Returns when the next one is, if a time decides that.
+    fn send_due(&mut self) -> Option<u64> {
+        while self.next < self.plan.requests {
+            let now = now_ns();
+            let (socket, planned) = match self.plan.interval_ns {
+                Some(interval) => {
+                    let socket = self.next % self.plan.sockets;
+                    (socket as usize, self.origin_ns + self.next * interval)
+                }
+                None => {
+                    let socket = self.current.iter().position(|index| *index == GONE)?;
+                    (socket, *self.tried_ns.get_or_insert(now))
+                }
+            };
+            if now < planned {
+                return Some(planned);
+            }
+            let late = now - planned;
+            if late > self.plan.limit_ns {
+                self.counted.unsent += 1;
+                self.answered[self.next as usize] = GONE;
+            } else {
+                let (id, host) = (self.id(self.next), self.next % self.plan.hosts);
+                let request = Message::request(self.plan.protocol, id, host);
+                // The time before the call: what sending takes is the service's.
+                self.sent[self.next as usize] = now_ns();
+                if self.sockets[socket].send(request.bytes()).is_err() {
+                    self.sent[self.next as usize] = 0;
+                    return Some(now + RETRY_NS);
+                }
+                self.counted.behind += u64::from(late >= BEHIND_NS);
+                if self.plan.interval_ns.is_none() {
+                    self.current[socket] = self.next;
+                }
+            }
+            self.tried_ns = None;
+            self.next += 1;
+        }
+        None
+    }
+
+    /// Gives up the requests whose limit is over. Returns when that of the next one is.
+    fn give_up(&mut self) -> Option<u64> {
+        while self.oldest < self.next {
+            let place = self.oldest as usize;
+            if self.answered[place] == 0 {
+                let until = self.sent[place] + self.plan.limit_ns;
+                if now_ns() < until {
+                    return Some(until);
+                }
+                self.answered[place] = GONE;
+                self.free(self.oldest);
+            }
+            self.oldest += 1;
+        }
+        None
+    }
+
+    /// Lets the socket of a request send the next one, in a closed loop.
+    fn free(&mut self, index: u64) {
+        if let Some(current) = self.current.iter_mut().find(|own| **own == index) {
+            *current = GONE;
+        }
+    }
+
+    /// Reads the answers that have come.
+    fn receive(&mut self) {
+        let mut events = Vec::<epoll::Event>::with_capacity(EVENTS);
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let filled = rustix::buffer::spare_capacity(&mut events);
+        if epoll::wait(&self.epoll, filled, Some(&at_once)).is_err() {
+            return;
+        }
+        let mut answer = [0; LONGEST];
+        for event in events {
+            let socket = event.data.u64();
+            for _ in 0..IN_TURN {
+                match self.sockets[socket as usize].recv(&mut answer) {
+                    Ok(bytes) => self.take(socket, &answer[..bytes], now_ns()),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // That of a refused request, and the next read is of an answer.
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// Takes an answer that came at a time.
+    fn take(&mut self, socket: u64, answer: &[u8], at_ns: u64) {
+        let Some(index) = message::number(answer).and_then(|id| self.index(socket, id)) else {
+            self.counted.wrong += 1;
+            return;
+        };
+        let (id, host) = (self.id(index), index % self.plan.hosts);
+        let request = Message::request(self.plan.protocol, id, host);
+        let is_right = request.is_answered_by(self.plan.protocol, host, answer);
+        let place = index as usize;
+        let is_late = at_ns - self.sent[place] > self.plan.limit_ns;
+        match self.answered[place] {
+            0 if is_right && !is_late => {
+                self.answered[place] = at_ns;
+                self.counted.answered += 1;
+                self.counted.window_ns = at_ns - self.origin_ns;
+            }
+            0 => {
+                self.answered[place] = GONE;
+                self.counted.late += u64::from(is_right);
+                self.counted.wrong += u64::from(!is_right);
+            }
+            GONE if is_late && is_right => self.counted.late += 1,
+            _ => self.counted.repeated += 1,
+        }
+        self.free(index);
+    }
+
+    /// Returns how many messages the kernel dropped because there was no room in the sockets' buffers.
+    fn dropped(&self) -> u64 {
+        let file = match self.plan.address {
+            IpAddr::V4(_) => "/proc/thread-self/net/udp",
+            IpAddr::V6(_) => "/proc/thread-self/net/udp6",
+        };
+        let table = fs::read_to_string(file).unwrap_or_default();
+        let ports = self.sockets.iter().filter_map(|one| one.local_addr().ok());
+        let ports: Vec<u16> = ports.map(|address| address.port()).collect();
+        let own = table.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let port = words.get(1)?.rsplit(':').next()?;
+            let port = u16::from_str_radix(port, 16).ok()?;
+            let drops = words.last()?.parse::<u64>().ok()?;
+            ports.contains(&port).then_some(drops)
+        });
+        own.sum()
+    }
+
+    /// Returns the number of a request in its message. Those of a socket follow each other in an
+    /// open loop, and those of all sockets in a closed one.
+    fn id(&self, index: u64) -> u16 {
+        (index / self.in_turn()) as u16
+    }
+
+    /// Returns the last request that was sent by a socket with a number; None if there is none.
+    fn index(&self, socket: u64, id: u16) -> Option<u64> {
+        let in_turn = self.in_turn();
+        let first = if in_turn == 1 { 0 } else { socket };
+        let last = (self.next.checked_sub(first + 1)?) / in_turn;
+        let back = (last as u16).wrapping_sub(id);
+        let turn = last.checked_sub(back.into())?;
+        let index = turn * in_turn + first;
+        (self.sent[index as usize] != 0).then_some(index)
+    }
+
+    /// The sockets that take turns.
+    fn in_turn(&self) -> u64 {
+        match self.plan.interval_ns {
+            Some(_) => self.plan.sockets,
+            None => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::service::Protocol;
+
+    /// Runs a client against a server that answers the n-th request with what `answer` makes of it,
+    /// after a pause.
+    fn run(
+        plan: &Plan,
+        answer: impl Fn(usize, &[u8]) -> Vec<(Duration, Vec<u8>)> + Send + 'static,
+    ) -> (Counted, Vec<Option<u64>>, Vec<Option<u64>>) {
+        let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let plan = Plan {
+            protocol: Protocol::Echo,
+            port: server.local_addr().unwrap().port().into(),
+            ..*plan
+        };
+        server
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .unwrap();
+        let serving = thread::spawn(move || {
+            let mut bytes = [0; LONGEST];
+            let mut number = 0;
+            while let Ok((length, from)) = server.recv_from(&mut bytes) {
+                let from: SocketAddr = from;
+                for (pause, answer) in answer(number, &bytes[..length]) {
+                    thread::sleep(pause);
+                    server.send_to(&answer, from).unwrap();
+                }
+                number += 1;
+            }
+        });
+        let [sent, answered] = [(); 2].map(|()| vec![0; plan.requests as usize].leak());
+        let mut client = Client::new(&plan, sent, answered).unwrap();
+        let counted = client.run(now_ns());
+        let of = |is_response| {
+            let all = 0..plan.requests;
+            all.map(|index| client.latency(index, is_response))
+                .collect()
+        };
+        let latencies = (of(false), of(true));
+        drop(client);
+        serving.join().unwrap();
+        (counted, latencies.0, latencies.1)
+    }
+
+    fn at_once(answer: &[u8]) -> Vec<(Duration, Vec<u8>)> {
+        vec![(Duration::ZERO, answer.to_vec())]
+    }
+
+    #[test]
+    fn every_request_is_answered_once() {
+        // Few enough for a socket's buffer, if the machine stands still.
+        for (interval_ns, sockets) in [(None, 1), (None, 7), (Some(200_000), 1), (Some(200_000), 7)]
+        {
+            let plan = Plan {
+                requests: 200,
+                sockets,
+                interval_ns,
+                limit_ns: 2_000_000_000,
+                ..Plan::default()
+            };
+            let (counted, service, response) = run(&plan, |_, request| at_once(request));
+            let wanted = Counted {
+                answered: 200,
+                behind: counted.behind,
+                window_ns: counted.window_ns,
+                ..Counted::default()
+            };
+            assert_eq!(counted, wanted, "{sockets} sockets, {interval_ns:?}");
+            let pairs = service.iter().zip(&response);
+            assert!(
+                pairs
+                    .into_iter()
+                    .all(|(own, all)| own <= all && own.is_some())
+            );
+        }
+    }
+
+    #[test]
+    fn more_requests_than_numbers_are_kept_apart() {
+        let plan = Plan {
+            requests: 150_000,
+            sockets: 2,
+            limit_ns: 2_000_000_000,
+            ..Plan::default()
+        };
+        let (counted, ..) = run(&plan, |_, request| at_once(request));
+        assert_eq!((counted.answered, counted.repeated), (150_000, 0));
+    }
+
+    #[test]
+    fn a_pause_of_the_server_is_in_the_response_of_every_request_planned_in_it() {
+        let plan = Plan {
+            requests: 1_000,
+            interval_ns: Some(1_000_000),
+            limit_ns: 2_000_000_000,
+            ..Plan::default()
+        };
+        let (counted, _, response) = run(&plan, |number, request| {
+            let pause = if number == 500 { 200 } else { 0 };
+            vec![(Duration::from_millis(pause), request.to_vec())]
+        });
+        assert_eq!(counted.answered, 1_000);
+        let above = |ms: u64| {
+            let late = response.iter().flatten().filter(|ns| **ns > ms * 1_000_000);
+            late.count()
+        };
+        // One in 200 ms at a rate of 1,000 a second, evenly.
+        assert!(above(100) >= 90, "{}", above(100));
+        assert!(above(195) >= 1);
+    }
+
+    #[test]
+    fn requests_without_a_right_answer_in_time_are_lost() {
+        for interval_ns in [None, Some(1_000_000)] {
+            let plan = Plan {
+                requests: 100,
+                sockets: 2,
+                interval_ns,
+                limit_ns: 20_000_000,
+                ..Plan::default()
+            };
+            let (counted, service, _) = run(&plan, |number, request| match number % 10 {
+                1 => Vec::new(),
+                // Nothing is changed that names the request.
+                2 => {
+                    let mut wrong = request.to_vec();
+                    wrong[20] ^= 1;
+                    at_once(&wrong)
+                }
+                3 => [at_once(request), at_once(request)].concat(),
+                _ => at_once(request),
+            });
+            let wanted = Counted {
+                answered: 80,
+                wrong: 10,
+                repeated: 10,
+                behind: counted.behind,
+                window_ns: counted.window_ns,
+                ..Counted::default()
+            };
+            assert_eq!(counted, wanted);
+            assert_eq!(service.iter().flatten().count(), 80);
+        }
+    }
+
+    #[test]
+    fn an_answer_after_the_limit_is_late_and_its_request_lost() {
+        let plan = Plan {
+            requests: 3,
+            limit_ns: 30_000_000,
+            ..Plan::default()
+        };
+        let (counted, service, _) = run(&plan, |number, request| {
+            let pause = if number == 1 { 60 } else { 0 };
+            vec![(Duration::from_millis(pause), request.to_vec())]
+        });
+        // The third one waits behind it, and may be lost as well.
+        assert!(
+            counted.answered >= 1 && counted.answered <= 2,
+            "{counted:?}"
+        );
+        assert!(counted.late >= 1, "{counted:?}");
+        assert_eq!(service[1], None);
+    }
+
+    #[test]
+    fn a_server_is_waited_for_no_longer_than_allowed() {
+        let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let plan = Plan {
+            port: silent.local_addr().unwrap().port().into(),
+            patience_ns: 20_000_000,
+            ..Plan::default()
+        };
+        assert_eq!(first_answer(&plan).unwrap(), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! The client on Linux's sockets.
+
+mod client;
+mod message;
+
+use std::io;
+
+use rustix::time::ClockId;
+use tare_wire::phases::LEAD_NS;
+use tare_wire::record::{Begins, Record, Set, Unit};
+
+use self::client::{Client, Counted, LOST, first_answer};
+use super::{NAME, Plan, RESPONSE, SERVICE};
+use crate::linux::clock::{now_ns, read_ns, sleep_until};
+use crate::output::Output;
+use crate::platform::Platform;
+use crate::session::{self, Resources, Stop, Wanted};
+use crate::table::{Failure, Measurement, Threads};
+use crate::wakeup::linux::ThreadsError;
+
+/// Returns the experiment on Linux.
+pub fn on<P: Platform<Error = ThreadsError>>() -> Measurement<P> {
+    Measurement {
+        has: |id| id == NAME,
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        run: |words, platform| {
+            let plan = Plan::parse(words).map_err(Failure::Plan)?;
+            run(&plan, platform).map_err(Failure::Measurement)
+        },
+    }
+}
+
+/// The reason why nothing was measured.
+const NO_ANSWER: &str = "the server gave no right answer while the client waited for the first one";
+
+fn unreachable(source: io::Error) -> ThreadsError {
+    ThreadsError::System {
+        what: "way to the server",
+        source,
+    }
+}
+
+/// Waits for the server's first answer, sends the requests, and writes the records.
+fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
+    let allowed = plan.check();
+    let wanted = Wanted {
+        plan: &format_args!("workload={NAME} {plan}"),
+        cpu: plan.cpu,
+        bytes: allowed.map_or(0, |()| plan.buffer_bytes() as usize),
+        allowed,
+    };
+    let prepare = |mut given: Resources| {
+        let [sent, answered, sorted] =
+            [(); 3].map(|()| given.arena.take::<u64>(plan.requests as usize));
+        let client = Client::new(plan, sent, answered).map_err(unreachable)?;
+        Ok::<_, ThreadsError>((client, sorted))
+    };
+    session::run(wanted, platform, prepare, |output, (mut client, sorted)| {
+        let Some(first_ns) = first_answer(plan).map_err(unreachable)? else {
+            return Err(Stop::Place(NO_ANSWER).into());
+        };
+        let origin_ns = now_ns() + LEAD_NS;
+        output.put(&Record::Begins(Begins { origin_ns }))?;
+        output.flush()?;
+        while !sleep_until(origin_ns) {}
+        let cpu_ns = read_ns(ClockId::ProcessCPUTime);
+        let counted = client.run(origin_ns);
+        let cpu_ns = read_ns(ClockId::ProcessCPUTime) - cpu_ns;
+        let own = [
+            ("first_answer", "ns", first_ns),
+            ("client_cpu", "ns", cpu_ns),
+        ];
+        write(output, &client, sorted, origin_ns, &counted, &own)
+    })
+}
+
+/// Writes the sets and what was counted.
+fn write(
+    output: &mut Output<'_, impl Platform>,
+    client: &Client<'_>,
+    sorted: &mut [u64],
+    origin_ns: u64,
+    counted: &Counted,
+    own: &[(&str, &str, u64)],
+) -> Result<(), ThreadsError> {
+    let plan = client.plan;
+    let Counted {
+        answered,
+        wrong,
+        late,
+        repeated,
+        unsent,
+        behind,
+        dropped,
+        window_ns,
+    } = *counted;
+    let values = [
+        ("requests", "", plan.requests),
+        ("answered", "", answered),
+        ("wrong", "", wrong),
+        ("late", "", late),
+        ("repeated", "", repeated),
+        ("unsent", "", unsent),
+        ("behind", "", behind),
+        ("dropped", "", dropped),
+        ("window", "ns", window_ns),
+    ];
+    output.values("", &values)?;
+    output.values("", own)?;
+    let open = plan.interval_ns.map(|_| RESPONSE);
+    for (number, measure) in (0..).zip([Some(SERVICE), open].into_iter().flatten()) {
+        let mut n = 0;
+        for index in 0..plan.requests {
+            if let Some(latency) = client.latency(index, measure == RESPONSE) {
+                sorted[n] = latency;
+                n += 1;
+            }
+        }
+        let sorted = &mut sorted[..n];
+        sorted.sort_unstable();
+        // What was not even sent has no service latency.
+        let asked = match measure {
+            SERVICE => plan.requests - unsent,
+            _ => plan.requests,
+        };
+        let lost = asked - n as u64;
+        let set = Set {
+            number,
+            measure,
+            unit: Unit::Ns,
+            first: origin_ns,
+            last: origin_ns + window_ns,
+            uncounted: lost,
+            uncounted_min: if lost > 0 { plan.limit_ns } else { 0 },
+            uncounted_max: if lost > 0 { LOST } else { 0 },
+            uncounted_sum: lost.saturating_mul(plan.limit_ns),
+            ..Set::default()
+        };
+        output.sorted(set, sorted)?;
+    }
+    Ok(())
+}

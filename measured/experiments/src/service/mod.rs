@@ -1,0 +1,29 @@
+//! `service`: a client that asks a service over the network and measures its answers.
+//!
+//! The measured system is the server; this is the program that puts a load on it, so its own cost
+//! and its own delays are part of the records. It runs as a process of Linux, on another CPU than
+//! the server where there is one.
+//!
+//! In an *open loop* every request has a planned time, whatever became of the ones before. In a
+//! *closed loop* each socket sends its next request when the one before was answered, or is lost.
+//!
+//! Two latencies are recorded of every request. *Service latency* counts from the time at which the
+//! request was sent; *response latency* from the time at which it was planned, so it includes the
+//! time that it waited in a client that was behind. In a closed loop both are the same, and only
+//! the first is recorded.
+//!
+//! A request without a right answer within the limit is *lost*. It counts in both sets, as a value
+//! above the limit.
+
+#[cfg(feature = "linux")]
+pub mod linux;
+mod plan;
+
+pub use self::plan::{LIMIT_NS, NAME, Plan, Protocol, REQUESTS, SOCKETS, USAGE};
+
+/// The measures of the two sets.
+pub const SERVICE: &str = "service";
+/// As [`SERVICE`].
+pub const RESPONSE: &str = "response";
+/// The delay of a sent request from which on the client counts as behind, in ns.
+pub const BEHIND_NS: u64 = 1_000_000;

@@ -1,0 +1,216 @@
+//! The plan of a client, as words.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+
+use tare_wire::bounds::{Refusal, within};
+use tare_wire::words::PlanError;
+
+use crate::arena::Arena;
+use crate::words::{self, Form, Put, Slot, Word};
+
+/// The id of its plans.
+pub const NAME: &str = "service";
+
+/// The description of the words, for the help.
+pub const USAGE: &str = "
+Words of a client of a service:
+  workload=service          sends requests by UDP, and checks every answer
+  protocol=dns|echo         kind of the requests
+  address=ADDRESS           address of the server (127.0.0.1)
+  port=N                    port of the server (53)
+  sockets=N                 sockets, used in turn
+  requests=N                requests in all
+  interval=TIME             time between two planned requests (open loop); without it each socket
+                            sends when its last request was answered (closed loop)
+  limit=TIME                time after which a request is lost
+  patience=TIME             longest time until the server gives its first answer
+  hosts=N                   names of the zone 'example' that are asked for in turn
+  cpu=N                     CPU to which the client is pinned
+";
+
+/// The bounds of the number of requests.
+pub const REQUESTS: [u64; 2] = [1, 10_000_000];
+/// The bounds of the number of sockets.
+pub const SOCKETS: [u64; 2] = [1, 512];
+/// The bounds of the limit of a request, in ns.
+pub const LIMIT_NS: [u64; 2] = [1_000_000, 60_000_000_000];
+/// The bounds of the time between two requests, in ns: up to a million requests a second.
+const INTERVAL_NS: [u64; 2] = [1_000, 60_000_000_000];
+/// The bounds of the patience, in ns.
+const PATIENCE_NS: [u64; 2] = [1_000_000, 600_000_000_000];
+/// The bounds of the number of hosts: 10.0.0.0/8 has as many addresses.
+const HOSTS: [u64; 2] = [1, 1 << 24];
+
+/// A plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Kind of the requests.
+    pub protocol: Protocol,
+    /// Address of the server.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u32,
+    /// Number of sockets.
+    pub sockets: u64,
+    /// Number of requests.
+    pub requests: u64,
+    /// Time between two planned requests, in ns; None for a closed loop.
+    pub interval_ns: Option<u64>,
+    /// Time after which a request is lost, in ns.
+    pub limit_ns: u64,
+    /// The longest wait for the first answer, in ns.
+    pub patience_ns: u64,
+    /// Number of names that are asked for in turn.
+    pub hosts: u64,
+    /// CPU to which the client is pinned; any if None.
+    pub cpu: Option<u32>,
+}
+
+/// A kind of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Look-ups of addresses (RFC 1035).
+    #[default]
+    Dns,
+    /// Datagrams that come back (RFC 862).
+    Echo,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Dns, Self::Echo];
+
+    /// Returns the name of the service that takes them.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Echo => "echo",
+        }
+    }
+
+    /// Returns the service's port.
+    #[must_use]
+    pub fn port(self) -> u32 {
+        match self {
+            Self::Dns => 53,
+            Self::Echo => 7,
+        }
+    }
+}
+
+impl Form for Protocol {
+    fn read(&mut self, text: &str) -> Result<(), &'static str> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == text);
+        *self = found.ok_or("dns or echo")?;
+        Ok(())
+    }
+
+    fn write(&self, put: Put<'_>) -> fmt::Result {
+        put(&self.name())
+    }
+}
+
+impl Form for IpAddr {
+    fn read(&mut self, text: &str) -> Result<(), &'static str> {
+        *self = text.parse().map_err(|_| "an IPv4 or IPv6 address")?;
+        Ok(())
+    }
+
+    fn write(&self, put: Put<'_>) -> fmt::Result {
+        put(self)
+    }
+}
+
+impl Default for Plan {
+    /// The look-ups of includeos-2015, one at a time.
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Dns,
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: Protocol::Dns.port(),
+            sockets: 1,
+            requests: 1_000,
+            interval_ns: None,
+            limit_ns: 250_000_000,
+            patience_ns: 10_000_000_000,
+            hosts: 10_000,
+            cpu: None,
+        }
+    }
+}
+
+const WORDS: &[Word<Plan>] = &[
+    ("protocol", |plan| Slot::Form(&mut plan.protocol)),
+    ("address", |plan| Slot::Form(&mut plan.address)),
+    ("port", |plan| Slot::Small(&mut plan.port)),
+    ("sockets", |plan| Slot::Number(&mut plan.sockets)),
+    ("requests", |plan| Slot::Number(&mut plan.requests)),
+    ("interval", |plan| Slot::AnyTime(&mut plan.interval_ns)),
+    ("limit", |plan| Slot::Time(&mut plan.limit_ns)),
+    ("patience", |plan| Slot::Time(&mut plan.patience_ns)),
+    ("hosts", |plan| Slot::Number(&mut plan.hosts)),
+    ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
+];
+
+impl Plan {
+    /// Reads a plan from its words.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`PlanError`] for an invalid word.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
+        let mut plan = Self::default();
+        words::read(&mut plan, WORDS, words, &["workload"])?;
+        Ok(plan)
+    }
+
+    /// Checks its bounds. The requests that wait for an answer at a time must be fewer than a
+    /// socket has numbers for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns the word that is out of bounds.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let all = [
+            ("port", u64::from(self.port), [1, u64::from(u16::MAX)]),
+            ("sockets", self.sockets, SOCKETS),
+            ("requests", self.requests, REQUESTS),
+            (
+                "interval",
+                self.interval_ns.unwrap_or(INTERVAL_NS[1]),
+                INTERVAL_NS,
+            ),
+            ("limit", self.limit_ns, LIMIT_NS),
+            ("patience", self.patience_ns, PATIENCE_NS),
+            ("hosts", self.hosts, HOSTS),
+        ];
+        let mut all = all.into_iter();
+        all.try_for_each(|(what, given, [least, most])| within(what, given, least, most))?;
+        let waiting = self.interval_ns.map_or(1, |ns| self.limit_ns / ns);
+        within(
+            "sockets",
+            self.sockets,
+            waiting.div_ceil(NUMBERS),
+            SOCKETS[1],
+        )
+    }
+
+    /// Returns the size of the buffers, in bytes: when each request was sent and answered, and its
+    /// latency.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> u64 {
+        3 * Arena::bytes::<u64>(self.requests as usize) as u64
+    }
+}
+
+/// The number of requests of a socket that are distinguished at a time: half of what 16 bits hold.
+const NUMBERS: u64 = 1 << 15;
+
+impl fmt::Display for Plan {
+    /// Writes all words but the id.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        words::write(*self, WORDS, f)
+    }
+}
