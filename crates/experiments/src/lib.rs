@@ -5,12 +5,14 @@
 //! * [`start`]: calder-2020, how long instances take to start, and which rate they sustain;
 //! * [`primitives`]: cse221-2022, what the primitives of an operating system cost, against what
 //!   they should cost;
+//! * [`service`]: after includeos-2015, what a network service costs for each request;
 //! * [`stream`]: after includeos-2015, the bandwidth of memory.
 #![forbid(unsafe_code)]
 
 pub mod noise;
 pub mod primitives;
 mod published;
+pub mod service;
 pub mod start;
 pub mod stream;
 pub mod wakeup;
@@ -29,6 +31,7 @@ use tare_stats::{Kind, Level};
 
 use crate::noise::Noise;
 use crate::primitives::Primitives;
+use crate::service::Service;
 use crate::start::Start;
 use crate::stream::Stream;
 use crate::wakeup::Wakeup;
@@ -42,7 +45,7 @@ impl<T: Experiment + View> Entry for T {}
 pub type Table = &'static [&'static dyn Entry];
 
 /// The experiments of tare.
-pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives, &Stream];
+pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives, &Service, &Stream];
 
 static INSTALLED: OnceLock<Table> = OnceLock::new();
 

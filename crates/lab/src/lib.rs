@@ -37,8 +37,9 @@ pub mod order;
 pub mod other_work;
 pub mod parameter;
 pub mod plan;
+mod served;
 pub mod settings;
-pub mod stage;
+mod stage;
 mod stolen;
 pub mod units;
 

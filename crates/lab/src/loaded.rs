@@ -48,13 +48,14 @@ impl Loaded {
         if plan.load.is_idle() {
             return Ok(Self::Idle);
         }
-        if plan.target.capabilities().load_place == LoadPlace::Inside && plan.arrivals.is_none() {
+        let is_alone = plan.arrivals.is_none() && plan.server.is_none();
+        if plan.target.capabilities().load_place == LoadPlace::Inside && is_alone {
             return Ok(Self::Inside {
                 load: plan.load.clone(),
                 receiver: Box::new(LoadReceiver::at(LoadPlace::Inside)),
             });
         }
-        let measured = plan.work.measured_cpus();
+        let measured = plan.server.as_ref().unwrap_or(&plan.work).measured_cpus();
         let agent = MeasuredFile::agent();
         let agent = agent.path().map_err(|error| failed(error.to_string()))?;
         let running = Running::start(&plan.load, agent, &measured, guard, interrupt)?;

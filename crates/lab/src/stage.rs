@@ -28,6 +28,7 @@ use tare_results::receive::{Incomplete, Received, Receiver, Seen};
 use tare_results::work::Work;
 use tare_targets::instance::{Ended, Ending, Finish, OutputEvent, Watcher, now_ns};
 use tare_targets::{Job, TargetError, engine};
+use tare_wire::cpus::Cpus;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
@@ -35,6 +36,7 @@ use crate::execute::Prepared;
 use crate::loaded::Loaded;
 use crate::many;
 use crate::other_work::{self, OtherWorkWatch};
+use crate::served::Server;
 use crate::stolen::Stolen;
 use crate::units;
 
@@ -113,6 +115,7 @@ pub struct Stage<'a> {
     observer: &'a mut dyn Observer,
     limit: Limit<'a>,
     loaded: Loaded,
+    server: Option<Server>,
     /// The cell as far as it is known.
     cell: Cell,
     samples: Option<Samples>,
@@ -142,6 +145,7 @@ impl<'a> Stage<'a> {
             observer,
             limit: Limit::begin(plan, interrupt),
             loaded: Loaded::Idle,
+            server: None,
             cell,
             samples: None,
         }
@@ -167,14 +171,67 @@ impl<'a> Stage<'a> {
             load: load.as_ref(),
             ..Job::idle(&plan.work)
         };
+        let instance = self.start(&job)?;
+        let watched = self.watch(instance, &plan.work, Some(plan.work.measured_cpus()))?;
+        let times = Instance {
+            planned_ns,
+            ..watched.times
+        };
+        self.measured(watched, times)
+    }
+
+    /// Plays the cell by its server on the target, and a client on this machine, which measures.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no record.
+    pub fn served(&mut self) -> Driven {
+        let plan = self.plan;
+        let Some(work) = &plan.server else {
+            return self.one();
+        };
+        self.start_load()?;
+        let planned_ns = now_ns();
+        if plan.target.kernel().is_guest() {
+            self.observer.on_event(Event::Booting);
+        }
+        let target = self.target.target.as_ref();
+        let server = Server::start(target, work, self.guard, self.limit.interrupt);
+        let server = self.server.insert(self.prepared(server)?);
+        let client = server.client(&plan.work, self.guard);
+        let times = server.times_of_start(planned_ns);
+        let client = self.prepared(client)?;
+        let watched = self.watch(client, &plan.work, Some(work.measured_cpus()));
+        let Some(mut server) = self.server.take() else {
+            return Err(Unfinished::Stopped);
+        };
+        if let Some(why) = server.has_ended() {
+            let why = format!("the server ended while the client asked it: {why}");
+            return Err(Unfinished::Failed(why));
+        }
+        let mut watched = watched?;
+        watched.values.extend(server.values());
+        // They are the client's, which is on no target.
+        watched.received.program.facts.clear();
+        drop(server);
+        let times = Instance {
+            exited_ns: now_ns(),
+            ..times
+        };
+        self.measured(watched, times)
+    }
+
+    /// Ends the load, and makes the outcome of what an instance reported that measured.
+    fn measured(&mut self, watched: Watched, times: Instance) -> Driven {
+        let plan = self.plan;
         let Watched {
             received,
             notices,
-            times,
-            stolen,
+            values,
             measured,
             was_asked,
-        } = self.watch(&job, true)?;
+            ..
+        } = watched;
         let ended = self.end_load();
         // Its figures would be those of a load that was not there, or of phases that nobody knows.
         if let Err(error) = &ended
@@ -192,13 +249,9 @@ impl<'a> Stage<'a> {
         let load = self.cell.load.as_ref();
         let phases = load.map_or_else(Vec::new, |load| load.phases_of(plan));
         let agent = self.target.program.agent();
-        let times = Instance {
-            planned_ns,
-            ..times
-        };
         // Its rows are bounded, and a load that did not end in its time costs the cell no record.
         let (mut record, samples, more) = received.into_record(agent, times, &phases);
-        record.values.extend(stolen);
+        record.values.extend(values);
         if is_cut_short && record.sets.iter().all(|head| head.n == 0) {
             return Err(Unfinished::Stopped);
         }
@@ -374,7 +427,8 @@ impl<'a> Stage<'a> {
 
     /// Starts an instance by itself, and returns what it reports.
     fn ask(&mut self, work: &Work) -> Result<Reported, Unfinished> {
-        let watched = self.watch(&Job::idle(work), false)?;
+        let instance = self.start(&Job::idle(work))?;
+        let watched = self.watch(instance, &self.plan.work, None)?;
         let agent = self.target.program.agent();
         let of_nothing = Instance::default();
         let (record, _, more) = watched.received.into_record(agent, of_nothing, &[]);
@@ -385,28 +439,38 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Starts an instance by itself, and watches it to its end. If it measures, so is what else
-    /// runs on its CPUs.
-    fn watch(&mut self, job: &Job<'_>, measures: bool) -> Result<Watched, Unfinished> {
-        let (plan, target, guard) = (self.plan, self.target, self.guard);
-        if plan.target.kernel().is_guest() {
+    /// Starts an instance of the target by itself.
+    fn start(&mut self, job: &Job<'_>) -> Result<tare_targets::Instance, Unfinished> {
+        if self.plan.target.kernel().is_guest() {
             self.observer.on_event(Event::Booting);
         }
-        let instance = self.prepared(target.target.start(job, guard))?;
+        self.prepared(self.target.target.start(job, self.guard))
+    }
+
+    /// Watches an instance to its end that does some work. If CPUs are measured, so is what else
+    /// runs there.
+    fn watch(
+        &mut self,
+        instance: tare_targets::Instance,
+        work: &Work,
+        measured: Option<Cpus>,
+    ) -> Result<Watched, Unfinished> {
+        let (plan, target, guard) = (self.plan, self.target, self.guard);
         let mut times = Instance {
             started_ns: instance.started_ns,
             ..Instance::default()
         };
-        let is_here = measures && !plan.target.kernel().is_remote();
-        if measures {
+        if measured.is_some() {
             self.limit.measures();
         }
-        let cpus = plan.work.measured_cpus();
-        let other_work = is_here.then(|| OtherWorkWatch::of(cpus, instance.pid(), guard));
-        let stolen = is_here.then(|| Stolen::begin(plan, Source::system()));
+        let here = measured.filter(|_| !plan.target.kernel().is_remote());
+        let cpus = measured.unwrap_or_default();
+        let runs = self.server.as_ref().map_or(instance.pid(), Server::pid);
+        let other_work = here.map(|cpus| OtherWorkWatch::of(cpus, runs, guard));
+        let stolen = here.map(|cpus| Stolen::begin(&cpus, Source::system()));
         let Limit { interrupt, limit } = self.limit;
         let mut listener = Listener {
-            receiver: Receiver::of(&plan.work),
+            receiver: Receiver::of(work),
             ready_ns: 0,
             begun: None,
             asked: None,
@@ -436,6 +500,8 @@ impl<'a> Stage<'a> {
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
         let received = receiver.finish();
         self.limit.check()?;
+        // A client is on no target.
+        let target = self.server.is_none().then_some(target);
         let judged = judge(plan, ended, received, target, self.cell.other_work.as_ref());
         let (mut received, notices) = judged.map_err(Unfinished::Failed)?;
         self.limit.check()?;
@@ -443,7 +509,7 @@ impl<'a> Stage<'a> {
         self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
         if let Some(left) = other_work::left(&mut received.program) {
             // Of this machine's CPU, a guest knows nothing.
-            let other = match plan.target.kernel().is_host() {
+            let other = match plan.target.kernel().is_host() || self.server.is_some() {
                 true => &mut self.cell.other_work,
                 false => &mut self.cell.guest_work,
             };
@@ -455,7 +521,7 @@ impl<'a> Stage<'a> {
             received,
             notices,
             times,
-            stolen,
+            values: stolen.into_iter().collect(),
             measured: begun.map_or(Duration::ZERO, |begun| {
                 let until = asked.unwrap_or_else(Instant::now);
                 until.saturating_duration_since(begun + LEAD)
@@ -471,7 +537,8 @@ struct Watched {
     /// The remarks of its target.
     notices: Vec<String>,
     times: Instance,
-    stolen: Option<Value>,
+    /// What this machine knows of it.
+    values: Vec<Value>,
     /// How long it measured, if it says when it begins.
     measured: Duration,
     was_asked: bool,
@@ -569,10 +636,16 @@ impl Watcher for Listener<'_, '_> {
             Seen::Begins { origin_ns } => {
                 self.begun = Some(Instant::now());
                 self.stage.loaded.begins(origin_ns, at_ns);
+                if let Some(server) = &mut self.stage.server {
+                    server.begins();
+                }
                 self.begins();
             }
             Seen::Record if self.stage.plan.work.reports_between => {}
             Seen::Record | Seen::Last => {
+                if let Some(server) = &mut self.stage.server {
+                    server.is_over();
+                }
                 if let Some(watch) = &mut self.other_work {
                     watch.is_over();
                 }
@@ -615,7 +688,7 @@ fn judge(
     plan: &CellPlan,
     ended: Result<Ended, TargetError>,
     received: Result<Received, Incomplete>,
-    target: &Prepared,
+    target: Option<&Prepared>,
     other_work: Option<&OtherWork>,
 ) -> Result<(Received, Vec<String>), String> {
     let blamed = other_work.and_then(other_work::blamed);
@@ -627,8 +700,10 @@ fn judge(
     match ended.how {
         Ending::Done => {
             let mut received = received.map_err(|incomplete| incomplete.to_string())?;
-            target.verify(&received.program.facts)?;
-            received.program.preparation.locked &= target.target.keeps_memory();
+            if let Some(target) = target {
+                target.verify(&received.program.facts)?;
+                received.program.preparation.locked &= target.target.keeps_memory();
+            }
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {

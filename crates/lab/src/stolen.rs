@@ -3,7 +3,8 @@
 
 use tare_host::Source;
 use tare_host::sample::Stat;
-use tare_results::model::{CellPlan, Labels, Value};
+use tare_results::model::{Labels, Value};
+use tare_wire::cpus::Cpus;
 
 /// The kernel's unit of accounted time, 1/100 s, in ns.
 const UNIT_NS: f64 = 1e7;
@@ -17,14 +18,11 @@ pub(crate) struct Stolen {
 }
 
 impl Stolen {
-    /// Begins to count for the CPUs of a cell; `None` if it is not measured on known CPUs of this
-    /// machine.
-    pub fn begin(plan: &CellPlan, source: Source) -> Option<Self> {
-        let cpus: Vec<u32> = plan.work.measured_cpus().iter().collect();
+    /// Begins to count for some CPUs of this machine; `None` if they are none.
+    pub fn begin(cpus: &Cpus, source: Source) -> Option<Self> {
         let before = read(&source)?;
-        let is_here = !plan.target.kernel().is_remote() && !cpus.is_empty();
-        is_here.then_some(Self {
-            cpus,
+        (cpus.count() > 0).then(|| Self {
+            cpus: cpus.iter().collect(),
             source,
             before,
         })
@@ -53,9 +51,6 @@ fn read(source: &Source) -> Option<Stat> {
 mod tests {
     use std::fs;
 
-    use tare_results::work::Work;
-    use tare_wire::cpus::Cpus;
-
     use super::*;
 
     #[test]
@@ -67,21 +62,12 @@ mod tests {
             let stat = line(1, cpu1) + &line(2, cpu2);
             fs::write(root.path().join("proc/stat"), stat).unwrap();
         };
-        let work = Work {
-            cpus: Some(Cpus::one(1)),
-            ..Work::new("gap", "")
-        };
-        let plan = CellPlan::new("noise", tare_targets::process::spec(), "gap", work);
         for (after, stolen) in [((100, 900), None), ((104, 900), Some(40e6))] {
             told(100, 200);
-            let begun = Stolen::begin(&plan, Source::at(root.path())).unwrap();
+            let begun = Stolen::begin(&Cpus::one(1), Source::at(root.path())).unwrap();
             told(after.0, after.1);
             assert_eq!(begun.end().map(|value| value.value), stolen);
         }
-        let anywhere = CellPlan {
-            work: Work::new("gap", ""),
-            ..plan
-        };
-        assert!(Stolen::begin(&anywhere, Source::at(root.path())).is_none());
+        assert!(Stolen::begin(&Cpus::default(), Source::at(root.path())).is_none());
     }
 }

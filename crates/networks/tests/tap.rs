@@ -50,3 +50,17 @@ fn clients_reach_the_hypervisors_side_and_nobody_else_does() {
     let outside = elsewhere.within(|| TcpStream::connect((guest, 9))).unwrap();
     assert!(outside.is_err(), "it is reached from elsewhere");
 }
+
+#[test]
+fn a_program_in_the_guest_s_place_is_reached_at_its_address() {
+    let Some(network) = network() else {
+        return;
+    };
+    let member = network.member().unwrap();
+    let (guest, _) = TapNetwork::GUEST;
+    let told = output(&network.clients, &format!("ping -q -c 2 -W 5 {guest}"));
+    assert!(told.contains(" 0% packet loss"), "{told}");
+    assert!(output(member, "ip address show eth0").contains("192.0.2.2/24"));
+    // There is one of them.
+    assert_eq!(network.member().unwrap().path(), member.path());
+}

@@ -205,6 +205,10 @@ pub struct CellPlan {
     pub labels: Labels,
     /// The work of the measured code.
     pub work: Work,
+    /// The work of a server on the target, which the measured code asks as a client on this machine;
+    /// null if the measured code itself runs on the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Work>,
     /// How its instances are started, if there are many; null if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -262,6 +266,7 @@ impl CellPlan {
             name: name.to_owned(),
             labels: Labels::default(),
             work,
+            server: None,
             arrivals: None,
             rung: None,
             beside_engine: false,

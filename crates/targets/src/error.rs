@@ -6,6 +6,7 @@ use std::io;
 use tare_docker::DockerError;
 use tare_guard::GuardError;
 use tare_kernels::KernelError;
+use tare_networks::NetworkError;
 use thiserror::Error;
 
 use crate::engine;
@@ -60,6 +61,9 @@ pub enum TargetError {
     /// The engine did not do what it was asked.
     #[error(transparent)]
     Docker(#[from] DockerError),
+    /// The network of a server can't be made.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// The instance could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),

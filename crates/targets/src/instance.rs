@@ -29,6 +29,9 @@ const SHOWN_ERROR: usize = 2_000;
 /// user can have.
 const MOST_READS: usize = 64;
 
+/// The longest time until it is looked again whether an instance is ready, where no limit holds.
+const LONGEST_LOOK: Duration = Duration::from_secs(3600);
+
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
 #[must_use]
 pub fn now_ns() -> u64 {
@@ -332,6 +335,57 @@ impl Instance {
         };
         interrupt.bound(None);
         self.end(stop, watcher)
+    }
+
+    /// Waits until it is ready, and discards what it writes.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if it ends before, if the limit of `interrupt` is over, or if the
+    /// user asks to stop.
+    pub fn wait_until_ready(&mut self, interrupt: &Interrupt) -> Result<(), TargetError> {
+        loop {
+            if let Some(why) = self.has_ended()? {
+                return Err(TargetError::Failed(why));
+            }
+            if self.output.ready_ns() > 0 {
+                return Ok(());
+            }
+            let left = interrupt.left().unwrap_or(LONGEST_LOOK);
+            if left.is_zero() || interrupt.kill_requested() {
+                let why = self.launch.unready(false).unwrap_or_default();
+                return Err(TargetError::Failed(self.output.with_last(&why)));
+            }
+            let waited = interrupt.wait(&self.body.news(), left);
+            waited.map_err(|source| TargetError::Output { source })?;
+        }
+    }
+
+    /// Returns how it has ended, if it has, without waiting, and discards what it wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if that is unknown.
+    pub fn has_ended(&mut self) -> Result<Option<String>, TargetError> {
+        // As in `watch`.
+        let status = self.body.try_wait()?;
+        self.drain(&mut |_: OutputEvent<'_>| {})?;
+        let Some(status) = status else {
+            return Ok(None);
+        };
+        let (output, reason) = (&mut self.output, self.body.reason());
+        let judged = self
+            .launch
+            .judge(status, output, reason.as_deref(), now_ns());
+        Ok(Some(
+            judged.err().unwrap_or_else(|| describe_exit(status, "")),
+        ))
+    }
+
+    /// Returns when it was ready, by CLOCK_MONOTONIC in ns; 0 if it is not.
+    #[must_use]
+    pub fn ready_ns(&self) -> u64 {
+        self.output.ready_ns()
     }
 
     fn ask_to_end(&mut self) -> Finish {

@@ -10,6 +10,7 @@
 //! itself takes and nothing of ours, and they run on any CPU.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -19,10 +20,13 @@ use std::time::Duration;
 
 use regex_lite::Regex;
 use tare_guard::{Exec, OwnedChild, PrivateMount};
+use tare_networks::NetworkNamespace;
+use tare_wire::cpus::Cpus;
 
 use crate::TargetError;
 use crate::instance::{Body, describe_exit};
 use crate::output::InstanceOutput;
+use crate::programs;
 use crate::qemu::qmp;
 
 /// The way to start instances. Dropping it removes the files that they share.
@@ -306,6 +310,40 @@ pub(crate) fn with_last<'a>(what: &str, lines: impl Iterator<Item = &'a str>) ->
         [] => format!("{what}; its console said nothing"),
         last => format!("{what}; the last on its console: {}", last.join(" / ")),
     }
+}
+
+/// The line that a service writes when it can be asked.
+const ANSWERING: &str = "answering on ";
+
+impl Launch {
+    /// Turns a launch into that of a server, which is ready when it says that it answers.
+    pub(crate) fn serving(self) -> Self {
+        Self {
+            ready: Ready::Line(Regex::new(ANSWERING).expect("it has no special character")),
+            ..self
+        }
+    }
+}
+
+/// Prepares a program that runs in a network, and on some CPUs alone.
+///
+/// # Errors
+///
+/// Returns [`TargetError::Unusable`] if nsenter or taskset is missing, which every Linux has.
+pub(crate) fn within(
+    network: &NetworkNamespace,
+    cpus: Option<&Cpus>,
+    path: &Path,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<(PathBuf, Vec<OsString>), TargetError> {
+    let mut line: Vec<OsString> = vec![format!("--net={}", network.path()).into()];
+    if let Some(cpus) = cpus {
+        let taskset = programs::require("taskset", "util-linux")?;
+        line.extend([taskset.into(), "-c".into(), cpus.to_string().into()]);
+    }
+    line.push(path.into());
+    line.extend(words);
+    Ok((programs::require("nsenter", "util-linux")?, line))
 }
 
 /// Prepares a command of the user's own, found in the folders of PATH.

@@ -49,6 +49,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
+use tare_networks::TapNetwork;
 use tare_results::model::{Agent, Schedule};
 pub use tare_results::target::Engine;
 use tare_results::target::TargetSpec;
@@ -155,6 +156,9 @@ pub struct Job<'a> {
     pub command: Option<&'a [String]>,
     /// The load inside of the target; None if there is none or it runs outside.
     pub load: Option<&'a Schedule>,
+    /// The network in which it is a server, if it is one: the work's id is then the name of the
+    /// service, and the server runs until it is ended.
+    pub network: Option<&'a TapNetwork>,
     /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
     /// at the least cost.
     pub is_alone: bool,
@@ -168,6 +172,7 @@ impl<'a> Job<'a> {
             work,
             command: None,
             load: None,
+            network: None,
             is_alone: true,
         }
     }

@@ -3,12 +3,12 @@
 //! They are separate files, not part of `tare`: they are built with other flags, copied into
 //! containers and guests, and their hashes belong to every result. One is looked for in this order:
 //!
-//! 1. where an environment variable says: `TARE_AGENT` is the path of the agent, `TARE_IMAGES` the
-//!    folder of the images;
+//! 1. where an environment variable says: `TARE_AGENT` is the path of the agent, `TARE_SERVICE` that
+//!    of the network services, `TARE_IMAGES` the folder of the images;
 //! 2. next to the program `tare`: `tare-agent`, `images/bench`;
 //! 3. in `../lib/tare` from there: an installed package;
 //! 4. in `measured/target/x86_64-unknown-linux-gnu/release` of the source tree in whose `target`
-//!    folder `tare` lies.
+//!    folder `tare` lies; services in `service` next to that.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,6 +20,8 @@ use tare_host::read_ordinary;
 use crate::error::TargetError;
 
 const BUILT: &str = "measured/target/x86_64-unknown-linux-gnu/release";
+/// Where services are built, from there: in the profile in which their images are small.
+const SERVICES: &str = "../service";
 
 /// A program or image, or the places where it was looked for in vain.
 #[derive(Clone, Debug)]
@@ -48,11 +50,30 @@ impl MeasuredFile {
     /// Looks for an image by its name: `bench`, `hello`.
     #[must_use]
     pub fn image(name: &str) -> Self {
+        Self::image_in(name, name)
+    }
+
+    fn image_in(name: &str, built: &str) -> Self {
         const VARIABLE: &str = "TARE_IMAGES";
         let join = |folder: OsString| Path::new(&folder).join(name);
         let given = env::var_os(VARIABLE).map(join);
         let what = format!("the image '{name}'");
-        Self::look(what, VARIABLE, given, &format!("images/{name}"), name)
+        Self::look(what, VARIABLE, given, &format!("images/{name}"), built)
+    }
+
+    /// Looks for the program of the network services.
+    #[must_use]
+    pub fn services() -> Self {
+        const VARIABLE: &str = "TARE_SERVICE";
+        let given = env::var_os(VARIABLE).map(PathBuf::from);
+        let (what, name) = ("the network services".to_owned(), "tare-service");
+        Self::look(what, VARIABLE, given, name, &format!("{SERVICES}/{name}"))
+    }
+
+    /// Looks for the image of a network service by its name: `dns`.
+    #[must_use]
+    pub fn service(name: &str) -> Self {
+        Self::image_in(name, &format!("{SERVICES}/{name}"))
     }
 
     /// Takes the file at a path.

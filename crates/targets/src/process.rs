@@ -1,7 +1,11 @@
 //! `process`: the agent as a process on this machine.
 
+use std::ffi::OsString;
+
 use tare_guard::Guard;
+use tare_networks::TapNetwork;
 use tare_results::target::{Group, TargetSpec};
+use tare_results::work::Work;
 
 use crate::error::TargetError;
 use crate::launch::{self, Launch, Ready};
@@ -46,6 +50,9 @@ impl Target for Process {
     }
 
     fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
+        if let Some(network) = job.network {
+            return serve(network, job.work);
+        }
         let (path, words) = match job.command {
             Some(words) => launch::command(words)?,
             None => (self.agent.path()?.to_owned(), job.words()),
@@ -59,6 +66,33 @@ impl Target for Process {
             ..Launch::of_program("process", start)
         })
     }
+}
+
+/// Prepares to start the agent as a client in a network.
+///
+/// # Errors
+///
+/// Returns [`TargetError`] if there is no agent.
+pub fn client(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
+    let agent = MeasuredFile::agent();
+    let words = Job::idle(work).words().into_iter().map(OsString::from);
+    let (path, words) = launch::within(&network.clients, None, agent.path()?, words)?;
+    let start = move |_| Ok(launch::exec(&path, &words)?.into());
+    Ok(Launch::of_program("process", start))
+}
+
+/// Prepares to start a service in a network, on the CPUs of its work.
+fn serve(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
+    let services = MeasuredFile::services();
+    let words = [OsString::from(&work.id)];
+    let (path, words) = launch::within(
+        network.member()?,
+        work.cpus.as_ref(),
+        services.path()?,
+        words,
+    )?;
+    let start = move |_| Ok(launch::exec(&path, &words)?.into());
+    Ok(Launch::of_program("process", start).serving())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! * [`tree`]: the generated tree of files that `tar` packs, and that `du` walks if there is no
 //!   other;
 //! * [`cpus`]: the CPUs of a load;
-//! * [`loopback`]: the network device that `nc` and `ping` need;
+//! * [`device`]: the network device that `nc` and `ping` need;
 //! * [`driver`]: the event loop, and its records.
 //!
 //! # Why the tools are counted from outside
@@ -25,10 +25,10 @@
 //! (`/proc/PID/io`) if a run is interrupted. Figures are counted, never assumed from the request.
 
 pub mod cpus;
+pub mod device;
 pub mod driver;
 mod error;
 pub mod kinds;
-pub mod loopback;
 mod processes;
 pub mod schedule;
 pub mod spec;

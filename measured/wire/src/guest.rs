@@ -50,6 +50,13 @@ pub const WATCHED: &str = "other work watched";
 /// `CPU PID KERNEL NS NAME`, with 1 for a thread of the kernel.
 pub const OTHER_TASK: &str = "other task";
 
+/// The kernel parameter with the address and prefix of the guest's card. It makes the guest a
+/// server: of the plan's words, `workload=` names the service that [`SERVICES`] then runs.
+pub const ADDRESS: &str = "tare.address";
+
+/// The program of the network services.
+pub const SERVICES: &str = "/tare-service";
+
 /// The file that lists the modules to load, in order, one file name per line.
 pub const MODULES: &str = "/modules/order";
 

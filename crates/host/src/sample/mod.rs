@@ -9,6 +9,7 @@ mod interrupts;
 mod processes;
 mod stat;
 mod tasks;
+mod threads;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ pub use interrupts::Interrupt;
 pub use processes::BusyProcess;
 pub use stat::{CpuTimes, Stat};
 pub use tasks::{Own, TaskTime, TaskWatch};
+pub use threads::{ThreadTime, ThreadTimes};
 
 use crate::fact::Fact;
 use crate::source::Source;

@@ -101,7 +101,7 @@ impl TaskWatch {
         let mut seen = BTreeMap::new();
         for (process, name, task, is_own) in self.tasks() {
             let ns = match self.cpus.contains(task.cpu) {
-                true => self.time_of(process, &task),
+                true => cpu_ns(&self.source, process, &task),
                 // Of a task that ran elsewhere only that is of interest.
                 false => 0,
             };
@@ -226,17 +226,17 @@ impl TaskWatch {
         }
         is_marked
     }
+}
 
-    /// Returns the CPU time that a task has had: to the nanosecond where the kernel has schedstat,
-    /// else in its units of 1/100 s.
-    fn time_of(&self, process: u32, task: &Process) -> u64 {
-        let path = format!("/proc/{process}/task/{}/schedstat", task.pid);
-        let exact = self.source.text(&path).into_known().and_then(|text| {
-            let first = text.split_ascii_whitespace().next()?;
-            first.parse().ok()
-        });
-        exact.unwrap_or(task.ticks.saturating_mul(10_000_000))
-    }
+/// Returns the CPU time that a task has had in ns: exactly where the kernel has schedstat, else in
+/// its units of 1/100 s.
+pub(super) fn cpu_ns(source: &Source, process: u32, task: &Process) -> u64 {
+    let path = format!("/proc/{process}/task/{}/schedstat", task.pid);
+    let exact = source.text(&path).into_known().and_then(|text| {
+        let first = text.split_ascii_whitespace().next()?;
+        first.parse().ok()
+    });
+    exact.unwrap_or(task.ticks.saturating_mul(10_000_000))
 }
 
 #[cfg(test)]

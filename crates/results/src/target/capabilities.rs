@@ -35,6 +35,8 @@ pub struct Capabilities {
     pub runs_plans: bool,
     /// Whether many instances can be started.
     pub many_instances: bool,
+    /// Whether a network service can be started there.
+    pub serves: bool,
     /// Whether it starts a command of the user's.
     pub own_commands: bool,
     /// Whether the events of its kernel can be recorded.
@@ -104,6 +106,7 @@ const PROCESS: Capabilities = Capabilities {
     load_place: LoadPlace::Beside,
     runs_plans: true,
     many_instances: true,
+    serves: true,
     own_commands: true,
     kernel_events: true,
     start_seconds: 0.0,
@@ -146,6 +149,7 @@ const FOREIGN: Capabilities = Capabilities {
     in_a_sentence: "foreign guests",
     kernel: Kernel::Foreign,
     runs_plans: false,
+    serves: false,
     study_latency: "ready",
     ..CONTAINER
 };
@@ -163,7 +167,14 @@ static TABLE: &[Capabilities] = &[
     Capabilities {
         kind: Some("docker"),
         engine: Some(Engine::Docker),
+        // An engine makes the networks of its containers itself.
+        serves: false,
         study_kind: Some("docker"),
+        ..CONTAINER
+    },
+    Capabilities {
+        kind: Some("podman"),
+        serves: false,
         ..CONTAINER
     },
     CONTAINER,
@@ -174,6 +185,7 @@ static TABLE: &[Capabilities] = &[
         heading: "Linux guests, whole Debian",
         in_a_sentence: "Linux guests with a whole Debian",
         start_seconds: 20.0,
+        serves: false,
         study_kind: Some("linux"),
         ..LINUX
     },
@@ -196,6 +208,7 @@ static TABLE: &[Capabilities] = &[
         load_place: LoadPlace::Inside,
         // Each instance would be a call of ssh.
         many_instances: false,
+        serves: false,
         kernel_events: true,
         study_latency: "ready",
         ..CONTAINER

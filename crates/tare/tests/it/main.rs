@@ -24,6 +24,7 @@ mod noise;
 mod other_work;
 mod primitives;
 mod screen;
+mod service;
 mod ssh;
 mod start;
 mod stopping;

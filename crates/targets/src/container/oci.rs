@@ -9,16 +9,17 @@ use std::path::Path;
 use rustix::fs::{major, minor};
 use serde_json::{Value, json};
 use tare_guard::{OWNER_VARIABLE, OwnerId};
-use tare_results::work::Work;
 
-use super::AGENT;
-use super::settings::{CAPABILITIES, Resources};
+use super::settings::{CAPABILITIES, Resources, SERVING};
 
 /// Says what is particular to one container.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     pub(super) rootfs: &'a Path,
-    pub(super) work: &'a Work,
+    /// Its words, behind the path of its program.
+    pub(super) arguments: &'a [String],
+    /// The path of the network namespace that it shares; one without a network if None.
+    pub(super) network: Option<&'a str>,
     /// The path of its control group from the top of each hierarchy.
     pub(super) cgroup: &'a str,
     pub(super) resources: Resources,
@@ -28,10 +29,9 @@ pub(super) struct Container<'a> {
 impl Container<'_> {
     /// Returns the bundle's `config.json`.
     pub(super) fn config(&self) -> Value {
-        let capabilities = CAPABILITIES.map(|name| format!("CAP_{name}"));
-        let mut arguments = vec![AGENT];
-        let words = self.work.to_string();
-        arguments.extend(words.split_whitespace());
+        let serves = self.network.map(|_| SERVING);
+        let capabilities = CAPABILITIES.into_iter().chain(serves);
+        let capabilities: Vec<String> = capabilities.map(|name| format!("CAP_{name}")).collect();
         let device = self.resources.dma_device.and_then(device);
         let mut allowed = vec![json!({ "allow": false, "access": "rwm" })];
         allowed.extend(device.as_ref().map(|device| {
@@ -40,8 +40,11 @@ impl Container<'_> {
                 "major": device["major"], "minor": device["minor"],
             })
         }));
-        let namespaces =
-            ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({ "type": kind }));
+        let mut namespaces =
+            ["network", "pid", "ipc", "uts", "mount"].map(|kind| json!({ "type": kind }));
+        if let Some(network) = self.network {
+            namespaces[0]["path"] = json!(network);
+        }
         let mut cpu = json!({});
         if let Some(cpus) = self.resources.cpus {
             cpu["cpus"] = json!(cpus.to_string());
@@ -54,7 +57,7 @@ impl Container<'_> {
             "ociVersion": "1.0.2",
             "root": { "path": self.rootfs, "readonly": true },
             "process": {
-                "args": arguments,
+                "args": self.arguments,
                 "cwd": "/",
                 "env": [format!("{OWNER_VARIABLE}={}/0", self.owner)],
                 "user": { "uid": 0, "gid": 0 },

@@ -11,12 +11,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_guard::{Guard, PrivateMount, ScratchDir};
+use tare_networks::{NetworkNamespace, TapNetwork};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
 use super::monitor::container_judge;
 use super::oci::Container;
-use super::{AGENT, Prepared, Settings, runner, unwritable, without_hybrid_cgroups};
+use super::{AGENT, Prepared, SERVICES, Settings, runner, unwritable, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::launch::{self, Launch};
 use crate::measured::MeasuredFile;
@@ -91,18 +92,24 @@ impl Target for Runtime {
             None => guard.reserve_cgroup(name)?,
         };
         let is_alone = job.is_alone && resources.real_time.is_none();
-        let (id, owner, work) = (
-            group.name().to_owned(),
-            guard.owner().clone(),
-            job.work.clone(),
-        );
+        let (id, owner) = (group.name().to_owned(), guard.owner().clone());
+        let network = job.network.map(TapNetwork::member).transpose()?;
+        let network = network.map(NetworkNamespace::path);
+        let arguments = match network {
+            Some(_) => vec![SERVICES.to_owned(), job.work.id.clone()],
+            None => [vec![AGENT.to_owned()], job.words()].concat(),
+        };
+        if network.is_some() {
+            copy(&MeasuredFile::services(), &folder.join("rootfs"), SERVICES)?;
+        }
         let started = AtomicU32::new(0);
         let start = move |number: u32| {
             let bundle = folder.join(format!("{id}-{number}"));
             if !bundle.exists() {
                 let config = Container {
                     rootfs: &folder.join("rootfs"),
-                    work: &work,
+                    arguments: &arguments,
+                    network: network.as_deref(),
                     cgroup: &match is_alone {
                         true => id.clone(),
                         false => format!("{id}/{number}"),
@@ -133,23 +140,34 @@ impl Target for Runtime {
                  alongside version 1"
             )
         });
-        Ok(Launch {
+        let launch = Launch {
             mounts,
             judge: container_judge(name),
             notices: notice.into_iter().collect(),
             ..Launch::of_program(name, start)
         }
-        .keeping(group))
+        .keeping(group);
+        Ok(match job.network {
+            Some(_) => launch.serving(),
+            None => launch,
+        })
     }
+}
+
+/// Copies a program to its path in a root file system, once.
+fn copy(program: &MeasuredFile, rootfs: &Path, to: &str) -> Result<(), TargetError> {
+    let to = rootfs.join(&to[1..]);
+    let from = program.path()?;
+    if !to.exists() {
+        fs::copy(from, &to).map_err(|error| unwritable(&to, &error))?;
+    }
+    Ok(())
 }
 
 /// Makes a root file system with nothing but the agent.
 fn copy_agent(agent: &MeasuredFile, rootfs: &Path) -> Result<(), TargetError> {
-    let copy = rootfs.join(&AGENT[1..]);
-    let source = agent.path()?;
-    fs::create_dir(rootfs)
-        .and_then(|()| fs::copy(source, &copy))
-        .map_err(|error| unwritable(&copy, &error))?;
+    fs::create_dir(rootfs).map_err(|error| unwritable(rootfs, &error))?;
+    copy(agent, rootfs, AGENT)?;
     // Runtimes make these in a root that can be written; this one is to be left as it is.
     for folder in ["proc", "dev", "sys"] {
         let folder = rootfs.join(folder);

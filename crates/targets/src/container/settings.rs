@@ -202,6 +202,9 @@ impl Display for Resources {
 /// class of one's own.
 pub(super) const CAPABILITIES: [&str; 2] = ["IPC_LOCK", "SYS_NICE"];
 
+/// The capability that a service needs for its port.
+pub(super) const SERVING: &str = "NET_BIND_SERVICE";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -144,7 +144,7 @@ impl Target for Foreign {
         Ok(Launch {
             ready: Ready::Line(settings.ready.clone()),
             judge: Box::new(move |ended| monitor::judge(success, ended)),
-            ..host.qemu.launch(settings::NAME, &guest, &[])
+            ..host.qemu.launch(settings::NAME, &guest, &[])?
         }
         .keeping(changes))
     }

@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
-use tare_results::model::Schedule;
+use tare_networks::TapNetwork;
 use tare_results::target::Clock;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
-use tare_wire::guest::{DIRECT, Encoded, FIXED_PHASE, LOAD, RAM_SCRATCH, ROOT};
+use tare_wire::guest::{ADDRESS, DIRECT, Encoded, FIXED_PHASE, LOAD, RAM_SCRATCH, ROOT};
 
 use super::debian::UNIT;
 use super::scratch::Scratch;
 use super::settings::{COMMAND_LINE_BYTES, Root, Settings};
 use super::threads;
+use crate::Job;
 use crate::error::TargetError;
 use crate::options::Word;
 
@@ -34,29 +35,32 @@ const QUIET: &str = "cryptomgr.notests";
 /// As [`command_line`].
 pub(super) fn direct(settings: &Settings, work: &Work) -> Result<String, TargetError> {
     // A triple fault is the shortest way to reset a PC.
-    line(&format!("reboot=t {DIRECT}"), settings, work, None, None)
+    line(
+        &format!("reboot=t {DIRECT}"),
+        settings,
+        &Job::idle(work),
+        None,
+    )
 }
 
-/// Returns the kernel command line for what is to be done and a load.
+/// Returns the kernel command line for a job.
 ///
 /// # Errors
 ///
 /// Returns [`TargetError::Failed`] if Linux would cut it.
 pub(super) fn command_line(
     settings: &Settings,
-    work: &Work,
-    load: Option<&Schedule>,
+    job: &Job<'_>,
     scratch: Option<Scratch>,
 ) -> Result<String, TargetError> {
-    line(QUIET, settings, work, load, scratch)
+    line(QUIET, settings, job, scratch)
 }
 
 /// Returns the kernel command line of a guest with some additional words.
 fn line(
     own: &str,
     settings: &Settings,
-    work: &Work,
-    load: Option<&Schedule>,
+    job: &Job<'_>,
     scratch: Option<Scratch>,
 ) -> Result<String, TargetError> {
     let mut line = ALWAYS.to_owned();
@@ -97,12 +101,16 @@ fn line(
     if let Some(Scratch::Ram(size)) = scratch {
         add(format_args!("{RAM_SCRATCH}={size}"));
     }
-    if let Some(load) = load {
+    if let Some(load) = job.load {
         add(format_args!("{LOAD}={}", Encoded(load.as_str())));
+    }
+    if job.network.is_some() {
+        let (address, _) = TapNetwork::GUEST;
+        add(format_args!("{ADDRESS}={address}/{}", TapNetwork::PREFIX));
     }
     add(format_args!(
         "-- {}",
-        threads::measured(work, settings).work(work)
+        threads::measured(job.work, settings).work(job.work)
     ));
     if line.len() >= COMMAND_LINE_BYTES {
         return Err(TargetError::Failed(format!(
@@ -117,6 +125,8 @@ fn line(
 
 #[cfg(test)]
 mod tests {
+    use tare_results::model::Schedule;
+
     use super::*;
     use crate::spec;
     use crate::tests::work;
@@ -126,7 +136,11 @@ mod tests {
         let scratch = settings.scratch;
         let work = work("workload=nap limit=22 repetitions=10 cpu=5");
         let load = load.map(|load| Schedule::parse(load).unwrap());
-        command_line(&settings, &work, load.as_ref(), scratch)
+        let job = Job {
+            load: load.as_ref(),
+            ..Job::idle(&work)
+        };
+        command_line(&settings, &job, scratch)
     }
 
     const PLAN: &str = "workload=nap limit=22 repetitions=10 cpu=";

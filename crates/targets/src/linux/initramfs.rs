@@ -10,10 +10,13 @@ use std::path::PathBuf;
 use object::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
 use tare_kernels::{Initramfs, Kernel, KernelError, Module};
-use tare_wire::guest::{MODULES, SCRATCH};
+use tare_wire::guest::{MODULES, SCRATCH, SERVICES};
 
 /// The modules of the virtio port.
 const PORT_MODULES: &[&str] = &["virtio_pci", "virtio_console"];
+
+/// The module of its card.
+const CARD_MODULE: &str = "virtio_net";
 
 /// The modules of a scratch disk.
 const DISK_MODULES: &[&str] = &["virtio_blk", "ext4"];
@@ -30,6 +33,8 @@ pub(super) struct Needs {
     pub(super) scratch: bool,
     /// Whether that is a disk.
     pub(super) disk: bool,
+    /// The program of the network services, if it serves.
+    pub(super) services: Option<Vec<u8>>,
     /// Whether its root file system is on a disk.
     pub(super) root: bool,
     /// Programs of this machine that its load executes.
@@ -83,6 +88,9 @@ pub(super) fn compose(
     if needs.scratch {
         initramfs.dir(SCRATCH, 0o755)?;
     }
+    if let Some(services) = &needs.services {
+        initramfs.file(SERVICES, 0o755, loaded_part(services))?;
+    }
     for program in &needs.programs {
         initramfs.program(program)?;
     }
@@ -94,7 +102,12 @@ fn modules(kernel: &Kernel, needs: &Needs) -> Result<Vec<Module>, KernelError> {
         if !needs.port {
             return Ok(Vec::new());
         }
-        return match kernel.modules_for(PORT_MODULES) {
+        let card: &[&str] = if needs.services.is_some() {
+            &[CARD_MODULE]
+        } else {
+            &[]
+        };
+        return match kernel.modules_for(&[PORT_MODULES, card].concat()) {
             // A kernel of which only the file is known may have the drivers built in. If not, the
             // agent reports on the console.
             Err(KernelError::NoModules { .. }) => Ok(Vec::new()),

@@ -154,6 +154,7 @@ impl Linux {
             scratch: scratch.is_some(),
             disk: scratch.and_then(Scratch::disk).is_some(),
             port: true,
+            services: None,
             root: self.settings.root == Root::Debian,
             programs: match self.settings.root {
                 Root::Initramfs => load.map_or(Ok(Vec::new()), tools::programs)?,
@@ -213,14 +214,23 @@ impl Target for Linux {
         let load = job.load;
         let scratch = self.scratch(load).filter(|_| is_alone);
         let files = guard.scratch("guest")?;
+        let services = match job.network {
+            Some(_) if settings.root == Root::Debian => {
+                let why = "a service is started by the first process, which is Debian's own there";
+                return Err(TargetError::contradiction("linux", "root=debian", why));
+            }
+            Some(_) => Some(MeasuredFile::services().read()?),
+            None => None,
+        };
         let needs = Needs {
             port: is_alone,
+            services,
             ..self.needs(load)?
         };
         let initrd = self.write_initramfs(&needs, files.path())?;
         let disks = self.disks(scratch.and_then(Scratch::disk), &files, guard)?;
         let line = match is_alone {
-            true => command_line::command_line(settings, job.work, load, scratch)?,
+            true => command_line::command_line(settings, job, scratch)?,
             false => command_line::direct(settings, job.work)?,
         };
         // The RAM disk takes memory in addition to the plan.
@@ -235,6 +245,7 @@ impl Target for Linux {
             clock: settings.clock,
             locks_memory: host.locks_memory && is_alone,
             control: Control::of(job),
+            network: job.network,
             linux: Some(qemu::Linux {
                 initrd: Some(&initrd),
                 port: is_alone.then_some(PORT),
@@ -251,7 +262,7 @@ impl Target for Linux {
         let pins = threads::measured(job.work, settings).pins(job.work);
         Ok(Launch {
             judge: Box::new(monitor::judge),
-            ..host.qemu.launch("linux", &guest, &pins)
+            ..host.qemu.launch("linux", &guest, &pins)?
         }
         .keeping(files))
     }

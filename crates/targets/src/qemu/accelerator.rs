@@ -157,7 +157,7 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
             Some(33) => Ok(()),
             _ => Err(ended.described()),
         }),
-        ..qemu.launch("QEMU", &guest, &[])
+        ..qemu.launch("QEMU", &guest, &[])?
     };
     let instance = match Instance::start(launch, guard) {
         Ok(instance) => instance,

@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tare_guard::{Guard, OwnedChild};
+use tare_networks::TapNetwork;
 use tare_results::target::Clock;
 use tare_wire::guest::Message;
 
@@ -113,8 +114,22 @@ impl Qemu {
 
     /// Prepares to start guests of one kind. One that is started for a dialogue waits until its
     /// threads are pinned; `pins` is for these.
-    pub(crate) fn launch(&self, name: &'static str, guest: &Guest<'_>, pins: &[Pin]) -> Launch {
-        let (path, arguments) = (self.path.clone(), guest.arguments());
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError::Unusable`] if a program is missing by which QEMU enters a network.
+    pub(crate) fn launch(
+        &self,
+        name: &'static str,
+        guest: &Guest<'_>,
+        pins: &[Pin],
+    ) -> Result<Launch, TargetError> {
+        let (path, arguments) = match guest.network {
+            Some(network) => {
+                launch::within(&network.hypervisor, None, &self.path, guest.arguments())?
+            }
+            None => (self.path.clone(), guest.arguments()),
+        };
         let (control, has_port) = (guest.control, guest.has_dialogue_by_port());
         let changes = guest.changes().map(Path::to_owned);
         let start = move |_| {
@@ -160,7 +175,10 @@ impl Qemu {
                 Ok(Box::new(dialogue))
             }));
         }
-        launch
+        Ok(match guest.network {
+            Some(_) => launch.serving(),
+            None => launch,
+        })
     }
 }
 
@@ -377,6 +395,8 @@ pub(crate) struct Guest<'a> {
     pub(crate) control: Control,
     /// Port on 127.0.0.1 where QEMU listens for gdb.
     pub(crate) gdb_port: Option<u16>,
+    /// The network to which its card belongs, if it has one.
+    pub(crate) network: Option<&'a TapNetwork>,
     /// What else a guest with a Linux kernel is given.
     pub(crate) linux: Option<Linux<'a>>,
 }
@@ -463,6 +483,7 @@ impl<'a> Guest<'a> {
             locks_memory: false,
             control: Control::Dialogue,
             gdb_port: None,
+            network: None,
             linux: None,
         }
     }
@@ -506,7 +527,19 @@ impl<'a> Guest<'a> {
             words.add("-device", "isa-debug-exit,iobase=0xf4,iosize=0x04");
         }
         let (machine, accelerator) = (self.machine.word(), self.accelerator.word());
+        let (machine, card) = match (self.network, self.machine) {
+            // Without ACPI the guest is told by its command line where its card is.
+            (Some(_), Machine::Microvm) => ("microvm,acpi=off", "virtio-net-device"),
+            _ => (machine, "virtio-net-pci,romfile="),
+        };
         words.add("-machine", format!("{machine},accel={accelerator}"));
+        if let Some(network) = self.network {
+            // The threads of its CPUs are known by their names.
+            words.add("-name", "tare,debug-threads=on");
+            words.add("-global", "virtio-mmio.force-legacy=false");
+            words.add("-netdev", network.netdev("net"));
+            words.add("-device", format!("{card},netdev=net"));
+        }
         let processor = match self.accelerator {
             Accelerator::Tcg => "max",
             // A guest that can't be migrated may see that the TSC does not change its rate.
@@ -783,7 +816,7 @@ mod tests {
                 ..Qemu::find_in(folder.path().as_os_str(), &guard).unwrap()
             };
             assert_eq!(qemu.version, "1.2.3");
-            let launch = qemu.launch("guest", &guest(), &[]);
+            let launch = qemu.launch("guest", &guest(), &[]).unwrap();
             let error = Instance::start(launch, &guard).unwrap_err();
             assert_eq!(error.to_string(), message);
         }

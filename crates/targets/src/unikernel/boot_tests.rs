@@ -63,9 +63,7 @@ impl Bench {
 
     fn try_boot(&self, line: &str) -> Result<Instance, TargetError> {
         let memory = Size::mib(64);
-        let launch = self
-            .target
-            .prepare(line, memory, &[], Control::Dialogue, None)?;
+        let launch = self.target.prepare(line, memory, &[], Reached::default())?;
         Instance::start(launch, &self.guard)
     }
 
@@ -79,7 +77,7 @@ impl Bench {
         let host = self.target.host.get().unwrap();
         let launch = Launch {
             judge: Box::new(move |ended| monitor::judge(&image, ended)),
-            ..host.qemu.launch("guest", &guest, &[])
+            ..host.qemu.launch("guest", &guest, &[]).unwrap()
         };
         Instance::start(launch, &self.guard)
     }

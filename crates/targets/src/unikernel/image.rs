@@ -9,17 +9,13 @@ use std::path::Path;
 use tare_guard::Guard;
 use tare_results::target;
 
-use super::Unikernel;
 use super::settings::{NAME, Settings};
+use super::{MEMORY, Reached, Unikernel};
 use crate::error::TargetError;
 use crate::instance::Instance;
 use crate::measured::MeasuredFile;
 use crate::memory;
-use crate::options::{Options, Size};
-use crate::qemu::Control;
-
-/// The memory of an image of whose buffers nothing is known.
-const MEMORY: Size = Size::mib(64);
+use crate::options::Options;
 
 /// An image that can be booted by itself.
 #[derive(Debug)]
@@ -79,9 +75,11 @@ impl Image {
         let line = format!("{} {words}", self.machine.settings.for_image(None));
         let memory = buffer_bytes.map_or(MEMORY, memory::needed);
         let line = line.trim_end();
-        let launch = self
-            .machine
-            .prepare(line, memory, &[], Control::Dialogue, gdb_port)?;
+        let reached = Reached {
+            gdb_port,
+            ..Reached::default()
+        };
+        let launch = self.machine.prepare(line, memory, &[], reached)?;
         Instance::start(launch, guard)
     }
 }

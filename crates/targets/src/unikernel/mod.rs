@@ -14,6 +14,7 @@ mod settings;
 mod threads;
 
 use tare_guard::Guard;
+use tare_networks::TapNetwork;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -75,8 +76,7 @@ impl Unikernel {
         command_line: &str,
         memory: Size,
         pins: &[Pin],
-        control: Control,
-        gdb_port: Option<u16>,
+        reached: Reached<'_>,
     ) -> Result<Launch, TargetError> {
         let (settings, host) = (&self.settings, self.host.get()?);
         let memory = settings.memory.unwrap_or(memory);
@@ -87,16 +87,58 @@ impl Unikernel {
         let guest = Guest {
             cpus: settings.cpus,
             clock: settings.clock,
-            locks_memory: host.locks_memory && control == Control::Dialogue,
-            control,
-            gdb_port,
+            locks_memory: host.locks_memory && reached.control == Control::Dialogue,
+            control: reached.control,
+            gdb_port: reached.gdb_port,
+            network: reached.network,
             ..Guest::new(settings.machine, host.accelerator, memory, boot)
         };
         let image = self.image.clone();
         Ok(Launch {
             judge: Box::new(move |ended| monitor::judge(&image, ended)),
-            ..host.qemu.launch("unikernel", &guest, pins)
+            ..host.qemu.launch("unikernel", &guest, pins)?
         })
+    }
+
+    /// Prepares to boot the image of a service in a network, instead of the one for plans.
+    fn serve(&self, network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
+        let settings = &self.settings;
+        if settings.image.is_some() {
+            let why = "the image of a service is the one of its name";
+            return Err(TargetError::contradiction(settings::NAME, "image=", why));
+        }
+        let service = Self::of(settings.clone(), MeasuredFile::service(&work.id));
+        let line = format!("{} {}", settings.for_image(None), TapNetwork::WORDS);
+        let pins = threads::measured(work, settings.cpus).pins(work);
+        let reached = Reached {
+            network: Some(network),
+            ..Reached::default()
+        };
+        service.prepare(&line, MEMORY, &pins, reached)
+    }
+}
+
+/// The memory of an image of whose buffers nothing is known.
+const MEMORY: Size = Size::mib(64);
+
+/// How a guest is reached from outside.
+#[derive(Clone, Copy, Debug)]
+struct Reached<'a> {
+    /// How it is watched over.
+    control: Control,
+    /// The port for gdb.
+    gdb_port: Option<u16>,
+    /// The network of its card.
+    network: Option<&'a TapNetwork>,
+}
+
+impl Default for Reached<'_> {
+    fn default() -> Self {
+        Self {
+            control: Control::Dialogue,
+            gdb_port: None,
+            network: None,
+        }
     }
 }
 
@@ -132,10 +174,17 @@ impl Target for Unikernel {
     }
 
     fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
+        if let Some(network) = job.network {
+            return self.serve(network, job.work);
+        }
         let line = command_line(&self.settings, job.work);
         let memory = self.settings.needed(job.work.buffer_bytes);
         let pins = threads::measured(job.work, self.settings.cpus).pins(job.work);
-        self.prepare(&line, memory, &pins, Control::of(job), None)
+        let reached = Reached {
+            control: Control::of(job),
+            ..Reached::default()
+        };
+        self.prepare(&line, memory, &pins, reached)
     }
 }
 

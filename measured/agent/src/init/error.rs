@@ -64,6 +64,11 @@ pub enum InitError {
         /// The names of the tasks.
         tasks: String,
     },
+    /// The network card can't be used.
+    #[error(
+        "the guest's network card can't be given its address: {0}; has its kernel the driver virtio_net?"
+    )]
+    Card(io::Error),
     /// The load failed; the text is the rest of a sentence.
     #[error("the load {0}")]
     Load(String),

@@ -46,9 +46,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
-use tare_load_driver::loopback;
+use tare_load_driver::device;
 use tare_measured::platform::StartTimes;
-use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Message};
+use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Message, SERVICES};
 
 use self::error::InitError;
 use self::load::Load;
@@ -65,6 +65,10 @@ const PROGRAM: &str = "/init";
 
 /// This program, wherever it is.
 const OURSELVES: &str = "/proc/self/exe";
+
+/// The name of the card of a guest that serves, and how long it may take to appear.
+const CARD: &str = "eth0";
+const CARD_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long to wait for the host to end the guest. A guest that was booted manually powers off
 /// then.
@@ -158,7 +162,7 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
     let mut load = match &order.load {
         Some(spec) => {
             // A load that needs it reports the failure.
-            let _ = loopback::raise();
+            let _ = device::raise(device::LOOPBACK, None);
             Some(Load::start(spec, order.cpu(), out)?)
         }
         None => None,
@@ -167,7 +171,17 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
         Ok(begin) => begin,
         Err(source) => return Err(InitError::Output(source)),
     };
-    let ended = execute(&order.plan, (environment, waited), begin, out);
+    let ended = match &order.address {
+        Some(address) => serve(order, address, out),
+        None => {
+            let mut agent = without_environment(OURSELVES);
+            agent
+                .args(&order.plan)
+                .env(ENVIRONMENT, environment)
+                .env(WAITED_MS, waited.as_millis().to_string());
+            execute(&mut agent, begin, out)
+        }
+    };
     // Also after a failure: the records of the load help to explain it.
     let stopped = load.map_or(Ok(()), |load| load.stop(out));
     let status = ended?;
@@ -175,22 +189,37 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
     status_of(status)
 }
 
+/// Gives the card its address, and runs the service of the plan.
+fn serve(order: &Order, address: &str, out: &Out) -> Result<WaitStatus, InitError> {
+    let raised = appears(CARD_LIMIT, || match device::raise(CARD, Some(address)) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => None,
+        raised => Some(raised),
+    });
+    raised
+        .unwrap_or(Err(io::ErrorKind::NotFound.into()))
+        .map_err(InitError::Card)?;
+    let service = order.word("workload=").unwrap_or_default();
+    execute(without_environment(SERVICES).arg(service), None, out)
+}
+
+/// Prepares a program without the variables of init, which are unknown kernel parameters.
+fn without_environment(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    command
+}
+
 /// Executes the plan in a separate process, and waits for it. The process writes its beginning to
 /// `begin`.
 fn execute(
-    plan: &[String],
-    (environment, waited): (&str, Duration),
+    command: &mut Command,
     begin: Option<PipeWriter>,
     out: &Out,
 ) -> Result<WaitStatus, InitError> {
     let named = begin
         .as_ref()
         .map(|pipe| (BEGIN_FD, pipe.as_raw_fd().to_string()));
-    let child = Command::new(OURSELVES)
-        .args(plan)
-        .env_clear()
-        .env(ENVIRONMENT, environment)
-        .env(WAITED_MS, waited.as_millis().to_string())
+    let child = command
         .envs(named)
         .stdin(Stdio::null())
         .stdout(out.to_child().map_err(InitError::Output)?)

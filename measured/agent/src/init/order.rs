@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use tare_wire::guest::{DIRECT, LOAD, RAM_SCRATCH, ROOT, decoded};
+use tare_wire::guest::{ADDRESS, DIRECT, LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::error::InitError;
 
@@ -18,6 +18,8 @@ pub struct Order {
     pub load: Option<String>,
     /// The size of the scratch RAM disk; None if there is a disk.
     pub ram: Option<String>,
+    /// The address and prefix of its card, if it is to serve.
+    pub address: Option<String>,
     /// Whether a root file system on a disk is booted first.
     pub root: bool,
     /// Whether the first process carries out the plan itself, on the console, and then ends the
@@ -34,12 +36,19 @@ impl Order {
 
     /// Returns the plan's CPU as written.
     pub fn cpu(&self) -> Option<&str> {
-        self.plan.iter().find_map(|word| word.strip_prefix("cpu="))
+        self.word("cpu=")
+    }
+
+    /// Returns the rest of the plan's word that begins so.
+    pub fn word(&self, beginning: &str) -> Option<&str> {
+        let mut words = self.plan.iter();
+        words.find_map(|word| word.strip_prefix(beginning))
     }
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        let (mut load, mut ram, mut root, mut direct) = (None, None, false, false);
+        let (mut load, mut ram, mut address) = (None, None, None);
+        let (mut root, mut direct) = (false, false);
         for word in words.by_ref().take_while(|word| *word != "--") {
             match word.split_once('=') {
                 Some((LOAD, text)) => {
@@ -47,6 +56,7 @@ impl Order {
                     load = Some(String::from_utf8_lossy(&text).into_owned());
                 }
                 Some((RAM_SCRATCH, size)) => ram = Some(size.to_owned()),
+                Some((ADDRESS, text)) => address = Some(text.to_owned()),
                 Some(ROOT) => root = true,
                 None if word == DIRECT => direct = true,
                 _ => {}
@@ -57,6 +67,7 @@ impl Order {
             plan,
             load,
             ram,
+            address,
             root,
             direct,
         })

@@ -134,7 +134,7 @@ impl Default for Plan {
             requests: 1_000,
             interval_ns: None,
             limit_ns: 250_000_000,
-            patience_ns: 10_000_000_000,
+            patience_ns: 5_000_000_000,
             hosts: 10_000,
             cpu: None,
         }

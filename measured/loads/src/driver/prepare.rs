@@ -9,9 +9,9 @@ use tare_wire::cpus::Cpus;
 use super::folder::{self, Folder};
 use super::options::Options;
 use crate::cpus;
+use crate::device;
 use crate::error::DriverError;
 use crate::kinds::{Setup, Walk};
-use crate::loopback;
 use crate::processes;
 use crate::schedule::Schedule;
 use crate::spec::{Load, Part};
@@ -99,7 +99,7 @@ fn check(schedule: &Schedule) -> Result<(), DriverError> {
     }
     let mut kinds = parts(schedule.loads()).map(|part| part.kind);
     if let Some(kind) = kinds.find(|kind| kind.loopback)
-        && !loopback::is_up()
+        && !device::is_loopback_up()
     {
         return Err(DriverError(format!(
             "the load '{}' speaks to 127.0.0.1, and the loopback device is down: `ip link set lo up`",

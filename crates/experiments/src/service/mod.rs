@@ -1,0 +1,180 @@
+//! `service`, after includeos-2015: what a network service costs on each target, for each request.
+//!
+//! A cell has a server on the target, which is the same code everywhere, and a client on this
+//! machine, which is the same for all. The client measures; what it asks is its work in the plan,
+//! and the server's is beside it. The CPU time of the server is read on this machine.
+
+mod parameters;
+mod story;
+
+use tare_lab::estimate::OVERHEAD_SECONDS;
+use tare_lab::experiment::{Conditions, Experiment};
+use tare_lab::parameter::{Parameter, Values};
+use tare_lab::plan::at_most;
+use tare_lab::{Driven, ExperimentError, Stage};
+use tare_loads::cpus::current;
+use tare_measured::service::{Plan, Protocol};
+use tare_networks::TapNetwork;
+use tare_results::model::{CellPlan, Labels};
+use tare_results::target::TargetSpec;
+use tare_results::work::Work;
+use tare_wire::cpus::Cpus;
+
+pub use tare_measured::service::NAME;
+
+use self::parameters::Pace;
+
+/// The label of a service, and that of the offered rate in requests per second.
+const SERVICE: &str = "service";
+const RATE: &str = "rate";
+
+/// The rate at which a closed loop is estimated to run, and that which every target is given the
+/// time for, in requests per second and socket.
+const EXPECTED: f64 = 1_000.0;
+const LEAST: f64 = 20.0;
+
+/// The experiment, as studies name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Service;
+
+impl Experiment for Service {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "what a network service costs: CPU time and latency of each request"
+    }
+
+    fn without_arguments(&self) -> &'static str {
+        "Without arguments, a name server as a process is asked for 1,000 addresses, one after the other; six times. It requires \
+         root, for networks of its own."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::ALL
+    }
+
+    fn combinations(
+        &self,
+        conditions: &Conditions,
+        values: &Values,
+    ) -> Result<Vec<CellPlan>, ExperimentError> {
+        let paces = parameters::paces(values)?;
+        let protocols = parameters::protocols(values);
+        let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
+        at_most(places.saturating_mul((protocols.len() * paces.len()) as u64))?;
+        let client = other_cpu(conditions.cpu);
+        let mut cells = Vec::new();
+        for target in &conditions.targets {
+            check_target(target)?;
+            for load in &conditions.loads {
+                for protocol in &protocols {
+                    for pace in &paces {
+                        let plan = plan(*protocol, *pace, client, values);
+                        plan.check().map_err(|bad| contradiction(bad.to_string()))?;
+                        let cell = cell(target, &plan, *pace, conditions.cpu);
+                        let requests = plan.requests as f64;
+                        let closed = |rate: f64| requests / (rate * plan.sockets as f64);
+                        let (expected, longest) = match pace {
+                            Pace::Closed => (closed(EXPECTED), closed(LEAST)),
+                            Pace::Rate(rate) => (requests / *rate as f64, 0.0),
+                        };
+                        let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
+                        if conditions.cell_limit.is_none() {
+                            cell.limit_seconds += longest + plan.patience_ns as f64 / 1e9;
+                        }
+                        cells.push(cell);
+                    }
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn drive(&self, stage: &mut Stage<'_>) -> Driven {
+        stage.served()
+    }
+
+    fn work(&self, words: &str) -> Option<Work> {
+        Some(work(&Plan::parse(words.split_whitespace()).ok()?))
+    }
+}
+
+/// Returns the client's plan.
+fn plan(protocol: Protocol, pace: Pace, cpu: u32, values: &Values) -> Plan {
+    let (address, _) = TapNetwork::GUEST;
+    let duration_ns = parameters::DURATION.number(values) as f64;
+    let (requests, interval_ns, sockets) = match pace {
+        Pace::Closed => (parameters::REQUEST.number(values), None, 1),
+        Pace::Rate(rate) => (
+            ((rate as f64 * duration_ns / 1e9) as u64).max(1),
+            Some(1_000_000_000 / rate),
+            parameters::SOCKETS_OF_A_RATE,
+        ),
+    };
+    Plan {
+        protocol,
+        address: address.into(),
+        port: protocol.port(),
+        sockets: values.number(parameters::SOCKET.name).unwrap_or(sockets),
+        requests,
+        interval_ns,
+        limit_ns: parameters::TIMEOUT.number(values),
+        cpu: Some(cpu),
+        ..Plan::default()
+    }
+}
+
+/// Makes a cell, whose server runs on a CPU of this machine, without its duration.
+fn cell(target: &TargetSpec, plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
+    let service = plan.protocol.name();
+    let mut labels = Labels::default().with(SERVICE, service);
+    let mut name = service.to_owned();
+    if let Pace::Rate(rate) = pace {
+        labels = labels.with(RATE, rate);
+        name = format!("{service} at {rate}/s");
+    }
+    CellPlan {
+        labels,
+        server: Some(Work {
+            cpus: Some(Cpus::one(cpu)),
+            ..Work::new(service, "")
+        }),
+        ..CellPlan::new(NAME, target.clone(), &name, work(plan))
+    }
+}
+
+/// Makes the work of a client's plan.
+fn work(plan: &Plan) -> Work {
+    let words = Plan { cpu: None, ..*plan }.to_string();
+    Work {
+        cpus: plan.cpu.map(Cpus::one),
+        buffer_bytes: plan.buffer_bytes(),
+        ..Work::new(NAME, &words)
+    }
+}
+
+/// Returns a CPU for the client: another one than the server's, if there is one.
+fn other_cpu(server: u32) -> u32 {
+    let allowed = current().unwrap_or_default();
+    let mut others = allowed.iter().filter(|cpu| *cpu != server);
+    others.next().unwrap_or(server)
+}
+
+/// Refuses a target on which no service can be started.
+fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
+    match target.capabilities().serves {
+        true => Ok(()),
+        false => Err(contradiction(format!(
+            "no service can be started on '{target}': of containers, runc and crun can, of Linux guests those with an initramfs"
+        ))),
+    }
+}
+
+fn contradiction(why: String) -> ExperimentError {
+    ExperimentError::Contradiction {
+        experiment: NAME,
+        why,
+    }
+}

@@ -1,0 +1,171 @@
+//! The parameters of `service`.
+
+use tare_lab::ExperimentError;
+use tare_lab::parameter::{Parameter, Takes, Values};
+use tare_measured::service::{LIMIT_NS, Protocol, REQUESTS, SOCKETS};
+
+use super::contradiction;
+
+/// The number of sockets at a rate: answers are spread over them.
+pub(super) const SOCKETS_OF_A_RATE: u64 = 16;
+/// The bounds of a rate, in requests per second.
+const RATES: [u64; 2] = [1, 1_000_000];
+
+/// How requests follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Each socket sends when its last request was answered.
+    Closed,
+    /// At planned times, so many per second.
+    Rate(u64),
+}
+
+const BASE: Parameter = Parameter {
+    heading: "Service",
+    ..Parameter::NEW
+};
+
+const KIND: Parameter = Parameter {
+    name: "service",
+    value: "SERVICE",
+    takes: Takes::Word(&["dns", "echo"]),
+    many: true,
+    default: "dns",
+    meaning: "The service that is asked, by UDP: dns answers look-ups in a zone of 10,000 names, echo returns what it gets",
+    ..BASE
+};
+
+pub(super) const REQUEST: Parameter = Parameter {
+    name: "requests",
+    takes: Takes::Number {
+        least: REQUESTS[0],
+        most: REQUESTS[1],
+    },
+    default: "1000",
+    meaning: "Requests of a round, each socket's one after the other (closed loop)",
+    ..BASE
+};
+
+const OFFERED: Parameter = Parameter {
+    name: "rate",
+    value: "RATE",
+    takes: Takes::Text {
+        wanted: "requests per second such as 1000, or a range such as 1000..64000",
+        fits: |text| rates(text).is_some(),
+    },
+    many: true,
+    default: "none: closed loop",
+    meaning: "Requests per second at planned times (open loop), instead of --requests: a number, or a range FIRST..LAST that doubles \
+              each step",
+    ..BASE
+};
+
+pub(super) const DURATION: Parameter = Parameter {
+    name: "duration",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "s",
+        least_ns: 100_000_000,
+        most_ns: 3_600_000_000_000,
+    },
+    default: "2s",
+    meaning: "How long a rate is offered",
+    applies: |_, values| values.has(OFFERED.name),
+    ..BASE
+};
+
+pub(super) const SOCKET: Parameter = Parameter {
+    name: "sockets",
+    takes: Takes::Number {
+        least: SOCKETS[0],
+        most: SOCKETS[1],
+    },
+    default: "1; 16 with --rate",
+    meaning: "The client's sockets: in a closed loop, as many requests are on their way",
+    ..BASE
+};
+
+pub(super) const TIMEOUT: Parameter = Parameter {
+    name: "timeout",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "ms",
+        least_ns: LIMIT_NS[0],
+        most_ns: LIMIT_NS[1],
+    },
+    default: "250ms",
+    meaning: "Time after which a request without a right answer is lost: it counts in every percentile, as longer than that",
+    ..BASE
+};
+
+/// All of them.
+pub(super) const ALL: &[Parameter] = &[KIND, REQUEST, OFFERED, DURATION, SOCKET, TIMEOUT];
+
+/// Returns the services that are asked.
+pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
+    let named = values.texts(KIND.name);
+    let given = Protocol::ALL
+        .into_iter()
+        .filter(|one| named.iter().any(|name| *name == one.name()));
+    let given: Vec<Protocol> = given.collect();
+    match given.is_empty() {
+        true => vec![Protocol::Dns],
+        false => given,
+    }
+}
+
+/// Returns how requests follow each other, in each of the cells.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if requests and rates are given, or a rate has too many of them.
+pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
+    let given = values.texts(OFFERED.name);
+    if given.is_empty() {
+        return Ok(vec![Pace::Closed]);
+    }
+    if values.has(REQUEST.name) {
+        let why =
+            "--requests is for a closed loop: at a rate, --duration decides how many there are";
+        return Err(contradiction(why.to_owned()));
+    }
+    let mut all: Vec<u64> = given.into_iter().filter_map(rates).flatten().collect();
+    all.sort_unstable();
+    all.dedup();
+    let seconds = DURATION.number(values) as f64 / 1e9;
+    let most = all.last().copied().unwrap_or_default();
+    if most as f64 * seconds > REQUESTS[1] as f64 {
+        return Err(contradiction(format!(
+            "{most} requests per second for {seconds} s are more than the {} of a round: lower --rate or --duration",
+            REQUESTS[1]
+        )));
+    }
+    Ok(all.into_iter().map(Pace::Rate).collect())
+}
+
+/// Reads a rate or a range of rates; `None` if one is out of bounds.
+fn rates(text: &str) -> Option<Vec<u64>> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let one = |text| {
+        let rate = tare_lab::units::whole(text)?;
+        (RATES[0]..=RATES[1]).contains(&rate).then_some(rate)
+    };
+    let (first, last) = (one(first)?, one(last)?);
+    let steps = std::iter::successors(Some(first), |rate| rate.checked_mul(2));
+    let steps: Vec<u64> = steps.take_while(|rate| *rate <= last).collect();
+    (steps.last() == Some(&last)).then_some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_rates_doubles_each_step() {
+        assert_eq!(rates("1000"), Some(vec![1_000]));
+        assert_eq!(rates("1000..4000"), Some(vec![1_000, 2_000, 4_000]));
+        for text in ["0", "1000..3000", "4000..1000", "1000001", "1..", "fast"] {
+            assert_eq!(rates(text), None, "{text}");
+        }
+    }
+}

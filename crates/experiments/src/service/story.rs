@@ -1,0 +1,468 @@
+//! How services are shown: what a request costs and how long it takes, by target; and over the
+//! offered rate, if there are several.
+
+use maud::{Markup, html};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::compare;
+use tare_figures::notices::{Notice, Severity};
+use tare_figures::rows::{
+    Better, CellData, Figure, Measure, Row, RunFigure, Sample, Samples, counts, written,
+};
+use tare_figures::verdict::Verdict;
+use tare_measured::service as measured;
+use tare_pages::html::overview::overview;
+use tare_pages::html::parts::N;
+use tare_pages::html::{Detail, Section};
+use tare_pages::kit::checks::about;
+use tare_pages::kit::curve::{Curve, Dimension, Line as CurveLine, Point};
+use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
+use tare_pages::kit::series::{Series, native_first};
+use tare_pages::tables::{Column, Line, Tabled};
+use tare_pages::{Story, View};
+use tare_results::model::Labels;
+use tare_stats::Counts;
+
+use super::{NAME, RATE, SERVICE, Service};
+
+/// The label of CPU time: that of the service itself, of what is around it, and both.
+const PLACE: &str = "place";
+const ALL: [(&str, &str); 1] = [(PLACE, "all")];
+
+/// The share of requests that the client sent late from which on its latencies are doubtful, and
+/// that of its CPU's time from which on it may be the bottleneck.
+const BEHIND: f64 = 0.01;
+const BUSY: f64 = 0.9;
+
+const MEASURES: &[Measure] = &[
+    Measure::time("cpu", "CPU time per answered request", &[Figure::Mean], cpu),
+    Measure::time(
+        measured::SERVICE,
+        "service latency",
+        &[
+            Figure::MEDIAN,
+            Figure::P99,
+            Figure::P99_9,
+            Figure::Max,
+            Figure::Mean,
+        ],
+        |data| latencies(data, measured::SERVICE),
+    ),
+    Measure::time(
+        measured::RESPONSE,
+        "response latency",
+        &[
+            Figure::MEDIAN,
+            Figure::P99,
+            Figure::P99_9,
+            Figure::Max,
+            Figure::Mean,
+        ],
+        |data| latencies(data, measured::RESPONSE),
+    ),
+    Measure::count("answered", "answered requests", &[Figure::Share], |data| {
+        ratio(data, "answered", |data| value(data, "requests"))
+    })
+    .better(Better::More),
+    Measure::count("answers", "answers", &[Figure::Rate], |data| {
+        ratio(data, "answered", |data| Some(value(data, "window")? / 1e9))
+    })
+    .better(Better::More),
+    Measure::count("wrong", "wrong answers", &[Figure::Value], |data| {
+        data.valued("wrong")
+    }),
+    Measure::count(
+        "client",
+        "the client's share of its CPU",
+        &[Figure::Share],
+        |data| ratio(data, "client_cpu", |data| value(data, "window")),
+    )
+    .better(Better::Neither),
+    Measure::count(
+        "behind",
+        "requests that the client sent late",
+        &[Figure::Share],
+        |data| ratio(data, "behind", |data| value(data, "requests")),
+    )
+    .better(Better::Neither),
+];
+
+const COSTS: &[Column] = &[
+    Column::new("CPU per\nrequest", "cpu", Figure::Mean)
+        .of(PLACE, "all")
+        .with_interval(),
+    Column::new("inside", "cpu", Figure::Mean).of(PLACE, "inside"),
+    Column::new("outside", "cpu", Figure::Mean).of(PLACE, "outside"),
+    Column::new("answered", "answered", Figure::Share),
+    Column::new("answers/s", "answers", Figure::Rate),
+];
+
+const LATENCIES: &[Column] = &[
+    Column::new("service\np50", measured::SERVICE, Figure::MEDIAN),
+    Column::new("p99", measured::SERVICE, Figure::P99),
+    Column::new("longest", measured::SERVICE, Figure::Max).highest(),
+    Column::new("response\np50", measured::RESPONSE, Figure::MEDIAN),
+    Column::new("p99", measured::RESPONSE, Figure::P99),
+    Column::new("longest", measured::RESPONSE, Figure::Max).highest(),
+    Column::new("client\nCPU", "client", Figure::Share),
+    Column::new("sent late", "behind", Figure::Share),
+];
+
+impl View for Service {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn measures(&self) -> &'static [Measure] {
+        MEASURES
+    }
+
+    fn begin(&self) -> Box<dyn Story> {
+        Box::new(Served)
+    }
+}
+
+/// The story: everything is made of rows.
+#[derive(Debug)]
+struct Served;
+
+impl Story for Served {
+    fn experiment(&self) -> &'static str {
+        NAME
+    }
+
+    fn tables(&self, _run: &Run) -> Vec<Tabled> {
+        vec![
+            Tabled {
+                title: "What a request costs".to_owned(),
+                read: "CPU time of all threads of this machine that belong to the server, for each answered request, idle times \
+                       included: inside, where its own code runs (a guest's CPUs, a container's process), and outside \
+                       (hypervisor, runtime). Means of the rounds."
+                    .to_owned(),
+                columns: COSTS.to_vec(),
+            },
+            Tabled {
+                title: "How long a request takes".to_owned(),
+                read: "Service latency counts from when a request was sent, response latency from when it was planned. A request \
+                       without a right answer counts in both, as longer than --timeout. Medians of the rounds' figures; longest is that \
+                       of all."
+                    .to_owned(),
+                columns: LATENCIES.to_vec(),
+            },
+        ]
+    }
+
+    fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+        let place = |line: &Line<'_>| line.of.labels.number(RATE).unwrap_or(0);
+        lines.sort_by_key(place);
+        let order: Vec<String> = lines.iter().map(|line| heading(line.of)).collect();
+        lines.sort_by_cached_key(|line| {
+            let own = heading(line.of);
+            (order.iter().position(|one| *one == own), place(line))
+        });
+    }
+
+    fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+        let rate = line.of.labels.number(RATE);
+        let name = match rate {
+            Some(rate) => format!("{} at {}", line.of.marked_target(), N.rate(rate as f64)),
+            None => line.of.marked_target(),
+        };
+        (Some(heading(line.of)), name)
+    }
+
+    fn notices(&self, run: &Run) -> Vec<Notice> {
+        let cases = Case::all(run, NAME);
+        let names = |holds: fn(&Case<'_>) -> bool| -> Vec<String> {
+            cases.iter().filter(|case| holds(case)).map(name).collect()
+        };
+        let notices = [
+            about(
+                (Severity::Warning, "client-behind"),
+                &names(is_client_s),
+                |names| {
+                    format!(
+                        "The client was the bottleneck for {names}: it sent more than 1 % of its requests a millisecond or more late, had \
+                     no time to read its answers, or used more than 90 % of its CPU. Latencies and rates there are the client's."
+                    )
+                },
+            ),
+            about(
+                (Severity::Warning, "wrong-answers"),
+                &names(has_wrong),
+                |names| format!("{names} gave wrong answers; they count as lost."),
+            ),
+            about(
+                (Severity::Note, "client-shares"),
+                &names(is_shared),
+                |names| {
+                    format!(
+                        "Server and client had the same CPU for {names}: this process may use one only. Latencies include the client's \
+                     own work."
+                    )
+                },
+            ),
+        ];
+        notices.into_iter().flatten().collect()
+    }
+
+    fn verdict(&self, run: &Run) -> Option<Verdict> {
+        let cases = Case::all(run, NAME);
+        let costs = cases
+            .iter()
+            .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
+            .filter(|row| row.estimate().is_some())
+            .collect();
+        let (told, emulated) = native_first(costs, |row: &&Row| row.emulated);
+        let first = told.first()?;
+        let each = |rows: &[&Row]| {
+            let each = rows.iter().filter_map(|row| {
+                let value = row.estimate()?;
+                Some((
+                    value,
+                    format!("{} on {}", written(value, row.unit), place(row)),
+                ))
+            });
+            few_or_ends(&each.collect::<Vec<_>>())
+        };
+        let service = first.labels.get(SERVICE).unwrap_or_default();
+        let is_one = told.iter().all(|row| row.has(SERVICE, service));
+        let service = match is_one {
+            true => format!(" by {service}"),
+            false => String::new(),
+        };
+        let latency = |rows: &[&Row]| {
+            let each = rows.iter().filter_map(|row| {
+                let case = cases.iter().find(|case| case.has(row))?;
+                let value = case.value(measured::SERVICE, Figure::MEDIAN)?;
+                Some((value, format!("{} on {}", written(value, "ns"), place(row))))
+            });
+            few_or_ends(&each.collect::<Vec<_>>())
+        };
+        let mut details = Vec::new();
+        let latencies = latency(&told);
+        if !latencies.is_empty() {
+            details.push(format!(
+                "It is answered after a median of {latencies}, from when it is sent."
+            ));
+        }
+        for comparison in compare::targets(run, MANY) {
+            let own = told.iter().filter(|row| row.target == comparison.names[1]);
+            let own: Vec<_> = own.map(|row| (pace(row), *row)).collect();
+            details.extend(comparison.about("CPU time per answered request", &own));
+        }
+        if !emulated.is_empty() {
+            details.push(format!("Executed by an emulator: {}.", each(&emulated)));
+        }
+        Some(Verdict {
+            headline: format!(
+                "Each request answered{service} takes a mean CPU time of {}.",
+                each(&told)
+            ),
+            details,
+            certainty: certainty(
+                told.iter()
+                    .map(|row| (format!("CPU time on {}", place(row)), *row)),
+            ),
+            ..Verdict::default()
+        })
+    }
+
+    fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
+        let cases = Case::all(run, NAME);
+        let rows = cases
+            .iter()
+            .filter_map(|case| case.row("cpu", Figure::Mean, &ALL));
+        let title = "CPU time of an answered request (mean)".to_owned();
+        overview(&rows.collect::<Vec<_>>(), title, "CPU time")
+    }
+
+    fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
+        let all = Series::along(Case::all(run, NAME), RATE, |case| {
+            case.plan.labels.number(RATE)
+        });
+        let across =
+            || Dimension::logarithmic("offered per s", |rate| N.tick(rate), |rate| N.rate(rate));
+        let rates =
+            Dimension::logarithmic("answered per s", |rate| N.tick(rate), |rate| N.rate(rate));
+        let goodput = Curve {
+            title: "Answers against offered requests",
+            read: "Right answers per second, against the requests that were planned. On the broken red line every one is answered. A \
+                   ring marks a point at which the client was the bottleneck.",
+            has_ideal: true,
+            ..Curve::new(lines(&all, "answers", Figure::Rate), across(), rates)
+        };
+        let times =
+            Dimension::logarithmic("response (p99)", |ns| N.ns_tick(ns), |ns| written(ns, "ns"));
+        let response = Curve {
+            title: "Response latency against offered requests (p99)",
+            read: "The 99th percentile of the time from when a request was planned to its answer. A line ends where it is unknown, \
+                   since more than one in a hundred was lost.",
+            ..Curve::new(
+                lines(&all, measured::RESPONSE, Figure::P99),
+                across(),
+                times,
+            )
+        };
+        let pictures: Vec<Markup> = [goodput.render(), response.render()]
+            .into_iter()
+            .flatten()
+            .collect();
+        match pictures.is_empty() {
+            true => Vec::new(),
+            false => vec![Section {
+                id: "rates".to_owned(),
+                name: "Offered rates".to_owned(),
+                content: html! { @for picture in pictures { (picture) } },
+            }],
+        }
+    }
+
+    fn method(&self) -> Markup {
+        html! {
+            p {
+                b { "service" } " starts a server on the target, the same code everywhere, waits until it answers, and has it asked by a \
+                 client on another CPU, over a bridge between network namespaces. Every answer is checked: number, name, address. In a \
+                 closed loop each socket sends a request when its last one was answered; at a rate, requests have planned times, whatever \
+                 became of those before."
+            }
+            p {
+                "CPU time is read of each thread when the client begins and when it is done. It includes what the server does while it \
+                 waits, which is why a closed loop costs more for each request than a busy one."
+            }
+        }
+    }
+
+    fn limits(&self) -> Vec<String> {
+        vec![
+            "What the kernel does in the client's place, in interrupts or in the bridge, is nobody's CPU time here: packets are often \
+             processed on the sender's account."
+                .to_owned(),
+        ]
+    }
+}
+
+/// Returns the lines of a figure over the offered rate.
+fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
+    CurveLine::each(all.iter().map(|one| {
+        let points = one.cases.iter().filter_map(|case| {
+            let value = case.value(measure, figure).filter(|value| *value > 0.0)?;
+            let rate = case.plan.labels.number(RATE)? as f64;
+            Some(Point {
+                name: N.rate(rate),
+                at: (rate, value),
+                doubt: is_client_s(case).then_some("the client's limit"),
+                ..Point::default()
+            })
+        });
+        (one.name(), points.collect())
+    }))
+}
+
+/// Returns the heading of a row: its service, and its load.
+fn heading(row: &Row) -> String {
+    let service = row.labels.get(SERVICE).unwrap_or_default();
+    format!("{service}{}", row.load.under())
+}
+
+/// Names the target, load, service and rate of a row.
+fn place(row: &Row) -> String {
+    let pace = pace(row);
+    let between = if pace.is_empty() { "" } else { " " };
+    format!("{}{}{between}{pace}", row.marked_target(), row.load.under())
+}
+
+/// Names the offered rate of a row: `at 1,000/s`.
+fn pace(row: &Row) -> String {
+    let rate = row.labels.number(RATE);
+    rate.map_or_else(String::new, |rate| format!("at {}", N.rate(rate as f64)))
+}
+
+/// Names a case by its target, load, service and rate.
+fn name(case: &Case<'_>) -> String {
+    case.rows().next().map(place).unwrap_or_default()
+}
+
+/// Returns a value of a cell.
+fn value(data: &CellData<'_>, measure: &str) -> Option<f64> {
+    data.record.value(measure, &Labels::default())
+}
+
+/// Returns a value of a cell over another.
+fn ratio(data: &CellData<'_>, part: &str, whole: fn(&CellData<'_>) -> Option<f64>) -> Samples {
+    let both = value(data, part).zip(whole(data));
+    let sample = both.map(|(part, whole)| (Labels::default(), Sample::Ratio(part, whole)));
+    Ok(sample.into_iter().collect())
+}
+
+/// Returns the CPU time of a cell's server for each answered request: inside, outside and both.
+fn cpu(data: &CellData<'_>) -> Samples {
+    let of = |place| data.record.value("cpu", &Labels::of([(PLACE, place)]));
+    let answered = value(data, "answered").filter(|answered| *answered > 0.0);
+    let known = answered.zip(of("inside").zip(of("outside")));
+    let each = known.into_iter().flat_map(|(answered, (inside, outside))| {
+        let parts = [
+            ("all", inside + outside),
+            ("inside", inside),
+            ("outside", outside),
+        ];
+        parts.map(|(place, ns)| (Labels::of([(PLACE, place)]), Sample::Number(ns / answered)))
+    });
+    Ok(each.collect())
+}
+
+/// Returns the latencies of a measure. Lost requests are known to be longer than the limit only.
+fn latencies(data: &CellData<'_>, measure: &str) -> Samples {
+    let sets = data.sets(measure).map(|(head, set)| {
+        let known = counts(set)?;
+        let with = |lost_ns: u64| -> Result<Sample, String> {
+            let lost = (head.uncounted > 0).then_some((lost_ns, head.uncounted));
+            let all =
+                Counts::from_pairs(known.iter().chain(lost)).map_err(|error| error.to_string())?;
+            Ok(Sample::Counts(all, Some(1.0)))
+        };
+        let least = with(head.uncounted_min)?;
+        let sample = match head.uncounted {
+            0 => least,
+            _ => Sample::Between {
+                mean: least
+                    .figure(Figure::Mean)
+                    .and_then(RunFigure::at_least)
+                    .map(RunFigure::AtLeast),
+                ends: vec![least, with(head.uncounted_max)?],
+                least: None,
+            },
+        };
+        Ok((head.labels.clone(), sample))
+    });
+    sets.collect()
+}
+
+/// Returns whether the client of a case was its bottleneck.
+fn is_client_s(case: &Case<'_>) -> bool {
+    let share = |part: &str, whole: &str| {
+        let of =
+            |record: &tare_results::model::Record, name| record.value(name, &Labels::default());
+        let shares = case
+            .records()
+            .filter_map(|record| Some(of(record, part)? / of(record, whole)?));
+        shares.fold(0.0, f64::max)
+    };
+    share("behind", "requests") > BEHIND
+        || share("dropped", "requests") > 0.0
+        || share("client_cpu", "window") > BUSY
+}
+
+/// Returns whether a case has wrong answers.
+fn has_wrong(case: &Case<'_>) -> bool {
+    let mut wrong = case
+        .records()
+        .filter_map(|record| record.value("wrong", &Labels::default()));
+    wrong.any(|number| number > 0.0)
+}
+
+/// Returns whether the client of a case had its server's CPU.
+fn is_shared(case: &Case<'_>) -> bool {
+    let server = case.plan.server.as_ref().and_then(|server| server.cpus);
+    server.is_some() && server == case.plan.work.cpus
+}

@@ -1,0 +1,136 @@
+//! The server of one cell, while a client asks it.
+//!
+//! Its CPU time is that of all threads on this machine that belong to it: of a guest, its
+//! hypervisor's; of a container, its runtime's. It counts from the moment at which the client says
+//! when it begins, some 250 ms before it does, to its first result: idle times are included.
+
+use tare_guard::{Guard, Interrupt};
+use tare_host::Source;
+use tare_host::sample::{ThreadTime, ThreadTimes};
+use tare_networks::TapNetwork;
+use tare_results::model::{self, Labels, Value};
+use tare_results::target::Kernel;
+use tare_results::work::Work;
+use tare_targets::{Instance, Job, Target, TargetError, process};
+
+/// The label of a server's CPU time: what executes its own code, or what is around that.
+const PLACE: &str = "place";
+
+/// A server in its own network.
+#[derive(Debug)]
+pub(crate) struct Server {
+    // Before the network in which it is.
+    instance: Instance,
+    network: TapNetwork,
+    around: Around,
+    before: Option<ThreadTimes>,
+    spent: Vec<ThreadTime>,
+}
+
+impl Server {
+    /// Starts a server, and waits until it says that it answers.
+    pub(crate) fn start(
+        target: &dyn Target,
+        work: &Work,
+        guard: &Guard,
+        interrupt: &Interrupt,
+    ) -> Result<Self, TargetError> {
+        let network = TapNetwork::new()?;
+        let job = Job {
+            network: Some(&network),
+            ..Job::idle(work)
+        };
+        let mut instance = target.start(&job, guard)?;
+        instance.wait_until_ready(interrupt)?;
+        Ok(Self {
+            instance,
+            network,
+            around: match target.spec().capabilities() {
+                kind if kind.kernel != Kernel::Host => Around::Guest,
+                kind if kind.is_direct => Around::Nothing,
+                _ => Around::Runtime,
+            },
+            before: None,
+            spent: Vec::new(),
+        })
+    }
+
+    /// Starts a client of it.
+    pub(crate) fn client(&self, work: &Work, guard: &Guard) -> Result<Instance, TargetError> {
+        Instance::start(process::client(&self.network, work)?, guard)
+    }
+
+    /// Returns the id of its process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.instance.pid()
+    }
+
+    /// Records that the client begins.
+    pub(crate) fn begins(&mut self) {
+        self.before = self.times();
+    }
+
+    /// Records that the client is done, if it had begun.
+    pub(crate) fn is_over(&mut self) {
+        if let (Some(before), Some(after)) = (self.before.take(), self.times()) {
+            self.spent = after.since(&before).collect();
+        }
+    }
+
+    fn times(&self) -> Option<ThreadTimes> {
+        let pid = self.instance.pid()?;
+        Some(ThreadTimes::of(&Source::system(), pid))
+    }
+
+    /// Returns how it has ended, if it has; it should not have.
+    pub(crate) fn has_ended(&mut self) -> Option<String> {
+        match self.instance.has_ended() {
+            Ok(ended) => ended,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Returns the times of its start.
+    pub(crate) fn times_of_start(&self, planned_ns: u64) -> model::Instance {
+        model::Instance {
+            planned_ns,
+            started_ns: self.instance.started_ns,
+            ready_ns: self.instance.ready_ns(),
+            ..model::Instance::default()
+        }
+    }
+
+    /// Returns the CPU time that it used while it was asked, in ns.
+    pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
+        let of = |is_inside: bool, place| {
+            let own = self.spent.iter();
+            let own = own.filter(|one| self.is_inside(one) == is_inside);
+            Value {
+                measure: "cpu".to_owned(),
+                labels: Labels::of([(PLACE, place)]),
+                unit: "ns".to_owned(),
+                value: own.map(|one| one.ns).sum::<u64>() as f64,
+            }
+        };
+        [of(true, "inside"), of(false, "outside")].into_iter()
+    }
+
+    /// Returns whether a thread executes the service, and nothing around it.
+    fn is_inside(&self, thread: &ThreadTime) -> bool {
+        match self.around {
+            Around::Nothing => true,
+            Around::Runtime => self.instance.pid() != Some(thread.process),
+            Around::Guest => thread.thread.starts_with("CPU "),
+        }
+    }
+}
+
+/// What is around a service, within the process that was started.
+#[derive(Clone, Copy, Debug)]
+enum Around {
+    Nothing,
+    /// A container's runtime, which has started it.
+    Runtime,
+    /// A hypervisor, with a thread for each CPU of the guest.
+    Guest,
+}
