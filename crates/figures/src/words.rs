@@ -145,6 +145,21 @@ pub fn list(words: &[String]) -> String {
     }
 }
 
+/// Removes the figures from a text, so that texts that differ in figures alone become equal. The
+/// number of a CPU is a name and stays.
+#[must_use]
+pub fn without_figures(text: &str) -> String {
+    let mut after_cpu = false;
+    let words = text.split_inclusive(' ').map(|word| {
+        let is_name = std::mem::replace(&mut after_cpu, word.trim_matches(['(', ' ']) == "CPU");
+        match is_name {
+            true => word.to_owned(),
+            false => word.replace(|digit: char| digit.is_ascii_digit(), ""),
+        }
+    });
+    words.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

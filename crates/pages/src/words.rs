@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+
 use tare_figures::Run;
 use tare_figures::analysis::Daemon;
-
 use tare_figures::group::{distinct, grouped};
 use tare_figures::notices::{AgentNotice, name_cells};
 use tare_figures::places::Placement;
-use tare_figures::words::{list, numbered};
+use tare_figures::words::{list, numbered, without_figures};
 use tare_results::model::Record;
 
 /// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
@@ -101,21 +101,9 @@ fn numbers(text: &str) -> Vec<f64> {
 
 /// Writes each notice with its cells; those that differ in their figures only, once.
 pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
-    // The number of a CPU is a name.
-    let words = |text: &str| {
-        let mut after_cpu = false;
-        let words = text.split_inclusive(' ').map(|word| {
-            let is_name = std::mem::replace(&mut after_cpu, word.trim_matches(['(', ' ']) == "CPU");
-            match is_name {
-                true => word.to_owned(),
-                false => word.replace(|digit: char| digit.is_ascii_digit(), ""),
-            }
-        });
-        words.collect::<String>()
-    };
     // Of more than that nobody compares the words.
     let few = notices.iter().take(20 * MOST_TOLD);
-    let told = grouped(few.map(|notice| (words(&notice.text), notice)));
+    let told = grouped(few.map(|notice| (without_figures(&notice.text), notice)));
     let unread = notices.len().saturating_sub(20 * MOST_TOLD);
     let left_out = told.len().saturating_sub(MOST_TOLD) + unread;
     let told = told

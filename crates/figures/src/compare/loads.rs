@@ -4,7 +4,9 @@
 //! load's.
 
 use super::SideDifference;
-use super::sides::{Side, loads, median, of_one_side};
+use super::context::of_one_side;
+use super::pair::median;
+use super::sides::{Side, loads};
 use crate::analysis::{LoadFigure, LoadRate};
 use crate::format::Numbers;
 use crate::group::{distinct, grouped};

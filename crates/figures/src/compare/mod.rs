@@ -13,8 +13,10 @@
 //! Where an emulator counted instructions there is no chance: if all values of both sides agree
 //! among themselves, a difference between the sides needs no test. Its cause is another question.
 
+mod context;
 mod gate;
 mod loads;
+mod pair;
 mod sides;
 mod verdict;
 mod within;
@@ -38,6 +40,7 @@ use crate::rows::derive::Refused;
 use crate::rows::{Better, Figure, Places, Row, written};
 use crate::run::Run;
 use crate::words::NONE;
+use pair::{Figures, Pair};
 use sides::Matched;
 
 /// The version of the schema of a comparison. It is raised when a reader of the old version would
@@ -305,7 +308,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         runs: [base.identities(), new.identities()],
         unit,
         repetitions: [base, new].map(|side| side.repetitions(unit)),
-        differences: [sides::differences(base, new), of_loads].concat(),
+        differences: [context::differences(base, new), of_loads].concat(),
         more_work,
         rows,
         unmatched,
@@ -362,7 +365,7 @@ fn differences(values: &[(Vec<f64>, Vec<f64>)]) -> Result<Vec<Difference>, Compa
     Ok(found.into_iter().flatten().collect())
 }
 
-fn blank(pair: &sides::Pair<'_>) -> ComparedRow {
+fn blank(pair: &Pair<'_>) -> ComparedRow {
     let (base, new) = (pair.base.row, pair.new.row);
     // That of the side with the fewest samples.
     let has = |row: &Row| match row.over {
@@ -430,8 +433,8 @@ fn below_resolution(row: &ComparedRow, shift: f64) -> Option<String> {
 }
 
 /// Fills in what both sides have of a figure whose shift says nothing.
-fn fill_between(row: &mut ComparedRow, pair: &sides::Pair<'_>, why: String) {
-    let side = |figures: &sides::Figures<'_>| {
+fn fill_between(row: &mut ComparedRow, pair: &Pair<'_>, why: String) {
+    let side = |figures: &Figures<'_>| {
         let over = over_runs(Kind::Order, &figures.values(), Level::P95);
         over.ok().map(|over| over.estimate)
     };

@@ -6,19 +6,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_host::{Finding, Machine};
-use tare_results::model::{Cell, Fact, Labels, STARTED, Schedule};
+use tare_results::model::{Labels, STARTED, Schedule};
 use tare_results::target::Kernel;
-use tare_stats::{Kind, Level, invocations_needed, over_runs};
+use tare_stats::invocations_needed;
 
-use super::{CompareError, CompareUnit, SIGNIFICANCE, SideDifference, is_compared};
+use super::context::{Context, facts_of};
+use super::pair::{Figures, Pair};
+use super::{CompareError, CompareUnit, SIGNIFICANCE, is_compared};
 use crate::analysis::{Disturbances, LoadFigure};
 use crate::group::{distinct, grouped};
-use crate::modes;
 use crate::rows::derive::{Each, Refused, over};
 use crate::rows::{Figure, Places, Row, Rows};
 use crate::run::Run;
-use crate::words::{self, NONE};
+use crate::words;
 
 /// One side of a comparison: BASE or NEW.
 #[derive(Clone, Debug)]
@@ -32,23 +32,14 @@ pub struct Side {
 /// A run, as far as a comparison needs it.
 #[derive(Clone, Debug)]
 pub struct ComparedRun {
-    identity: RunIdentity,
-    rows: Rows,
-    machine: Option<Machine>,
-    /// The settings that were changed for the run, and the doctor's findings of others.
-    settings: Vec<(String, String)>,
-    /// The text in place of a setting that only others have.
-    missing: &'static str,
+    pub(super) identity: RunIdentity,
+    pub(super) rows: Rows,
     /// How long its cells measured, in ns.
     lengths: HashMap<u32, f64>,
     /// The work of its loads.
     pub(super) loads: Vec<LoadFigure>,
-    /// The kernels under which its targets ran.
-    kernels: BTreeSet<String>,
-    /// The words of all kernel command lines.
-    words: BTreeSet<String>,
-    /// The notices of its cells.
-    notices: Vec<String>,
+    /// What surrounded its cells.
+    pub(super) context: Context,
 }
 
 /// The name of a run.
@@ -89,20 +80,6 @@ pub(super) struct Matched<'a> {
     pub unmatched: Vec<Unmatched>,
 }
 
-/// One figure of both sides.
-pub(super) struct Pair<'a> {
-    pub base: Figures<'a>,
-    pub new: Figures<'a>,
-}
-
-/// One figure of one side, once for each repetition.
-pub(super) struct Figures<'a> {
-    pub row: &'a Row,
-    values: Result<Vec<f64>, String>,
-    /// How long each of its cells measured, in ns, as far as that is known.
-    lengths: Vec<f64>,
-}
-
 impl ComparedRun {
     /// Takes the rows of one side, and what is known of the cells that they are of.
     pub(super) fn of(folder: &str, run: &Run, rows: Rows) -> Self {
@@ -126,95 +103,19 @@ impl ComparedRun {
                 !imported || facts_of(cell).any(|fact| fact.name == STARTED)
             }),
         };
-        // The command and the machine that another tool's file names.
-        let imported = cells().filter(|cell| cell.plan.target.kernel() == Kernel::Unknown);
-        let stated = imported.flat_map(facts_of).filter(|fact| {
-            let of_all = fact
-                .labels
-                .number("thread")
-                .is_none_or(|thread| thread == 0);
-            of_all && !["thread id", "CPU", STARTED].contains(&&*fact.name)
-        });
-        let stated = stated.map(|fact| (fact.name.clone(), fact.value.clone()));
-        let changed = plan.settings.iter();
-        let changed = changed.map(|setting| (setting.path.clone(), setting.value.clone()));
-        let findings = run.machine.iter().flat_map(|record| &record.findings);
-        let findings = findings.filter(|finding| SETTINGS.contains(&&*finding.id));
-        let found = findings.map(|finding| (finding.title.to_lowercase(), set_to(finding)));
-        let records = cells().filter_map(|cell| cell.outcome.record());
-        let programs = || records.clone().flat_map(|record| &record.programs);
-        let facts = programs().flat_map(|program| &program.facts);
-        let lines = facts.filter(|fact| fact.name == "kernel command line");
-        let machine = run.machine.as_ref().map(|record| &record.machine);
-        let is_on_machine = |cell: &Cell| cell.plan.target.kernel().is_host();
-        let machines = machine.iter().filter(|_| cells().any(is_on_machine));
-        let machines = machines.map(|machine| machine.kernel.release.to_string());
         let mut loads = Disturbances::default();
         cells().for_each(|cell| loads.take(cell));
-        let notices = cells().flat_map(|cell| cell.notices.iter().cloned());
         Self {
             identity,
             rows,
-            notices: distinct(notices),
             loads: loads.finish().0,
             lengths: cells()
                 .filter_map(|cell| Some((cell.plan.id, cell.measured_ns()?)))
                 .collect(),
-            missing: match run.is_imported() {
-                true => "not stated",
-                false => "not changed",
-            },
-            machine: machine.cloned(),
-            settings: changed.chain(found).chain(stated).collect(),
-            kernels: programs()
-                .filter_map(|program| program.agent.kernel.clone())
-                .chain(machines)
-                .collect(),
-            words: lines
-                .flat_map(|fact| fact.value.split_whitespace())
-                .map(str::to_owned)
-                .collect(),
+            context: Context::of(run, &Vec::from_iter(cells())),
         }
     }
-
-    /// Returns the value of a setting.
-    fn setting(&self, name: &str) -> String {
-        let mut own = self.settings.iter();
-        own.find(|(own, _)| own == name)
-            .map_or_else(|| self.missing.to_owned(), |(_, value)| value.clone())
-    }
 }
-
-/// Returns the facts that the programs of a cell reported.
-fn facts_of(cell: &Cell) -> impl Iterator<Item = &Fact> {
-    let programs = cell.outcome.record().into_iter();
-    let programs = programs.flat_map(|record| &record.programs);
-    programs.flat_map(|program| &program.facts)
-}
-
-/// Returns what a finding found, without how busy something was.
-fn set_to(finding: &Finding) -> String {
-    let set = finding.state.split_once(", which is ");
-    set.map_or(&*finding.state, |(set, _)| set).to_owned()
-}
-
-/// The doctor's checks of what somebody has set, as opposed to what happens.
-const SETTINGS: [&str; 14] = [
-    "governor",
-    "turbo",
-    "smt",
-    "isolation",
-    "idle-states",
-    "irqbalance",
-    "mitigations",
-    "nmi-watchdog",
-    "numa-balancing",
-    "rt-throttling",
-    "stat-interval",
-    "swap",
-    "thp",
-    "timer-migration",
-];
 
 /// The rows of a run by what they are looked for.
 struct Index<'a> {
@@ -406,136 +307,6 @@ impl<'a> Key<'a> {
             && self.figure == row.figure
             && self.unit == row.unit
     }
-}
-
-impl Figures<'_> {
-    /// Returns why a repetition lacks the figure.
-    pub fn refused(&self) -> Option<String> {
-        self.values.as_ref().err().cloned()
-    }
-
-    pub fn values(&self) -> Vec<f64> {
-        self.values.clone().unwrap_or_default()
-    }
-
-    fn repeats(&self) -> bool {
-        let values = self.values();
-        !values.is_empty() && values.windows(2).all(|two| two[0] == two[1])
-    }
-}
-
-impl Pair<'_> {
-    /// Returns why a quantile says nothing of a shift: it is once in one mode and once in the
-    /// other, so that it jumps where their shares hardly change, and the other side's lies between.
-    pub fn between_modes(&self) -> Option<String> {
-        let sides = [&self.base, &self.new];
-        match self.base.row.figure {
-            Figure::Slow if !self.has_same_modes()? => {
-                let [base, new] = sides.map(|side| Some(modes::both(side.row, side.row.modes?)));
-                return Some(format!(
-                    "its modes are not the same two: {}, and {}",
-                    base?, new?
-                ));
-            }
-            Figure::Quantile(_) => {}
-            _ => return None,
-        }
-        let spans = sides.map(|side| {
-            let values = side.values();
-            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let modes = side.row.modes.filter(|_| side.row.is_between_modes());
-            modes.map_or((least, most), |modes| (modes.low, modes.high))
-        });
-        let overlap = spans[0].0.max(spans[1].0) <= spans[0].1.min(spans[1].1);
-        let between = sides.into_iter().find(|side| side.row.is_between_modes());
-        let of = between
-            .filter(|_| overlap)
-            .or_else(|| self.in_same_modes())?;
-        let has_both = self.has_same_modes() == Some(true);
-        let instead = format!(": compare {}.{}", of.row.measure.id, Figure::Slow);
-        let is_between = |side: &Figures<'_>| side.row.is_between_modes();
-        let are_both = is_between(&self.base) && is_between(&self.new);
-        let on = if are_both { "both sides" } else { "one side" };
-        let named = match are_both {
-            true => vec![self.base.row, self.new.row],
-            false => vec![of.row],
-        };
-        let named = named
-            .into_iter()
-            .filter_map(|row| Some(modes::both(row, row.modes?)));
-        let those = distinct(named).join("; and ");
-        Some(format!(
-            "on {on} it may be in either of two modes, {those}{}",
-            if has_both { &instead } else { "" }
-        ))
-    }
-
-    /// Returns whether the modes of both sides are the same two, so that they say something of one
-    /// another; `None` if one side has but one.
-    fn has_same_modes(&self) -> Option<bool> {
-        let (modes, new_modes) = (self.base.row.modes?, self.new.row.modes?);
-        let (least, most) = (
-            modes.border.min(new_modes.border),
-            modes.border.max(new_modes.border),
-        );
-        Some(modes.low.max(new_modes.low) <= least && most < modes.high.min(new_modes.high))
-    }
-
-    /// Returns BASE's figure if both sides have the same two modes, and one side's is in the one and
-    /// the other's in the other.
-    fn in_same_modes(&self) -> Option<&Figures<'_>> {
-        let is_same = self.has_same_modes()?;
-        let is_slow = |side: &Figures<'_>| {
-            let border = side.row.modes.map_or(0.0, |modes| modes.border);
-            let values = side.values();
-            let count = values.iter().filter(|value| **value > border).count();
-            (count > 0, count < values.len())
-        };
-        let [base, new] = [&self.base, &self.new].map(is_slow);
-        let jumps = (base.0 || new.0) && (base.1 || new.1);
-        (is_same && jumps).then_some(&self.base)
-    }
-
-    /// Returns whether another measure has the same times in all repetitions: that of the response
-    /// latency where no activation was missed.
-    pub fn is_same(&self, other: &Self) -> bool {
-        let (own, of) = (self.base.row, other.base.row);
-        let is_of_times = matches!(own.unit, "ns" | "cycles") || own.figure == Figure::Slow;
-        let is_same_place = own.experiment == of.experiment
-            && own.target == of.target
-            && own.load == of.load
-            && own.labels == of.labels;
-        let has_same = |own: &Figures<'_>, of: &Figures<'_>| match (&own.values, &of.values) {
-            (Ok(own), Ok(of)) => !own.is_empty() && own == of,
-            _ => false,
-        };
-        own.figure == of.figure
-            && own.unit == of.unit
-            && is_of_times
-            && is_same_place
-            && has_same(&self.base, &other.base)
-            && has_same(&self.new, &other.new)
-    }
-
-    /// Returns how many times as long a run of NEW measured as one of BASE, by their medians;
-    /// `None` if that is unknown.
-    pub fn times_as_long(&self) -> Option<f64> {
-        let base = median(&self.base.lengths).filter(|base| *base > 0.0)?;
-        Some(median(&self.new.lengths)? / base)
-    }
-
-    /// Says whether both sides were counted in instructions and repeat themselves.
-    pub fn is_exact(&self) -> bool {
-        let counted = |row: &Row| row.counts_instructions;
-        counted(self.base.row) && counted(self.new.row) && self.base.repeats() && self.new.repeats()
-    }
-}
-
-/// Returns the median; `None` of nothing.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let over = over_runs(Kind::Order, values, Level::P95);
-    over.ok().map(|over| over.estimate)
 }
 
 /// Finds the rows that both sides have, and what only one has.
@@ -734,118 +505,4 @@ fn without_phases(rows: Rows) -> Rows {
         }
     }
     Rows(merged)
-}
-
-/// Finds in what the sides differ that bears on their figures.
-pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
-    type Of = fn(&ComparedRun) -> String;
-    let told = |run: &ComparedRun, of: fn(&Machine) -> String| {
-        run.machine
-            .as_ref()
-            .map_or_else(|| "not described".to_owned(), of)
-    };
-    type OfMachine = fn(&Machine) -> String;
-    let described: [(&str, OfMachine); 5] = [
-        ("processor", |m| m.processor.model_name.to_string()),
-        ("microcode", |m| m.processor.microcode.to_string()),
-        ("kernel of the machine", |m| m.kernel.release.to_string()),
-        ("its preemption model", |m| {
-            m.kernel.preemption.model.to_string()
-        }),
-        ("clock source", |m| m.clock.current.to_string()),
-    ];
-    let known: [(&str, Of); 2] = [
-        ("measured CPU", |run| {
-            run.identity
-                .cpu
-                .map_or_else(|| "any".to_owned(), |cpu| cpu.to_string())
-        }),
-        ("version of tare", |run| run.identity.tare_version.clone()),
-    ];
-    let all = |side: &Side, of: &dyn Fn(&ComparedRun) -> String| {
-        let values: BTreeSet<String> = side.runs.iter().map(of).collect();
-        values.into_iter().collect::<Vec<_>>().join(" and ")
-    };
-    let mut found = Vec::new();
-    let mut add = |what: &str, of: &dyn Fn(&ComparedRun) -> String| {
-        let (base, new) = (all(base, of), all(new, of));
-        if base != new {
-            let what = what.to_owned();
-            found.push(SideDifference { what, base, new });
-        }
-    };
-    for (what, of) in described {
-        add(what, &|run| told(run, of));
-    }
-    for (what, of) in known {
-        add(what, &of);
-    }
-    add("targets", &|run| {
-        let targets: BTreeSet<&str> = run.rows.0.iter().map(|row| row.target.as_str()).collect();
-        targets.into_iter().collect::<Vec<_>>().join(", ")
-    });
-    add("kernels of targets", &|run| match run.kernels.len() {
-        0 => NONE.to_owned(),
-        _ => Vec::from_iter(run.kernels.iter().cloned()).join(", "),
-    });
-    let runs = || base.runs.iter().chain(&new.runs);
-    for name in distinct(runs().flat_map(|run| run.settings.iter().map(|(name, _)| name.clone()))) {
-        add(&name, &|run| run.setting(&name));
-    }
-    // Of command lines only the words that the other side lacks.
-    let words = |side: &Side| -> BTreeSet<String> {
-        side.runs.iter().flat_map(|run| run.words.clone()).collect()
-    };
-    let (of_base, of_new) = (words(base), words(new));
-    let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
-        let only: Vec<&str> = own.difference(other).map(String::as_str).collect();
-        if only.is_empty() {
-            NONE.to_owned()
-        } else {
-            only.join(" ")
-        }
-    };
-    if of_base != of_new {
-        found.push(SideDifference {
-            what: "words of kernel command lines".to_owned(),
-            base: only(&of_base, &of_new),
-            new: only(&of_new, &of_base),
-        });
-    }
-    let notices = [base, new].map(|side| side.runs.iter().flat_map(|run| &run.notices));
-    found.extend(of_one_side("notice", notices));
-    found
-}
-
-/// Returns the notices that only one of the sides has, by their first clauses; those that differ in
-/// figures alone are the same.
-pub(super) fn of_one_side<'a>(
-    what: &str,
-    sides: [impl Iterator<Item = &'a String>; 2],
-) -> Vec<SideDifference> {
-    let of = |text: &String| {
-        let ends = ["; ", ". ", " ("].iter();
-        let end = ends.filter_map(|end| text.find(end)).min();
-        let clause = text[..end.unwrap_or(text.len())].to_owned();
-        (
-            clause.replace(|digit: char| digit.is_ascii_digit(), ""),
-            clause,
-        )
-    };
-    let [base, new] = sides.map(|texts| BTreeMap::from_iter(texts.map(of)));
-    let only = |own: &BTreeMap<String, String>, other: &BTreeMap<String, String>| {
-        let only = own.iter().filter(|(words, _)| !other.contains_key(*words));
-        Vec::from_iter(only.map(|(_, text)| text.clone()))
-    };
-    let (of_base, of_new) = (only(&base, &new), only(&new, &base));
-    let difference = |base: String, new: String| SideDifference {
-        what: what.to_owned(),
-        base,
-        new,
-    };
-    let of_base = of_base.into_iter();
-    let of_base = of_base.map(|text| difference(text, NONE.to_owned()));
-    let of_new = of_new.into_iter();
-    let of_new = of_new.map(|text| difference(NONE.to_owned(), text));
-    of_base.chain(of_new).collect()
 }
