@@ -47,10 +47,10 @@
 //!
 //! # How large
 //!
-//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (see
-//! [`shift()`](crate::shift())), also relative where all values are above 0: then it is that of the
-//! logarithms. It holds for a figure by itself, so a figure whose interval leaves out 0 need not
-//! differ once all figures are considered.
+//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (`shift.rs`),
+//! also relative where all values are above 0: then it is that of the logarithms. It holds for a
+//! figure by itself, so a figure whose interval leaves out 0 need not differ once all figures are
+//! considered.
 
 use fastrand::Rng;
 use statrs::distribution::{Beta, ContinuousCDF};

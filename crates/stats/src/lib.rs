@@ -92,7 +92,7 @@ pub use over_runs::{
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
-pub use shift::{invocations_needed, least_p_value, shift};
+pub use shift::{invocations_needed, least_p_value};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};
 pub use trace::{Gap, Spin, Trace};
