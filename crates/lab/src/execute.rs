@@ -26,6 +26,8 @@ use crate::stage::{Driven, Event, Observer, Reported, Stage};
 pub struct Tally {
     /// Cells that failed, now.
     pub failed: usize,
+    /// Cells that were not tried, now, because what must work before them failed.
+    pub not_tried: usize,
     /// Cells that were cut short, now, because the user asked to end: 0 or 1.
     pub cut_short: usize,
     /// Cells that did not run, because the user asked to end.
@@ -92,6 +94,7 @@ pub fn execute(
         match cell.outcome {
             _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
             Outcome::Failed { .. } => tally.failed += 1,
+            Outcome::NotTried { .. } => tally.not_tried += 1,
             _ => {}
         }
         let (cell, samples) = (&cell, samples.as_ref());

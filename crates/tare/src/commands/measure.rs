@@ -299,9 +299,13 @@ fn conclude(
     json: bool,
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {
-    if tally.failed > 0 {
+    if tally.failed + tally.not_tried > 0 {
+        let not_tried = match tally.not_tried {
+            0 => String::new(),
+            not_tried => format!(", {not_tried} not tried"),
+        };
         terminal.warn(&format!(
-            "{} of {} cells failed, see the report; {} runs them again",
+            "{} of {} cells failed{not_tried}, see the report; {} runs them again",
             tally.failed,
             folder.plan().cells.len(),
             folder.resume_command()
@@ -327,13 +331,15 @@ fn conclude(
             false => terminal.print_sentence(sentence)?,
         }
     }
-    Ok(if tally.failed > 0 || analysis.run().cells.is_empty() {
-        exit::FAILED
-    } else if exceeded.is_some() {
-        exit::THRESHOLD
-    } else {
-        exit::DONE
-    })
+    Ok(
+        if tally.failed + tally.not_tried > 0 || analysis.run().cells.is_empty() {
+            exit::FAILED
+        } else if exceeded.is_some() {
+            exit::THRESHOLD
+        } else {
+            exit::DONE
+        },
+    )
 }
 
 /// Says what was above the limit of its plan, the greatest value first; `None` if nothing was.
