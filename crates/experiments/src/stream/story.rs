@@ -216,16 +216,15 @@ impl Story for Streams {
             p {
                 b { "stream" } " runs the four kernels of STREAM in turn over three arrays: Copy " code { "c = a" } ", Scale "
                 code { "b = s·c" } ", Add " code { "c = a + b" } ", Triad " code { "a = b + s·c" } ". Each pass is timed by the \
-                 TSC between fenced stamps; the first one is dropped. What is read and what is written is counted, lines that are \
-                 fetched before a write are not. The arrays are checked at the end. The kernels are the same machine code on every \
+                 TSC between fenced stamps; the first one is dropped. The bytes are those that the kernel reads and writes, \
+                 without the lines that the CPU fetches before a write. The arrays are checked at the end. The kernels are the same machine code on every \
                  target: 16 bytes at a time, without stores that go around the caches."
             }
             p {
                 "A data set is kept if its two halves agree for Triad by Welch's t-test (p > 0.1), as in includeos-2015; if not, \
-                 the next one is measured. The test holds its level for a single data set: one in ten of a steady machine is \
-                 rejected by chance. Repeating until one passes accepts nearly every steady machine, and an unsteady one by chance \
-                 in one of ten attempts or more, so the number of attempts is a figure, and which intervals count is decided by \
-                 runs, not by passes."
+                 another one is measured. Repeated until it passes, the test is a filter, not a proof: halves that differ a \
+                 little in every data set pass sooner or later. So the number of attempts is a figure, and intervals are over \
+                 runs, never over passes."
             }
         }
     }
