@@ -10,28 +10,29 @@ use tare_figures::gates::Gate;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub struct Arguments {
-    /// Measuring threads; without N one for each CPU [default: 1]
+    /// Number of measuring threads; without N, one for each CPU [default: 1]
     #[arg(short = 't', long, value_name = "N", num_args = 0..=1, default_missing_value = "0", value_parser = number::<u32>)]
     pub threads: Option<u32>,
-    /// CPUs to which they are pinned in turn, such as 1 or 0,2-3 or !0 [default: all]
+    /// CPUs to which the threads are pinned in turn, such as 1 or 0,2-3 or !0 [default: all]
     #[arg(short = 'a', long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
     pub affinity: Option<String>,
     /// One thread on each CPU; overrides -t and -a
     #[arg(short = 'S', long)]
     pub smp: bool,
-    /// CPUs of the thread that starts and watches them
+    /// CPUs of the thread that starts and watches the measuring threads
     #[arg(long, value_name = "CPUS")]
     pub mainaffinity: Option<String>,
-    /// Real-time priority, 1 to 99: SCHED_FIFO by default [default: 0]
+    /// Real-time priority, 1 to 99: SCHED_FIFO, or SCHED_RR with --policy=rr [default: 0]
     #[arg(short = 'p', long, value_name = "PRIO", default_value_t = 0, hide_default_value = true, value_parser = number::<u32>)]
     pub priority: u32,
-    /// Policy: other, normal, fifo, rr, or deadline, which cyclictest lacks [default: other]
+    /// Policy: other, normal, fifo, rr, or deadline, which cyclictest lacks [default: other; fifo
+    /// with -p]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     /// Lower the priority by one for each further thread
     #[arg(long)]
     pub priospread: bool,
-    /// Time between two activations in µs
+    /// Interval between two activations, in µs
     #[arg(short = 'i', long, value_name = "US", default_value_t = 1_000, value_parser = number::<u64>)]
     pub interval: u64,
     /// Added to the interval of each further thread, in µs; 0 with a histogram [default: 500]
@@ -44,7 +45,7 @@ pub struct Arguments {
     /// End each thread after N wake-ups; 0 for never
     #[arg(short = 'l', long, value_name = "N", help_heading = "End", value_parser = number::<u64>)]
     pub loops: Option<u64>,
-    /// End when a latency is above this, in µs, and name the thread; 0 for never
+    /// End at the first latency above this, in µs, and name the thread; 0 for never
     #[arg(short = 'b', long, value_name = "US", help_heading = "End", value_parser = number::<u64>)]
     pub breaktrace: Option<u64>,
 
@@ -64,16 +65,16 @@ pub struct Output {
     /// Print nothing before the summary
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// Print a histogram of latencies below this at the end, in µs
+    /// At the end, print a histogram of latencies below this, in µs
     #[arg(short = 'h', long, value_name = "US", value_parser = number::<u64>)]
     pub histogram: Option<u64>,
     /// The same, with a column for all threads together
     #[arg(short = 'H', long, value_name = "US", overrides_with = "histogram", value_parser = number::<u64>)]
     pub histofall: Option<u64>,
-    /// Write the histogram to this file instead
+    /// Write the histogram to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub histfile: Option<PathBuf>,
-    /// Write the result as JSON to this file; without FILE to standard output, and nothing else
+    /// Write the result as JSON to this file; without FILE, print nothing but JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// Print ns instead of µs
@@ -98,7 +99,7 @@ pub struct Output {
     /// be given several times; an option that only tare has
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<Gate>,
-    /// Measure on CPUs that another run measures on; an option that only tare has
+    /// Measure even on CPUs that another run is measuring on; an option that only tare has
     #[arg(long)]
     pub share_cpu: bool,
     /// Print this help
@@ -122,7 +123,7 @@ struct Accepted {
     /// The clock: 0, CLOCK_MONOTONIC
     #[arg(short = 'c', long, value_name = "CLOCK", value_parser = number::<u32>)]
     clock: Option<u32>,
-    /// Value held in /dev/cpu_dma_latency: 0
+    /// The value held in /dev/cpu_dma_latency: 0
     #[arg(long, value_name = "US", value_parser = number::<u32>)]
     latency: Option<u32>,
 }

@@ -90,7 +90,7 @@ pub enum Command {
     /// systems reports a difference. A single run can be compared with another, but the result
     /// holds only for these two runs. docs/comparing.md explains.
     Compare(compare::CompareArguments),
-    /// Export the wake-ups of a run in other tools' formats
+    /// Export the wake-ups of a run in formats of other tools
     Export(exchange::ExportArguments),
     /// Import the output of cyclictest, oslat or rtla as a run
     Import(exchange::ImportArguments),
@@ -101,7 +101,7 @@ pub enum Command {
     Kernel(kernel::KernelCommand),
     /// Find what disturbs measurements on this machine, why, and what to do about it
     Doctor(DoctorArguments),
-    /// Boot a unikernel image by itself, to work on it
+    /// Boot a unikernel image, to work on it
     #[command(subcommand)]
     Image(ImageCommand),
     /// Write completions of shells and man pages into a folder, as they lie below PREFIX/share
@@ -210,7 +210,7 @@ pub struct ReportArguments {
     pub run: Option<PathBuf>,
     #[command(flatten)]
     pub result: ResultOptions,
-    /// Folder for the report's files; must be new or empty [default: that of the run]
+    /// Folder for the report's files; must be new or empty [default: the run's folder]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -228,24 +228,27 @@ pub struct ListArguments {
 pub enum ImageCommand {
     /// Boot an image with its console on this terminal
     ///
-    /// Name the image as the target unikernel, with its own name or path in front: bench,irq=off or
-    /// ./my-image,machine=pc,mem=2M. Records are decoded. Ctrl-C ends it.
+    /// IMAGE is written like the target unikernel, with the image's name or path in place of
+    /// `unikernel`: bench,irq=off or ./my-image,machine=pc,mem=2M. Records are decoded. Ctrl-C ends
+    /// the guest.
     Run(ImageRunArguments),
 }
 
 /// The arguments of `tare image run`.
 #[derive(Debug, Args)]
 pub struct ImageRunArguments {
-    /// Image: hello, bench or a path with a slash, with options of the target unikernel
+    /// Image: a name such as hello or bench, or a path with a slash; options of the target unikernel
+    /// may follow
     #[arg(value_name = "IMAGE")]
     pub image: String,
-    /// Words for its command line
+    /// Words for the image's command line
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     /// Print records as they are on the wire
     #[arg(long)]
     pub raw: bool,
-    /// Wait for gdb on this port of 127.0.0.1 before the first instruction [default port: 1234]
+    /// Wait for gdb on this port of 127.0.0.1 before the first instruction [default without PORT:
+    /// 1234]
     #[arg(
         long,
         value_name = "PORT",
@@ -268,7 +271,7 @@ pub struct ShareArguments {
 /// The arguments of `tare doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// CPU to examine [default: the one to be measured]
+    /// CPU to examine [default: the one that a measurement would use]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
     /// Also list what is good, and why each finding matters

@@ -17,16 +17,16 @@ pub struct CompareArguments {
     /// Run folders to compare with the baseline
     #[arg(long, value_name = "NEW", num_args = 1.., required_unless_present_any = ["by", "itself"])]
     pub to: Vec<PathBuf>,
-    /// Compare within one run: its first target or load with each other one
+    /// Compare within one run, by target or by load: the first one with each other one
     #[arg(long, value_name = "WHAT", conflicts_with = "to", hide_possible_values = true, value_parser = BY)]
     pub by: Option<String>,
-    /// Measure this machine against itself, and print the rate of false alarms
+    /// Compare this machine with itself, and print the rate of false alarms
     #[arg(long = "self", conflicts_with_all = ["base", "to", "by", "fail_if", "allow_single", "json", "markdown"])]
     pub itself: bool,
     /// Pairs of invocations that --self measures
     #[arg(long, value_name = "N", default_value_t = 6, requires = "itself", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: u32,
-    /// What --self measures, after --: a measuring command with its arguments
+    /// Measuring command for --self, after --, with its arguments
     /// [default: noise --workload gap --repetitions 20000000 --runs 6]
     #[arg(last = true, value_name = "COMMAND", requires = "itself")]
     pub command: Vec<String>,

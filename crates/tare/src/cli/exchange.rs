@@ -24,13 +24,13 @@ pub struct ExportArguments {
     /// Write response latencies, including missed activations, instead of service latencies
     #[arg(long)]
     pub response: bool,
-    /// Values of cyclictest's histogram, from 0 µs up
+    /// Length of cyclictest's histogram: one row for each µs from 0
     #[arg(long, value_name = "US", default_value_t = 1_000)]
     pub histogram: u64,
     /// File to write, or folder for several cells [default: standard output]
     #[arg(long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Replace files that exist; never what a run has measured
+    /// Replace existing files, but never those that a run has measured
     #[arg(long, requires = "output")]
     pub force: bool,
 }
@@ -59,9 +59,9 @@ pub struct ImportArguments {
     /// (timerlat hist, osnoise hist)
     #[arg(value_name = "TOOL", hide_possible_values = true, value_parser = TOOLS)]
     pub tool: String,
-    /// File that it wrote; - for standard input
+    /// Output of the tool; - for standard input
     pub file: PathBuf,
-    /// Interval of the threads, if the file lacks it
+    /// Interval of the threads in µs, if the file does not have it
     #[arg(long, value_name = "US")]
     pub interval: Option<u64>,
     /// Folder of the run; must be new or empty [default: tare-runs/TIME-TOOL]

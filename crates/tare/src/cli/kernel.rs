@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// What to do with kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
-    /// List the kernels that are here and those that can be fetched
+    /// List the kernels that are here, and the commands that fetch the others
     List(super::ListArguments),
     /// Fetch kernels from the distribution, without root and without installing them
     ///
@@ -22,7 +22,7 @@ pub enum KernelCommand {
     Add(AddArguments),
     /// Remove a kernel that was fetched or added
     Remove {
-        /// Its name, as listed
+        /// Name, as `tare kernel list` shows it
         name: String,
     },
 }
@@ -39,7 +39,7 @@ pub struct FetchArguments {
     /// Skip what is already here, even if there is a newer version
     #[arg(long)]
     pub if_missing: bool,
-    /// Print the downloads that apt would make, and fetch no kernel
+    /// Print what apt would download, and fetch no kernel
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -47,12 +47,12 @@ pub struct FetchArguments {
 /// The arguments of `tare kernel add`.
 #[derive(Debug, Args)]
 pub struct AddArguments {
-    /// Name for it
+    /// Name for the kernel
     pub name: String,
-    /// Its compressed image: a bzImage, such as /boot/vmlinuz
+    /// Compressed image of the kernel: a bzImage, such as /boot/vmlinuz
     pub vmlinuz: PathBuf,
-    /// Folder of its modules: lib/modules/RELEASE, or one that contains it [default: next to the
-    /// kernel, else the host's]
+    /// Folder of the modules: lib/modules/RELEASE, or one that contains it [default: next to the
+    /// image, else the host's]
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
 }
