@@ -34,6 +34,17 @@ pub struct Tally {
     pub left: usize,
 }
 
+impl Tally {
+    fn count(&mut self, outcome: &Outcome) {
+        match outcome {
+            _ if outcome.cut_short().is_some() => self.cut_short += 1,
+            Outcome::Failed { .. } => self.failed += 1,
+            Outcome::NotTried { .. } => self.not_tried += 1,
+            Outcome::Done { .. } | Outcome::LeftOut { .. } => {}
+        }
+    }
+}
+
 /// Runs the cells that are missing from `folder`.
 ///
 /// # Errors
@@ -63,6 +74,7 @@ pub fn execute(
         if let Some(outcome) = ladders.above(plan) {
             let cell = &targets.cell(plan, outcome);
             folder.write_cell(cell, None)?;
+            tally.count(&cell.outcome);
             let samples = None;
             observer.on_event(Event::Ended { cell, samples });
             continue;
@@ -91,12 +103,7 @@ pub fn execute(
             *longest = f64::max(*longest, seconds);
         }
         ladders.take(&cell);
-        match cell.outcome {
-            _ if cell.outcome.cut_short().is_some() => tally.cut_short += 1,
-            Outcome::Failed { .. } => tally.failed += 1,
-            Outcome::NotTried { .. } => tally.not_tried += 1,
-            _ => {}
-        }
+        tally.count(&cell.outcome);
         let (cell, samples) = (&cell, samples.as_ref());
         observer.on_event(Event::Ended { cell, samples });
     }
