@@ -1,8 +1,8 @@
 //! `tare`: weighs what an operating system costs the work it carries.
 //!
 //! The command is a library with a `main`, so that programs with other experiments can be built on
-//! it. It is thin: it reads arguments ([`cli`]), calls the crates that do the work ([`commands`]),
-//! shows progress ([`progress`]) and returns the exit code ([`exit`]; of errors, [`error`]).
+//! it. It is thin: it reads arguments (`cli`), calls the crates that do the work (`commands`), shows
+//! progress (`progress`) and returns the exit code (`exit`; of errors, `error`).
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

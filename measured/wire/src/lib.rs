@@ -2,7 +2,7 @@
 //!
 //! *In* goes a plan: words such as `workload=ID key=value`, on the command line of the agent or of
 //! a kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]).
-//! *Out* come records, one line of text each ([`record`], [`line`]), over a pipe, a virtio port, a
+//! *Out* come records, one line of text each ([`record`], [`mod@line`]), over a pipe, a virtio port, a
 //! serial line or serial over LAN.
 //!
 //! # Why text, and why lines

@@ -20,7 +20,7 @@ pub enum KernelCommand {
     Fetch(FetchArguments),
     /// Add your own kernel to the store
     Add(AddArguments),
-    /// Remove a kernel that was fetched or added
+    /// Remove a kernel that was fetched or added, or debian-root
     Remove {
         /// Name, as `tare kernel list` shows it
         name: String,
