@@ -80,6 +80,16 @@ fn kernel_fetch() {
 }
 
 #[test]
+fn kernel_add() {
+    insta::assert_snapshot!(help("kernel add --help"));
+}
+
+#[test]
+fn image_run() {
+    insta::assert_snapshot!(help("image run --help"));
+}
+
+#[test]
 fn cyclictest() {
     insta::assert_snapshot!(help("cyclictest --help"));
 }
