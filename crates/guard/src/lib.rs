@@ -4,7 +4,7 @@
 //! off a frequency governor. Whatever of that stays behind disturbs the *next* measurement, without
 //! anybody noticing. So nothing is started or changed except through a [`Guard`], which undoes it
 //! on success, on an error, during a panic and after Ctrl-C; and which writes down beforehand what
-//! it is about to do, so that [`sweep`], called first by every command, can clean up after a
+//! it is about to do, so that [`sweep()`], called first by every command, can clean up after a
 //! `kill -9` or a crash.
 //!
 //! # What is ours

@@ -2,7 +2,7 @@
 //!
 //! - [`Machine`] describes the machine for the reader of a result.
 //! - [`choose_cpu`] finds the CPU to measure on and says why.
-//! - [`doctor`] lists what disturbs measuring: state, why it matters, what to do.
+//! - [`doctor()`] lists what disturbs measuring: state, why it matters, what to do.
 //!
 //! All three read files below `/proc` and `/sys` through a [`Source`], which may be a
 //! folder instead of the running system. What cannot be read is a [`Fact`] that is
@@ -10,7 +10,7 @@
 //! requests that cannot be met. What happens on the machine right now is watched in
 //! one [`Sample`] of 200 ms.
 //!
-//! Its names come from whoever chose them: [`visible`] shows what in them a terminal would obey.
+//! Its names come from whoever chose them: [`visible()`] shows what in them a terminal would obey.
 //!
 //! Nothing here changes a setting.
 

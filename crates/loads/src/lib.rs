@@ -5,7 +5,7 @@
 //! surrounds it:
 //!
 //! * [`Load`]: the grammar, shared with the driver; [`Schedule`]: loads one after the other;
-//! * [`availability`]: what is missing, before anything starts;
+//! * [`availability()`]: what is missing, before anything starts;
 //! * [`Running`]: a load next to the measured code, owned by the run's guard;
 //! * [`LoadReceiver`]: from the driver's records to the facts of a cell, wherever they come from.
 //!

@@ -2,7 +2,7 @@
 //!
 //! - [`cyclictest`], [`oslat`], [`rtla`] read what the tools print, as text and, where they have
 //!   it, as JSON.
-//! - [`Foreign`] is what such a file says; [`run`] makes plan and cells of it.
+//! - [`Foreign`] is what such a file says; [`run()`] makes plan and cells of it.
 //!
 //! These tools count whole microseconds, so a latency of 7 µs stands for one from 7 to 8; nothing
 //! is known of a wake-up's time. Facts that a file lacks are not made up: they are 0 or none, and a
