@@ -432,7 +432,6 @@ impl<'a> Stage<'a> {
         let agent = self.target.program.agent();
         let of_nothing = Instance::default();
         let (record, _, more) = watched.received.into_record(agent, of_nothing, &[]);
-        self.limit.check()?;
         Ok(Reported {
             program: record.programs.into_iter().next().unwrap_or_default(),
             notices: watched.notices.into_iter().chain(more).collect(),
@@ -499,7 +498,6 @@ impl<'a> Stage<'a> {
         times.ready_ns = ready_ns;
         times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
         let received = receiver.finish();
-        self.limit.check()?;
         // A client is on no target.
         let target = self.server.is_none().then_some(target);
         let judged = judge(plan, ended, received, target, self.cell.other_work.as_ref());
@@ -575,8 +573,8 @@ impl<'a> Limit<'a> {
         self.interrupt.bound(None);
     }
 
-    /// Ends the analysis of an instance's records between two steps, once the limit is over. A second
-    /// Ctrl-C does not end it: each step is short, and the measurement is kept.
+    /// Rejects an instance whose records took longer to analyse than the limit. A second Ctrl-C does
+    /// not end the analysis: it is short, and the measurement is kept.
     fn check(&self) -> Result<(), Unfinished> {
         match self.interrupt.left() {
             Some(Duration::ZERO) => Err(Unfinished::Failed(self.explain(ANALYSING, &""))),

@@ -257,6 +257,23 @@ fn an_instance_that_hangs_is_ended_at_the_limit() {
 }
 
 #[test]
+fn an_analysis_counts_against_the_limit() {
+    let slow = Script {
+        judging: Duration::from_millis(600),
+        ..script(play(&[samples()], &[]))
+    };
+    let cells = [0.5, 10.0].map(|limit_seconds| CellPlan {
+        limit_seconds,
+        ..cell(target("slow to judge", slow.clone()))
+    });
+    let ran = run(cells.to_vec());
+    let why = ran.reason(0);
+    let expected = "timed out after 500 ms while analysing its records";
+    assert!(why.starts_with(expected), "{why}");
+    assert!(ran.done(1).outcome.record().is_some());
+}
+
+#[test]
 fn an_instance_that_sends_more_than_its_plan_can_have_is_ended_and_the_next_one_runs() {
     let remark = Record::Notice(Notice { text: "cold" });
     let mut steps = play(&[], &[remark; 1_001]);

@@ -17,7 +17,7 @@ use tare_targets::instance::{Body, set_nonblocking};
 use tare_targets::launch::{Calls, Exited, Start};
 use tare_targets::options::{Opt, Options, non_empty};
 use tare_targets::spec::{self, Kind};
-use tare_targets::{Availability, Job, Launch, Program, Target, TargetError};
+use tare_targets::{Availability, Facts, Job, Launch, Program, Target, TargetError};
 
 /// The option that names a script.
 const PLAY: Opt = Opt::text("play", "NAME", "the name of a script", non_empty);
@@ -48,6 +48,8 @@ pub struct Script {
     pub status: i32,
     /// An engine's description of its end.
     pub reason: Option<&'static str>,
+    /// How long it takes to judge what it sent.
+    pub judging: Duration,
 }
 
 static SCRIPTS: LazyLock<Mutex<HashMap<String, Script>>> = LazyLock::new(Mutex::default);
@@ -89,6 +91,11 @@ impl Target for Scripted {
 
     fn program(&self) -> Result<Program, TargetError> {
         Ok(Program::default())
+    }
+
+    fn verify(&self, _facts: Facts<'_>) -> Result<(), String> {
+        thread::sleep(self.script.judging);
+        Ok(())
     }
 
     fn launch(&self, _job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
