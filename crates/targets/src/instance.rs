@@ -304,9 +304,6 @@ impl Instance {
             if let Some(status) = status {
                 break Stop::Exited(status);
             }
-            if interrupt.kill_requested() {
-                break Stop::Requested;
-            }
             if interrupt.finish_requested() {
                 let finish = match watcher.finishing() {
                     Finish::Early => *asked.get_or_insert_with(|| self.ask_to_end()),
@@ -317,9 +314,9 @@ impl Instance {
                     watcher.on_event(OutputEvent::Finishing(finish));
                 }
                 match finish {
-                    Finish::Early => {}
+                    Finish::Early if !interrupt.kill_requested() => {}
                     Finish::ByItself if !interrupt.stop_requested() => {}
-                    Finish::ByItself | Finish::AtOnce => break Stop::Requested,
+                    _ => break Stop::Requested,
                 }
             }
             let left = interrupt.left().unwrap_or(limit);

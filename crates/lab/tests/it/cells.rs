@@ -41,10 +41,11 @@ impl Run {
     }
 }
 
-/// Notes what happens, and asks to finish at an event.
+/// Notes what happens, asks to finish at an event, and to stop at another.
 struct Notes<'a> {
     events: Vec<String>,
     finish_at: &'a str,
+    stop_at: &'a str,
     interrupt: &'a Interrupt,
 }
 
@@ -67,6 +68,9 @@ impl Observer for Notes<'_> {
         if text == self.finish_at {
             self.interrupt.request_finish();
         }
+        if text == self.stop_at {
+            self.interrupt.request_stop();
+        }
         self.events.push(text);
     }
 
@@ -76,11 +80,11 @@ impl Observer for Notes<'_> {
 }
 
 fn run(cells: Vec<CellPlan>) -> Run {
-    run_until(cells, "")
+    run_until(cells, ["", ""])
 }
 
-/// Runs cells. Asks to finish when an event comes.
-fn run_until(cells: Vec<CellPlan>, finish_at: &str) -> Run {
+/// Runs cells. Asks to finish when an event comes, and to stop when another one does.
+fn run_until(cells: Vec<CellPlan>, [finish_at, stop_at]: [&str; 2]) -> Run {
     let numbered = (1..).zip(cells);
     let cells = numbered.map(|(id, cell)| CellPlan { id, ..cell });
     let plan = Plan {
@@ -106,6 +110,7 @@ fn run_until(cells: Vec<CellPlan>, finish_at: &str) -> Run {
     let mut notes = Notes {
         events: Vec::new(),
         finish_at,
+        stop_at,
         interrupt: &interrupt,
     };
     let drive = |stage: &mut Stage<'_>| match stage.plan().arrivals {
@@ -304,7 +309,7 @@ fn cut_short(after: Step) -> Script {
 #[test]
 fn a_request_to_finish_ends_a_cell_that_reports_what_it_has() {
     let cells = ["asked", "after asked"].map(|name| target(name, cut_short(Step::UntilAsked)));
-    let ran = run_until(cells.map(ending_early).to_vec(), "live 0");
+    let ran = run_until(cells.map(ending_early).to_vec(), ["live 0", ""]);
     let why = ran.done(0).outcome.cut_short().unwrap();
     assert!(why.starts_with("interrupted after "), "{why}");
     assert!(matches!(ran.cells[1], CellState::Missing));
@@ -317,6 +322,23 @@ fn a_request_to_finish_ends_a_cell_that_reports_what_it_has() {
     ];
     assert_eq!(ran.events, events);
     assert_eq!((ran.tally.cut_short, ran.tally.left), (1, 1));
+}
+
+#[test]
+fn a_second_request_ends_a_cell_that_does_not_end_when_it_is_asked() {
+    let mut deaf = cut_short(Step::UntilAsked);
+    deaf.steps.push(Step::UntilAsked);
+    let ran = run_until(
+        vec![ending_early(target("deaf", deaf))],
+        ["live 0", "finishing Early"],
+    );
+    assert!(
+        matches!(ran.cells[0], CellState::Missing),
+        "{:?}",
+        ran.cells
+    );
+    let events = ["began 1/1", "ready", "live 0", "finishing Early"];
+    assert_eq!(ran.events, events);
 }
 
 #[test]
@@ -333,7 +355,7 @@ fn a_cell_that_somebody_else_ended_is_no_result() {
 #[test]
 fn a_request_to_finish_waits_for_a_cell_that_reports_only_at_its_end() {
     let steps = play(&[samples()], &[]);
-    let ran = run_until(vec![cell(target("waits", script(steps)))], "ready");
+    let ran = run_until(vec![cell(target("waits", script(steps)))], ["ready", ""]);
     let events = ["began 1/1", "ready", "finishing ByItself", "done true"];
     assert_eq!(ran.events, events);
     assert_eq!(ran.tally, Tally::default());
@@ -345,7 +367,7 @@ fn a_cell_that_has_measured_nothing_when_it_is_stopped_stays_missing() {
     steps.truncate(4);
     steps.push(Step::Pause(Duration::from_secs(1)));
     let stopped = ending_early(target("stopped", script(steps)));
-    let ran = run_until(vec![stopped], "ready");
+    let ran = run_until(vec![stopped], ["ready", ""]);
     assert!(matches!(ran.cells[0], CellState::Missing));
     assert_eq!(ran.events, ["began 1/1", "ready", "finishing AtOnce"]);
     assert_eq!((ran.tally.cut_short, ran.tally.left), (0, 1));
