@@ -477,9 +477,19 @@ fn what_the_stack_drops_reports_nobody_over_ipv6() {
 
 #[test]
 fn frames_from_the_own_hardware_address_are_dropped_whatever_they_carry() {
-    let packet = |ethertype: &[u8; 2]| [&OWN[..], &OWN, ethertype, &[0; 60]].concat();
-    for ethertype in [ETHERTYPE_IPV4, ETHERTYPE_ARP, [0x86, 0xdd], [0x88, 0xcc]] {
-        assert!(!state().passes(&packet(&ethertype), at(0)), "{ethertype:?}");
+    let arp = [&[0; 8][..], &HARDWARE, &[192, 0, 2, 1], &[0; 10]].concat();
+    for (ethertype, payload) in [
+        (ETHERTYPE_IPV4, &ipv4([192, 0, 2, 1], 53, b"")[ETHERNET..]),
+        (ETHERTYPE_ARP, &arp[..]),
+        ([0x86, 0xdd], &[0; 60][..]),
+        ([0x88, 0xcc], &[0; 60][..]),
+    ] {
+        let passes = |from: &[u8; 6]| {
+            let packet = [&OWN[..], from, &ethertype, payload].concat();
+            state().passes(&packet, at(0))
+        };
+        assert!(passes(&HARDWARE), "{ethertype:?}");
+        assert!(!passes(&OWN), "{ethertype:?}");
     }
 }
 
