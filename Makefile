@@ -4,6 +4,7 @@
 CARGO   := env --unset=MAKEFLAGS cargo
 TARE    := target/release/tare
 BUILT   := measured/target/x86_64-unknown-linux-gnu/release
+SERVED  := measured/target/x86_64-unknown-linux-gnu/service
 
 # Where it is installed, and the images that belong to it.
 PREFIX  ?= /usr/local
@@ -68,7 +69,8 @@ install:
 	@test -x $(TARE) -a -x $(BUILT)/tare-agent || { echo '$(TARE) or its agent is not built: make build comes first' >&2; exit 1; }
 	install -D -m 755 $(TARE) $(INTO)/bin/tare
 	install -D -m 755 $(BUILT)/tare-agent $(INTO)/lib/tare/tare-agent
-	install -D -m 644 -t $(INTO)/lib/tare/images $(IMAGES:%=$(BUILT)/%)
+	install -D -m 755 $(SERVED)/tare-service $(INTO)/lib/tare/tare-service
+	install -D -m 644 -t $(INTO)/lib/tare/images $(IMAGES:%=$(BUILT)/%) $(SERVICES:%=$(SERVED)/%)
 	$(TARE) share $(INTO)/share
 
 uninstall:

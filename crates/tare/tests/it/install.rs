@@ -45,8 +45,10 @@ fn what_is_installed_works_from_where_it_is() {
     for file in [
         "bin/tare",
         "lib/tare/images/bench",
+        "lib/tare/images/dns",
         "lib/tare/images/hello",
         "lib/tare/tare-agent",
+        "lib/tare/tare-service",
         "share/bash-completion/completions/tare",
         "share/fish/vendor_completions.d/tare.fish",
         "share/man/man1/tare-kernel-fetch.1",
