@@ -12,7 +12,7 @@ use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview_of;
 use tare_pages::kit::checks::about;
-use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
+use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, figure_or_modes, name_before};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
@@ -41,12 +41,9 @@ const MEASURES: &[Measure] = &[
         halves,
     )
     .better(Better::Neither),
-    Measure::count(
-        "attempts",
-        "data sets until two halves agreed",
-        &[Figure::Value],
-        |data| data.valued("attempts"),
-    )
+    Measure::count("attempts", "data sets measured", &[Figure::Value], |data| {
+        data.valued("attempts")
+    })
     .better(Better::Less),
 ];
 
@@ -56,7 +53,7 @@ const TABLE: &[Column] = &[
     Column::new("best", "bandwidth", Figure::Max).highest(),
     Column::new("least", "bandwidth", Figure::Min).lowest(),
     Column::new("mean", "bandwidth", Figure::Mean),
-    Column::new("p between\nhalves", "halves", Figure::Value),
+    Column::new("p between\nhalves", "halves", Figure::Value).lowest(),
 ];
 
 impl View for Stream {
@@ -85,8 +82,8 @@ impl Story for Streams {
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
         vec![Tabled {
             title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM. p50 is the median of the runs' medians, mean and p are \
-                   means of the runs; best and least are the highest and the lowest of all."
+            read: "What is read and what is written is counted, as in STREAM. p50 is the median of the runs' medians, mean the mean \
+                   of their means; best is the highest of all runs, least and p are the lowest."
                 .to_owned(),
             columns: TABLE.to_vec(),
         }]
@@ -121,8 +118,9 @@ impl Story for Streams {
         let notices = [
             about((Severity::Warning, "halves-differ"), &differ, |names| {
                 format!(
-                    "The two halves of a data set on {names} differ for Triad (Welch's test, p ≤ 0.1), and so did those of all \
-                     attempts before: something else used the memory, or the clock of the CPU changed."
+                    "On {names}, the halves of a data set differ for Triad (Welch's test, p ≤ 0.1) in every attempt of a run: a \
+                     load or other work used the memory, the CPU's clock changed, or it is chance, as in one of ten attempts on \
+                     a steady machine."
                 )
             }),
             about((Severity::Warning, "array-cached"), &cached, |names| {
@@ -138,23 +136,20 @@ impl Story for Streams {
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
         let figure = figure(run);
-        let a = match figure {
-            Figure::Mean => "a mean",
-            _ => "a median",
-        };
         let rows = cases
             .iter()
             .filter_map(|case| case.row("bandwidth", figure, &TRIAD));
-        let rows = rows.filter(|row| row.estimate().is_some()).collect();
+        let rows: Vec<&Row> = rows.filter(|row| row.estimate().is_some()).collect();
+        // Sentences of one verdict name a figure alike.
+        let has_modes = rows.iter().any(|row| row.is_between_modes());
+        let of = name_before(figure, has_modes);
         let (told, emulated) = native_first(rows, |row| row.emulated);
         told.first()?;
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
-                Some((
-                    value,
-                    format!("{} on {}", written(value, row.unit), place(row)),
-                ))
+                let told = figure_or_modes(row, written(value, row.unit), has_modes);
+                Some((value, format!("{told} on {}", place(row))))
             });
             few_or_ends(&each.collect::<Vec<_>>())
         };
@@ -171,12 +166,12 @@ impl Story for Streams {
         });
         let apart = (!emulated.is_empty()).then(|| {
             format!(
-                "Executed by an emulator: Triad moves {a} of {}.",
+                "Executed by an emulator: Triad moves {of}{}.",
                 each(&emulated)
             )
         });
         Some(Verdict {
-            headline: format!("Triad moves {a} of {}.", each(&told)),
+            headline: format!("Triad moves {of}{}.", each(&told)),
             details: compared.chain(apart).collect(),
             certainty: certainty(
                 told.iter()

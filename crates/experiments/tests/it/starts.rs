@@ -164,6 +164,35 @@ fn instances_one_by_one_have_no_figures_of_a_rate() {
 }
 
 #[test]
+fn starts_one_after_the_other_are_told_beside_the_lowest_rate_that_has_the_figure() {
+    let mut run = Run::new(1);
+    run.started(1, ALONE, |_, planned| done(planned, 0, MS));
+    // Five instances have no median.
+    for (interval, ns, counted, takes) in [("1s", 1_000, 5, 4), ("1/4s", 250, 20, 3)] {
+        let starts = Starts {
+            interval: (interval, Some(ns * MS)),
+            counted,
+            ..Starts::DEFAULT
+        };
+        run.started(1, starts, |_, planned| done(planned, 0, takes * MS));
+    }
+    let said = verdict(&run.analyse());
+    let headline = "Ready after a median of 1.00 ms one after the other and 3.00 ms at 4/s on process (at least 4/s sustained).";
+    assert_eq!(said[0], headline);
+}
+
+#[test]
+fn of_many_ladders_that_ended_it_is_said_how_many_more_there_are() {
+    let mut run = Run::new(1);
+    let targets = ["process", "crun", "runc", "podman", "docker", "linux"];
+    for target in targets {
+        ladder(&mut run, 1, target, 5, 1);
+    }
+    let said = verdict(&run.analyse()).join(" ");
+    assert_contains(&said, &["Where it ended: ", "; 2 more."]);
+}
+
+#[test]
 fn how_late_instances_were_started_one_by_one_is_told() {
     let mut run = Run::new(1);
     run.started(1, ALONE, |number, planned| match number % 2 {

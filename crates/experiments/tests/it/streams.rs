@@ -67,6 +67,18 @@ fn halves_that_differ_are_named() {
     run.streamed(7, "crun", &drifting);
     let analysis = run.analyse();
     assert_contains(alarm(&analysis, "halves-differ"), &["crun"]);
+    // The table shows the p-value that the notice is about.
+    let text = terminal::render(&analysis, 100, false);
+    let of_crun = text.rsplit_once("crun\n").unwrap().1;
+    let triad = of_crun.lines().find(|line| line.starts_with("triad"));
+    let p: f64 = triad
+        .unwrap()
+        .split(' ')
+        .next_back()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(p <= 0.1, "{text}");
     assert!(!ids(&two().analyse()).contains(&"halves-differ"));
 }
 
@@ -103,4 +115,19 @@ fn a_condition_has_one_name() {
     // The least is that of all runs.
     let text = terminal::render(&analysis, 100, false);
     assert_contains(&text, &[name, "8.1 GB/s"]);
+}
+
+#[test]
+fn a_bandwidth_with_two_modes_is_none_between_them() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        let mut rates = steady(20.0);
+        rates.iter_mut().step_by(2).for_each(|rate| *rate /= 10.0);
+        run.streamed(block, "process", &rates);
+        run.streamed(block, "crun", &steady(10.0));
+    }
+    let said = verdict(&run.analyse()).join(" ");
+    let headline =
+        "Triad moves about 2 GB/s and 20 GB/s (two modes) on process and 10 GB/s (p50) on crun.";
+    assert_contains(&said, &[headline]);
 }

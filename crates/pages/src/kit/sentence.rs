@@ -4,7 +4,8 @@ use tare_figures::analysis::much_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::group::distinct;
-use tare_figures::rows::{Row, written};
+use tare_figures::modes;
+use tare_figures::rows::{Figure, Row, written};
 use tare_figures::words;
 use tare_results::target::Kernel;
 use tare_stats::Level;
@@ -32,8 +33,29 @@ pub fn few_or_ends(figures: &[(f64, String)]) -> String {
     }
 }
 
-/// Joins the texts of the first of many, if there is any: `begin` first, `between` them, and `end`
-/// last.
+/// Writes a figure in a sentence: as it is written, named if others of the sentence have two modes;
+/// one that may be in either of two modes as both of them.
+#[must_use]
+pub fn figure_or_modes(row: &Row, written: String, has_modes: bool) -> String {
+    match row.modes.filter(|_| row.is_between_modes()) {
+        Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
+        None if has_modes => format!("{written} ({})", row.figure),
+        None => written,
+    }
+}
+
+/// Names the figure that all of a sentence are, before them; nothing if each has its own name.
+#[must_use]
+pub fn name_before(figure: Figure, has_modes: bool) -> &'static str {
+    match figure {
+        _ if has_modes => "",
+        Figure::Mean => "a mean of ",
+        _ => "a median of ",
+    }
+}
+
+/// Joins the texts of the first of many, if there is any: `begin` first, `between` them, how many
+/// more there are, and `end` last.
 #[must_use]
 pub fn joined(
     begin: &str,
@@ -41,7 +63,10 @@ pub fn joined(
     between: &str,
     end: &str,
 ) -> Option<String> {
-    let texts: Vec<String> = texts.into_iter().take(MANY).collect();
+    let mut texts = Vec::from_iter(texts);
+    let more = texts.len().saturating_sub(MANY);
+    texts.truncate(MANY);
+    texts.extend((more > 0).then(|| format!("{more} more")));
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
 }
 

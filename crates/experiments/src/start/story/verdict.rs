@@ -1,11 +1,12 @@
 //! The verdict on starts, in a few plain sentences.
 
 use tare_figures::Run;
-use tare_figures::modes;
 use tare_figures::rows::{Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, joined};
+use tare_pages::kit::sentence::{
+    MANY, certainty, few_or_ends, figure_or_modes, joined, name_before,
+};
 use tare_pages::kit::series::{Series, native_first};
 
 use super::super::BESIDE;
@@ -58,31 +59,28 @@ fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
     // Where one has two times, the sentence says of each which it is.
     let any_differs = all.iter().any(|one| {
         let alone = one.first().value("ready", figure);
-        let both = alone.zip(at_lowest_rate(one, figure));
-        both.is_some_and(|(alone, (_, other))| differ(alone, other))
+        let other = at_lowest_rate(one, figure).and_then(|(_, row)| row.estimate());
+        alone
+            .zip(other)
+            .is_some_and(|(alone, other)| differ(alone, other))
     });
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
         let rate = sustained(one).map(|own| format!(" ({} sustained)", own.written()));
         let rate = rate.unwrap_or_default();
-        let took = match row.modes.filter(|_| row.is_between_modes()) {
-            Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
-            None if has_modes => format!("{} ({figure})", time(ns)),
-            None => time(ns),
-        };
-        let slowest_rate = at_lowest_rate(one, figure);
-        let took = match slowest_rate
-            .as_ref()
-            .filter(|(_, other)| differ(ns, *other))
-        {
-            Some((rate, other)) => {
-                format!("{took} one after the other and {} at {rate}", time(*other))
+        let took = figure_or_modes(row, time(ns), has_modes);
+        let lowest_rate =
+            at_lowest_rate(one, figure).and_then(|(rate, row)| Some((rate, row, row.estimate()?)));
+        let took = match &lowest_rate {
+            Some((rate, row, other)) if differ(ns, *other) => {
+                let other = figure_or_modes(row, time(*other), has_modes);
+                format!("{took} one after the other and {other} at {rate}")
             }
-            None if slowest_rate.is_some() && any_differs => {
+            Some(_) if any_differs => {
                 format!("{took} one after the other")
             }
-            None => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
+            _ => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
                 Some(rate) => format!("{took} at {}", N.rate(rate)),
                 None => took,
             },
@@ -94,11 +92,7 @@ fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
         let names: Vec<String> = all.iter().take(MANY).map(|one| one.name()).collect();
         return format!("no instance became ready ({}).", words::list(&names));
     }
-    let of = match figure {
-        _ if has_modes => "",
-        Figure::Mean => "a mean of ",
-        _ => "a median of ",
-    };
+    let of = name_before(figure, has_modes);
     format!("ready after {of}{}.", few_or_ends(&each))
 }
 
@@ -118,9 +112,12 @@ fn plain<'s, 'a>(all: &[&'s Series<'a>]) -> Vec<&'s Series<'a>> {
 fn has_modes(all: &[&Series<'_>]) -> bool {
     let all = plain(all);
     let figure = figure(&all);
-    let mut rows = all
-        .iter()
-        .filter_map(|one| one.first().row("ready", figure, &[]));
+    let mut rows = all.iter().flat_map(|one| {
+        let first = one.first().row("ready", figure, &[]);
+        first
+            .into_iter()
+            .chain(at_lowest_rate(one, figure).map(|(_, row)| row))
+    });
     rows.any(Row::is_between_modes)
 }
 
@@ -143,13 +140,18 @@ fn at(one: &Series<'_>) -> String {
     }
 }
 
-/// Returns the lowest rate of a ladder that begins with starts one after the other, and the time
-/// until ready there: what waited for longer may have left caches, or powered down.
-fn at_lowest_rate(ladder: &Series<'_>, figure: Figure) -> Option<(String, f64)> {
-    let lowest = ladder::open(ladder).next()?;
+/// Returns the lowest rate of a ladder that begins with starts one after the other, of those that
+/// have the figure, and the time until ready there: what waited for longer may have left caches, or
+/// powered down.
+fn at_lowest_rate<'a>(ladder: &Series<'a>, figure: Figure) -> Option<(String, &'a Row)> {
     let is_first = ladder::interval_ns(ladder.first()).is_some();
-    let ns = lowest.value("ready", figure).filter(|_| !is_first)?;
-    Some((N.rate(ladder::rate(lowest)?), ns))
+    let sustained = ladder::open(ladder).take_while(|case| ladder::doubt(case).is_none());
+    let mut known = sustained.filter_map(|case| {
+        let row = case.row("ready", figure, &[])?;
+        row.estimate()?;
+        Some((N.rate(ladder::rate(case)?), row))
+    });
+    known.next().filter(|_| !is_first)
 }
 
 /// Returns whether two times are so different that both are worth saying.
@@ -219,11 +221,17 @@ fn memory(all: &[&Series<'_>]) -> Option<String> {
     })
 }
 
-/// Returns why ladders ended, each with the rate at which it did.
+/// Returns why ladders ended, each with the rate at which it did in the first run that shows it.
 fn end(all: &[&Series<'_>]) -> Option<String> {
     let each = all.iter().filter_map(|one| {
         let (rate, why) = sustained(one)?.end?;
-        Some(format!("{} at {}: {why}", one.name(), N.rate(rate)))
+        // Each run that ended there has numbers of its own.
+        let runs = if one.first().planned > 1 {
+            ", in a run"
+        } else {
+            ""
+        };
+        Some(format!("{} at {}{runs}: {why}", one.name(), N.rate(rate)))
     });
     joined("Where it ended: ", each, "; ", ".")
 }
