@@ -510,3 +510,30 @@ fn a_cell_with_stolen_time_alone_was_not_measured() {
         );
     }
 }
+
+#[test]
+fn each_statement_names_the_place_that_it_is_of() {
+    let mut run = Run::new(1);
+    let values = [
+        ("cost", "primitive=call-0", 2.0),
+        ("cost", "primitive=getpid", 90.0),
+        ("cost", "primitive=getppid", 100.0),
+    ];
+    for load in ["", "dd"] {
+        run.load = load;
+        let cell = Primitives {
+            values: &values,
+            ..SYSCALLS
+        };
+        run.measured(1, cell);
+    }
+    let analysis = run.analyse();
+    let said = analysis.summary().verdict.details.join(" ");
+    assert_contains(
+        &said,
+        &["On process, a system call (getpid) takes 45 times"],
+    );
+    let text = terminal::render(&analysis, 100, false);
+    assert_contains(&text, &["process · syscall", "process under dd · syscall"]);
+    assert_contains(&page::render(&analysis), &["On process. A dot is"]);
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_figures::Run;
 use tare_figures::rows::{Figure, written};
+use tare_figures::words;
 use tare_host::machine::Cache;
 
 use super::super::{NAME, predictions};
@@ -324,9 +325,12 @@ pub(super) fn sentence(run: &Run) -> Option<String> {
     let differing: Vec<String> = differing.collect();
     match (differing.is_empty(), seen) {
         (true, 0) => None,
-        (true, all) => Some(format!(
-            "On {target}: {all} cache levels are as large as claimed."
-        )),
+        (true, all) => {
+            let levels = words::counted(N, all as u64, "cache level is", "cache levels are");
+            Some(format!(
+                "On {target}: {levels} as large as claimed, within a fifth."
+            ))
+        }
         (false, _) => Some(format!("On {target}: {}.", differing.join("; "))),
     }
 }

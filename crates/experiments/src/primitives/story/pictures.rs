@@ -10,15 +10,14 @@ use tare_pages::html::dot_plot::{self, Entry};
 use tare_pages::html::parts::{self, N};
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
 use tare_pages::kit::heat_map::HeatMap;
-use tare_results::model::Labels;
 
 use super::super::NAME;
 use super::measures::id_of;
 use super::tables::{named, place};
 use super::{is_same, known, machine};
 
-/// Draws the expected next to the measured cost of the wanted primitives; `None` if none of them
-/// has an expectation.
+/// Draws the expected next to the measured cost of the wanted primitives, of the first target and
+/// load that have both; `None` if none has.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
     let costs: Vec<&Row> = known(run, "cost", Figure::Min)
         .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))
@@ -26,18 +25,16 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
         .collect();
     let mut expected: Vec<(&Row, f64)> = known(run, "expected", Figure::Value).collect();
     expected.retain(|(row, _)| costs.iter().any(|cost| is_same(cost, row)));
+    let (first, _) = *expected.first()?;
+    expected.retain(|(row, _)| row.target == first.target && row.load == first.load);
     expected.sort_by_key(|(row, _)| place(&row.labels));
-    // Several targets have the same expectation; the first one is drawn.
-    let mut seen: Vec<&Labels> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     for (row, value) in expected {
         let primitive = find(id_of(&row.labels));
         let cost = costs.iter().find(|cost| is_same(cost, row));
-        let Some((primitive, cost)) = primitive.zip(cost).filter(|_| !seen.contains(&&row.labels))
-        else {
+        let Some((primitive, cost)) = primitive.zip(cost) else {
             continue;
         };
-        seen.push(&row.labels);
         let write = |ns| written(ns, "ns");
         let mut marks = Vec::from_iter(Mark::of(cost, 0, |ns| ns, write));
         marks.push(Mark::expected(value, &write(value)));
@@ -58,7 +55,11 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
     );
     let figure = parts::Figure {
         title: "What each primitive should cost, and what it costs".to_owned(),
-        read: "A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is its expected cost.".to_owned(),
+        read: format!(
+            "On {}{}. A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is its expected cost.",
+            first.marked_target(),
+            first.load.under()
+        ),
         legend: parts::legend(Vec::new(), dot_plot::symbols(&entries, "expected")),
         plot: &plot,
         table: None,

@@ -101,9 +101,9 @@ pub(super) fn place(labels: &Labels) -> Option<usize> {
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let primitive = find(id_of(&line.labels));
     let several = |of: fn(&Row) -> &str| run.rows.0.iter().any(|row| of(row) != of(line.of));
-    let mut heading = Vec::new();
-    heading.extend(several(|row| &row.target).then(|| line.target()));
-    heading.extend(several(|row| row.load.as_str()).then(|| format!("under {}", line.of.load)));
+    let is_one_of_several = several(|row| &row.target) || several(|row| row.load.as_str());
+    let place = || format!("{}{}", line.target(), line.of.load.under());
+    let mut heading = Vec::from_iter(is_one_of_several.then(place));
     heading.extend(primitive.map(|primitive| primitive.area.name().to_owned()));
     let heading = (!heading.is_empty()).then(|| heading.join(" · "));
     (heading, named(&line.labels))

@@ -65,7 +65,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
         [
             expectations(run, first),
             machine::sentence(run),
-            calls(&own),
+            calls(&own).map(|calls| format!("On {target}{under}, {calls}")),
             barrier(&rows),
             absent(run),
         ]
@@ -211,7 +211,7 @@ fn calls(own: &[(&Row, f64)]) -> Option<String> {
     let [own, other] = [*system, *procedure].map(|ns| N.ns(ns, None));
     (*procedure > 0.0).then(|| {
         format!(
-            "A system call (getpid) takes {times} times as long as a procedure call: {own} against {other}."
+            "a system call (getpid) takes {times} times as long as a procedure call: {own} against {other}."
         )
     })
 }
