@@ -62,7 +62,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         }),
         about((Note, "saturated"), &saturated, |names| {
             format!(
-                "Saturated, so that latencies grow with the measurement time: {names}.{skipped}"
+                "Saturated, so that latencies may grow with the measurement time: {names}.{skipped}"
             )
         }),
         about((Warning, "busy-beside"), &busy, |names| {

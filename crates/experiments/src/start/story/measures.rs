@@ -52,12 +52,7 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure::time("lag", "how late instances were started", LAG, |data| {
         one(counts(counted(data).filter_map(Instance::lag_ns)))
     }),
-    Measure::time(
-        "part",
-        "part of the time from the start call to the end",
-        PARTS,
-        parts::of_cell,
-    ),
+    Measure::time("part", "time of a part of a start", PARTS, parts::of_cell),
     Measure::count("rate", "instances completed", RATE, |data| {
         one(rate(data, completed(data)))
     })

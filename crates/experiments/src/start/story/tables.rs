@@ -41,7 +41,7 @@ const COST: &[Column] = &[
     Column::new("around\nthat", "cpu-part", Figure::Mean).of("part", "around"),
     Column::new("of the\ndaemons", "daemon-cpu", Figure::Mean),
     Column::new("of the\nmachine", "machine-cpu", Figure::Mean).spared(1),
-    Column::new("memory\np50", "memory", Figure::MEDIAN).spared(2),
+    Column::new("memory\nmean", "memory", Figure::Mean).spared(2),
     Column::new("memory\nmax", "memory", Figure::Max).highest(),
 ];
 
