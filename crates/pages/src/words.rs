@@ -38,7 +38,7 @@ pub(crate) fn guests(run: &Run) -> Option<String> {
 pub(crate) fn daemons(daemons: &[Daemon]) -> String {
     let each: Vec<String> = daemons
         .iter()
-        .map(|daemon| format!("{} ({})", daemon.name, numbered("block", &daemon.blocks)))
+        .map(|daemon| format!("{} ({})", daemon.name, numbered("cell", &daemon.cells)))
         .collect();
     list(&each)
 }

@@ -140,7 +140,7 @@ fn what_a_load_did_is_summed_by_block_and_its_deviations_are_listed() {
 }
 
 #[test]
-fn daemons_are_named_with_their_blocks_also_those_beside_failed_cells() {
+fn daemons_are_named_with_their_cells_also_those_beside_failed_cells() {
     let mut run = Run::new(1);
     for block in 1..=3 {
         let cell = run.gap(block, "docker", gaps(5));
@@ -155,7 +155,7 @@ fn daemons_are_named_with_their_blocks_also_those_beside_failed_cells() {
     let analysis = analyse(data);
     assert_eq!(analysis.summary().daemons[0].blocks, [1, 2, 3, 5]);
     let (terminal, page) = shown(&analysis);
-    let running = "aemons that were running: dockerd (blocks 1–3, 5)";
+    let running = "aemons that were running: dockerd (cells 1–3, 5)";
     assert_contains(&terminal, &[running]);
     assert_contains(&page, &[running]);
 }
