@@ -258,10 +258,7 @@ type Note = (String, bool);
 fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     let mut note = |text: String| notes.push((text, false));
-    // Those that are refused are named below.
-    let told = comparison.listed().filter(|row| row.refused.is_none());
-    let shown = shown.iter().filter(|row| row.refused.is_none());
-    let left_out = told.count() - shown.count();
+    let left_out = comparison.listed().count() - shown.len();
     if left_out > 0 {
         note(format!(
             "{left_out} figures that were not shown to differ are in --json only."
