@@ -38,7 +38,7 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
     let found = found(rows);
     if found.len() > MANY {
         details.push(format!(
-            "Samples of {} conditions have two modes; the page lists the first measure of each, figures.csv has all (figure \
+            "{} distributions of samples have two modes; the page lists the first measure of each, figures.csv has all (figure \
              slow).",
             found.len()
         ));
@@ -134,7 +134,7 @@ pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
         .collect();
     (found.len() > MANY).then(|| {
         let text = format!(
-            "Samples of {} conditions have two modes, so that a median is of one of them at most; the first measure of each: \
+            "{} distributions of samples have two modes, so that a median is of one of them at most; the first measure of each: \
              {}.",
             found.len(),
             each.join("; ")

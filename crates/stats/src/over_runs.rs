@@ -98,7 +98,7 @@ pub enum NoInterval {
     },
     /// A side of a comparison has fewer than the interval of a shift needs.
     #[error(
-        "the interval of a shift needs {needed} runs of each side, there are {got}: measure more"
+        "the interval of a shift needs {needed} runs of each side, one has {got}: measure more"
     )]
     TooFewOfEach {
         /// The least that each needs.

@@ -150,7 +150,7 @@ pub fn shared_cpu(plan: &Plan) -> Option<String> {
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
-         task: its delays include the turns that the load takes; --load-cpus others keeps the \
+         task: its times include the turns that the load takes; --load-cpus others keeps the \
          load off that CPU",
         plan.cpu
     ))
