@@ -470,16 +470,21 @@ fn claims_of_the_study_are_answered_from_rows() {
     ];
     let mut values = costs(&calls);
     values.extend(others.map(|(labels, ns)| ("cost", labels, ns)));
-    let mut run = Run::new(1);
-    run.reproduces = Some("cse221-2022");
-    let cell = Primitives {
-        target: "process",
-        area: "processor",
-        values: &values,
-        ..Primitives::default()
+    let of = |emulated| {
+        let mut run = Run::new(1);
+        run.emulated = emulated;
+        run.reproduces = Some("cse221-2022");
+        let cell = Primitives {
+            target: "process",
+            area: "processor",
+            values: &values,
+            ..Primitives::default()
+        };
+        run.measured(1, cell);
+        reproduction(run)
     };
-    run.measured(1, cell);
-    let told = reproduction(run);
+    assert_answers(&of(true), &[UNKNOWN; 4]);
+    let told = of(false);
     assert_answers(&told, &[YES, YES, NO, UNKNOWN]);
     let study = catalogue().study("cse221-2022").unwrap();
     assert_eq!(told.claims.len(), study.claims.len());

@@ -84,8 +84,16 @@ fn row<'a>(run: &'a Run, of: (&str, &[(&str, &str)])) -> Option<(&'a Row, f64)> 
     own.min_by_key(|(row, _)| row.emulated)
 }
 
+/// Returns that of a claim: an emulator's says nothing of it.
 fn measured<'a>(run: &'a Run, of: (&str, &[(&str, &str)])) -> Result<(&'a Row, f64), Inconclusive> {
-    row(run, of).ok_or_else(|| format!("{} was not measured", of.0).into())
+    match row(run, of) {
+        None => Err(format!("{} was not measured", of.0).into()),
+        Some((row, _)) if row.emulated => Err(Inconclusive::emulated(format!(
+            "{} was executed by an emulator",
+            of.0
+        ))),
+        Some(found) => Ok(found),
+    }
 }
 
 /// Tests the costs of calls, and whether arguments cost anything. Cycles are those of the core.
@@ -181,6 +189,9 @@ fn compared(run: &Run, of: PublishedRow<'_>) -> Option<Comparison> {
             comparison.drawn = Vec::from_iter(drawn(row, name, (published, unit)));
             if !name.starts_with("latency-") && named(&row.labels) != id_of(&row.labels) {
                 here.push_str(&format!(" ({})", named(&row.labels)));
+            }
+            if row.emulated {
+                here.push_str(" (emulated)");
             }
             (comparison.target, comparison.here) = (Some(row.target.clone()), here);
         }
