@@ -4,7 +4,7 @@ use maud::Markup;
 
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
-use crate::kit::sentence::{certainty, few_or_ends};
+use crate::kit::sentence::{certainty_of_ends, few_or_ends};
 use crate::kit::series::native_first;
 use crate::tables::{Column, Tabled};
 use crate::view::Story;
@@ -88,7 +88,7 @@ impl Story for Plain {
         let known = rows.iter().filter(|row| row.over.is_ok());
         Some(Verdict {
             headline: format!("{title}, {}: {}.", first.figure, few_or_ends(&each)),
-            certainty: certainty(known.map(|row| (row.name(), *row))),
+            certainty: certainty_of_ends(known.map(|row| (row.name(), *row))),
             ..Verdict::default()
         })
     }

@@ -12,7 +12,9 @@ use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview_of;
 use tare_pages::kit::checks::about;
-use tare_pages::kit::sentence::{MANY, certainty, few_or_ends, figure_or_modes, name_before};
+use tare_pages::kit::sentence::{
+    MANY, certainty_of_ends, few_or_ends, figure_or_modes, name_before,
+};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
@@ -173,7 +175,7 @@ impl Story for Streams {
         Some(Verdict {
             headline: format!("Triad moves {of}{}.", each(&told)),
             details: compared.chain(apart).collect(),
-            certainty: certainty(
+            certainty: certainty_of_ends(
                 told.iter()
                     .map(|row| (format!("Triad on {}", place(row)), *row)),
             ),

@@ -114,6 +114,21 @@ pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
     }
 }
 
+/// Returns how sure the figures that [`few_or_ends`] names are, each with its text.
+#[must_use]
+pub fn certainty_of_ends<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
+    let mut figures = Vec::from_iter(figures);
+    if figures.len() > MANY {
+        figures.retain(|(_, row)| row.estimate().is_some());
+        let estimate = |row: &Row| row.estimate().unwrap_or_default();
+        figures.sort_by(|a, b| estimate(a.1).total_cmp(&estimate(b.1)));
+        let greatest = figures.split_off(figures.len().saturating_sub(1));
+        figures.truncate(1);
+        figures.extend(greatest);
+    }
+    certainty(figures)
+}
+
 /// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A
 /// figure that several have in common is stated once; one that may be in either of two modes has no
 /// range that says anything.

@@ -5,7 +5,7 @@ use tare_figures::rows::{Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{
-    MANY, certainty, few_or_ends, figure_or_modes, joined, name_before,
+    MANY, certainty_of_ends, few_or_ends, figure_or_modes, joined, name_before,
 };
 use tare_pages::kit::series::{Series, native_first};
 
@@ -46,7 +46,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     Some(Verdict {
         headline: words::capital(&sentence(&told, has_modes)),
         details: details.into_iter().flatten().collect(),
-        certainty: certainty(rows),
+        certainty: certainty_of_ends(rows),
         ..Verdict::default()
     })
 }
