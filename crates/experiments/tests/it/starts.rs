@@ -185,11 +185,16 @@ fn starts_one_after_the_other_are_told_beside_the_lowest_rate_that_has_the_figur
 fn of_many_ladders_that_ended_it_is_said_how_many_more_there_are() {
     let mut run = Run::new(1);
     let targets = ["process", "crun", "runc", "podman", "docker", "linux"];
-    for target in targets {
-        ladder(&mut run, 1, target, 5, 1);
+    for (takes_ms, target) in (1..).zip(targets) {
+        ladder(&mut run, 1, target, takes_ms, 1);
     }
-    let said = verdict(&run.analyse()).join(" ");
-    assert_contains(&said, &["Where it ended: ", "; 2 more."]);
+    let analysis = run.analyse();
+    let said = verdict(&analysis).join(" ");
+    assert_contains(&said, &["6 in all.", "Where it ended: ", "; 2 more."]);
+    // Those that the headline names.
+    let certainty = &analysis.summary().verdict.certainty;
+    assert_eq!(certainty.len(), 2, "{certainty:?}");
+    assert_contains(&certainty.join(" "), &["on process,", "on linux,"]);
 }
 
 #[test]
@@ -263,6 +268,7 @@ fn a_page_says_nothing_of_what_was_not_done() {
     let page = page::render(&analyse(data));
     // No column bounds anything, and no CPU was chosen.
     assert!(!page.contains("bounds it from above"));
+    assert!(!page.contains("Starting instances"));
     assert!(!page.contains("CPU 1 was taken"));
     assert_contains(&page, &["it ticks", "are an example"]);
     let page = page::render(&three(1).analyse());

@@ -124,7 +124,9 @@ impl Story for Started {
 
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let content = pictures::section(self, run, detail);
-        vec![Section::new("starts", "Starting instances", content)]
+        let is_there = !content.0.is_empty();
+        let section = Section::new("starts", "Starting instances", content);
+        Vec::from_iter(is_there.then_some(section))
     }
 
     fn method(&self) -> Markup {
