@@ -254,6 +254,7 @@ fn the_current_result_fits_in_a_line() {
     run.failed(1, "docker", "prime", "the daemon does not run; start it");
     run.woken(1, Schedule::default(), |_, _, n| 4_000 + n % 7);
     wakeups::stalled(&mut run, 1, &["idle", "dd"]);
+    run.streamed(1, "process", &[10.0; 40]);
     let lines: Vec<String> = run
         .data()
         .cells

@@ -92,9 +92,11 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
     const SHOWN: usize = 3;
     for measure in measures {
         let samples = (measure.from)(data)?;
-        let Some((_, sample)) = samples.first() else {
+        let Some((labels, sample)) = samples.first() else {
             continue;
         };
+        let each = labels.iter();
+        let of = each.map(|(key, value)| format!(" {}", labelled(labels, key, value)));
         let unit = if sample.is_in_cycles() {
             "cycles"
         } else {
@@ -110,7 +112,8 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
             .filter_map(figure)
             .take(SHOWN)
             .collect();
-        return Ok(format!("{} {}", measure.title, figures.join(", ")));
+        let of: String = of.collect();
+        return Ok(format!("{}{of} {}", measure.title, figures.join(", ")));
     }
     Err("it measured nothing".to_owned())
 }
