@@ -532,8 +532,18 @@ fn each_statement_names_the_place_that_it_is_of() {
         };
         run.measured(1, cell);
     }
+    run.load = "";
+    let crun = Primitives {
+        target: "crun",
+        ..SYSCALLS
+    };
+    run.measured(1, crun);
     let analysis = run.analyse();
+    // A primitive counts once, in however many places it failed.
+    let failed = alarm(&analysis, "primitives-failed");
+    assert_contains(failed, &["1 primitive failed: stat on process"]);
     let said = analysis.summary().verdict.details.join(" ");
+    assert_contains(&said, &["2 primitives were not measured everywhere"]);
     assert_contains(
         &said,
         &["On process, a system call (getpid) takes 45 times"],

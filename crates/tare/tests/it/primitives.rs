@@ -236,7 +236,7 @@ fn what_cannot_run_here_is_listed_with_its_reason_also_without_root() {
         0,
         &[
             "tcp-round-trip",
-            "Primitives without figures",
+            "Primitives not measured, or not to the end",
             "it needs a folder of another machine (--remote-dir)",
             "no folder can be made in /nowhere",
             "CAP_NET_RAW",

@@ -95,7 +95,9 @@ fn add(known: &mut Vec<String>, names: impl Iterator<Item = String>) {
 
 /// Returns the notices about the figures.
 pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
-    let failed: Vec<String> = facts(run, FAILED)
+    let failing = facts(run, FAILED);
+    let number = distinct(failing.iter().map(|of| of.id.as_str())).len() as u64;
+    let failed: Vec<String> = failing
         .iter()
         .map(|of| format!("{}: {}", of.name, of.why))
         .collect();
@@ -107,7 +109,7 @@ pub(super) fn find(flags: &Flags, run: &Run) -> Vec<Notice> {
         .collect();
     let notices = [
         about((Severity::Warning, "primitives-failed"), &failed, |names| {
-            let failed = counted(N, failed.len() as u64, "primitive", "primitives");
+            let failed = counted(N, number, "primitive", "primitives");
             format!("{failed} failed: {names}.")
         }),
         about(
@@ -168,13 +170,11 @@ pub(super) fn needing_a_system(run: &Run) -> Vec<(&TargetSpec, u64)> {
     all.filter(|(_, number)| *number > 0).collect()
 }
 
-/// A primitive that has no figure on a target, or none in some of its cells, and why.
+/// A primitive that was not measured on a target or in some of its cells, or not to the end, and why.
 pub(super) struct Absent {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) why: String,
-    /// Whether it has none in any cell of the target.
-    pub(super) is_everywhere: bool,
 }
 
 /// Returns what has no figures: what can't be measured, and what failed.
@@ -221,7 +221,6 @@ fn facts(run: &Run, name: &str) -> Vec<Absent> {
             name: format!("{} on {target}{place}", named(&labels)),
             id: id_of(&labels).to_owned(),
             why: Vec::from_iter(reasons).join("; or: "),
-            is_everywhere,
         }
     });
     told.collect()

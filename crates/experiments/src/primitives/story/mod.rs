@@ -36,7 +36,7 @@ const N: Numbers = Numbers::PLAIN;
 
 /// The titles of the tables besides those of figures.
 const CLAIMED: &str = "Claimed and effective";
-const ABSENT: &str = "Primitives without figures";
+const ABSENT: &str = "Primitives not measured, or not to the end";
 
 impl View for Primitives {
     fn experiment(&self) -> &'static str {

@@ -119,29 +119,14 @@ pub(super) fn is_key(row: &Row) -> bool {
     KEY.iter().any(|(variant, _)| is(row, *variant))
 }
 
-/// Returns how many primitives have no figures.
+/// Returns how many primitives were not measured, or not to their end.
 fn absent(run: &Run) -> Option<String> {
     let all = checks::absent(run);
-    let number = |is_everywhere| {
-        let of = all.iter().filter(|of| of.is_everywhere == is_everywhere);
-        let of = distinct(of.map(|of| of.id.as_str()));
-        Some(of.len() as u64).filter(|number| *number > 0)
-    };
-    let told = [
-        (true, "no figures on a target"),
-        (false, "no figures in some runs"),
-    ];
-    let told = told.into_iter().filter_map(|(is_everywhere, what)| {
-        let absent = words::counted(
-            N,
-            number(is_everywhere)?,
-            "primitive has",
-            "primitives have",
-        );
-        Some(format!("{absent} {what}"))
+    let absent = distinct(all.iter().map(|of| of.id.as_str())).len() as u64;
+    let told = (absent > 0).then(|| {
+        let absent = words::counted(N, absent, "primitive was", "primitives were");
+        format!("{absent} not measured everywhere, or not to the end; the report says why.")
     });
-    let told: Vec<String> = told.collect();
-    let told = (!told.is_empty()).then(|| format!("{}; the report says why.", words::list(&told)));
     let needing = checks::needing_a_system(run).into_iter();
     let needing = needing.map(|(target, number)| {
         let number = words::counted(
