@@ -205,7 +205,7 @@ fn time_stolen_in_the_run_replaces_what_was_stolen_before_it() {
     let cautions = verdict.cautions.join(" ");
     assert_contains(
         &cautions,
-        &["of the measured time, ", "in cell 2 (stolen time)."],
+        &["of all measured time, at most ", "in cell 2 (stolen time)."],
     );
     assert!(!cautions.contains("now"), "{cautions}");
 }

@@ -187,9 +187,9 @@ fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
 fn stolen_notice(run: &Run) -> Option<Notice> {
     let on = stolen(&run.cells.iter().collect::<Vec<_>>())?;
     let text = format!(
-        "The hypervisor took the measured CPU away for at most {} of the measured time{} (stolen time).",
+        "The hypervisor took the measured CPU away for at most {} of all measured time{} (stolen time).",
         N.percent(on.share),
-        most(&on, ", ", "")
+        most(&on, ", at most ", "")
     );
     Some(Notice::warning("stolen-time", text))
 }

@@ -104,7 +104,7 @@ impl Story for Flags {
         let needing = checks::needing_a_system(run).into_iter();
         absent.rows.extend(needing.map(|(target, number)| {
             let number = words::counted(N, number, "primitive", "primitives");
-            let why = "an operating system is needed, so they are not in the plan";
+            let why = "an operating system is needed: not in the plan";
             vec![format!("{number} on {target}"), why.to_owned()]
         }));
         let tables = [(CLAIMED, claimed), (ABSENT, absent)];
