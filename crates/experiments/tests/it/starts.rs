@@ -340,7 +340,7 @@ fn what_the_engine_s_presence_costs_is_told() {
             "Ready after a median of 1.00 ms on process.",
             "From the start call until it is ready, an instance takes longest on process, beside=dockerd, a mean of 2.00 ms, the largest part of which is main: 1.00 ms (50.0 %).",
             "Mean peak memory of an instance: 1 MiB on process.",
-            "Mean time until ready while Docker's engine ran, which these do not need: 2.00 ms instead of 1.00 ms on process.",
+            "Mean time until ready with Docker's engine running and without it (whether they differ is not judged): 2.00 ms and 1.00 ms on process.",
         ]
     );
 }

@@ -56,14 +56,17 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
 fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
     let all = &plain(all);
     let figure = figure(all);
-    // Where one has two times, the sentence says of each which it is.
-    let any_differs = all.iter().any(|one| {
+    // Where one has two times, or none at a rate, the sentence says of each which it is.
+    let is_followed = |one: &Series<'_>| {
+        ladder::interval_ns(one.first()).is_none() && ladder::open(one).next().is_some()
+    };
+    let is_alike = |one: &Series<'_>| {
         let alone = one.first().value("ready", figure);
         let other = at_lowest_rate(one, figure).and_then(|(_, row)| row.estimate());
-        alone
-            .zip(other)
-            .is_some_and(|(alone, other)| differ(alone, other))
-    });
+        let both = alone.zip(other);
+        both.is_some_and(|(alone, other)| !differ(alone, other))
+    };
+    let are_alike = all.iter().all(|one| !is_followed(one) || is_alike(one));
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
@@ -77,9 +80,7 @@ fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
                 let other = figure_or_modes(row, time(*other), has_modes);
                 format!("{took} one after the other and {other} at {rate}")
             }
-            Some(_) if any_differs => {
-                format!("{took} one after the other")
-            }
+            _ if is_followed(one) && !are_alike => format!("{took} one after the other"),
             _ => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
                 Some(rate) => format!("{took} at {}", N.rate(rate)),
                 None => took,
@@ -253,8 +254,8 @@ fn beside(told: &[&Series<'_>], all: &[Series<'_>]) -> Option<String> {
         }
         let [with, without] = [one, plain].map(|one| one.first().value("ready", Figure::Mean));
         let (with, without) = (time(with?), time(without?));
-        Some(format!("{with} instead of {without} on {}", plain.name()))
+        Some(format!("{with} and {without} on {}", plain.name()))
     });
-    let begin = "Mean time until ready while Docker's engine ran, which these do not need: ";
+    let begin = "Mean time until ready with Docker's engine running and without it (whether they differ is not judged): ";
     joined(begin, each, ", ", ".")
 }
