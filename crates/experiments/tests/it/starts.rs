@@ -165,20 +165,29 @@ fn instances_one_by_one_have_no_figures_of_a_rate() {
 
 #[test]
 fn starts_one_after_the_other_are_told_beside_the_lowest_rate_that_has_the_figure() {
-    let mut run = Run::new(1);
-    run.started(1, ALONE, |_, planned| done(planned, 0, MS));
     // Five instances have no median.
-    for (interval, ns, counted, takes) in [("1s", 1_000, 5, 4), ("1/4s", 250, 20, 3)] {
-        let starts = Starts {
-            interval: (interval, Some(ns * MS)),
-            counted,
-            ..Starts::DEFAULT
-        };
-        run.started(1, starts, |_, planned| done(planned, 0, takes * MS));
-    }
-    let said = verdict(&run.analyse());
-    let headline = "Ready after a median of 1.00 ms one after the other and 3.00 ms at 4/s on process (at least 4/s sustained).";
-    assert_eq!(said[0], headline);
+    let rates = [("1s", 1_000, 5, 4), ("1/4s", 250, 20, 3)];
+    let said = |rates: &[(&str, u64, u64, u64)]| {
+        let mut run = Run::new(1);
+        run.started(1, ALONE, |_, planned| done(planned, 0, MS));
+        for (interval, ns, counted, takes) in rates {
+            let starts = Starts {
+                interval: (interval, Some(ns * MS)),
+                counted: *counted,
+                ..Starts::DEFAULT
+            };
+            run.started(1, starts, |_, planned| done(planned, 0, takes * MS));
+        }
+        verdict(&run.analyse())[0].clone()
+    };
+    assert_eq!(
+        said(&rates),
+        "Ready after a median of 1.00 ms one after the other and 3.00 ms at 4/s on process (at least 4/s sustained)."
+    );
+    assert_eq!(
+        said(&rates[..1]),
+        "Ready after a mean of 1.00 ms one after the other and 4.00 ms at 1/s on process (at least 1/s sustained)."
+    );
 }
 
 #[test]

@@ -163,9 +163,14 @@ fn differ(one: f64, other: f64) -> bool {
 
 /// Returns the figure that all have: the median, or the mean if one of them has too few instances.
 pub(super) fn figure(all: &[&Series<'_>]) -> Figure {
-    let has = |one: &Series<'_>, figure| one.first().value("ready", figure).is_some();
+    let first = |one: &Series<'_>, figure| one.first().value("ready", figure).is_some();
+    let later = |one: &Series<'_>, figure| at_lowest_rate(one, figure).is_some();
     let mut all = all.iter();
-    match all.any(|one| has(one, Figure::Mean) && !has(one, Figure::MEDIAN)) {
+    let lacks_median = |one: &Series<'_>| {
+        first(one, Figure::Mean) && !first(one, Figure::MEDIAN)
+            || later(one, Figure::Mean) && !later(one, Figure::MEDIAN)
+    };
+    match all.any(|one| lacks_median(one)) {
         true => Figure::Mean,
         false => Figure::MEDIAN,
     }
