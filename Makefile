@@ -93,8 +93,8 @@ measured: measuring
 linted-laboratory:
 	$(LINTING) $(CARGO) test --workspace --all-targets --no-run --quiet
 
-# Tests build the services that they use.
-linted-measured: measuring
+# Tests of the laboratory use the services as they are built for use.
+linted-measured: measured
 	cd measured && $(LINTING) $(CARGO) test $(APART) --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test $(APART) --bench recording --no-run --quiet
 	cd measured && $(LINTING) $(CARGO) test -p tare-service --no-run --quiet
