@@ -1,34 +1,246 @@
 //! includeos-2015: what does a service cost on a unikernel, against the same service on Linux?
+//!
+//! Its guests ran in KVM, so an emulator's figures answer no claim: they are named with it. Its
+//! CPU time is in ticks of 10 ms; ours in ns, of the same threads.
 
-use tare_figures::claims::{Claim, Published, nothing_to_compare};
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
+use tare_figures::format::Numbers;
+use tare_figures::rows::{Figure, Row, written};
+use tare_pages::kit::claim_table::{Compared, PublishedRow, Quantity, Subject, compare};
+use tare_results::target::Kernel;
+
+use crate::{service, start, stream};
 
 /// The study.
 pub(super) const STUDY: Published = Published {
     name: "includeos-2015",
     question: "What does a service cost on a unikernel, against the same service on Linux?",
     claims: &[
-        claim("The DNS service takes 5.5 to 20 % less CPU in all."),
-        claim("It takes 66 to 70 % less CPU inside the guest, but more outside it."),
-        claim("Its image with everything in it has 158 kB."),
-        claim("The minimal image boots in about 0.3 s."),
-        claim("Ping goes unanswered while a request computes for seconds."),
-        claim("There are fewer VM exits."),
+        claim("The DNS service takes 5.5 to 20 % less CPU in all.", in_all),
+        claim(
+            "It takes 66 to 70 % less CPU inside the guest, but more outside it.",
+            inside,
+        ),
+        not_yet(
+            "Its image with everything in it has 158 kB.",
+            "sizes of images",
+        ),
         Claim {
-            experiment: "stream",
+            experiment: start::NAME,
+            measures: "boot times",
+            ..claim("The minimal image boots in about 0.3 s.", boots)
+        },
+        not_yet(
+            "Ping goes unanswered while a request computes for seconds.",
+            "pings beside a computation",
+        ),
+        not_yet("There are fewer VM exits.", "VM exits"),
+        Claim {
+            experiment: stream::NAME,
             measures: "memory bandwidth",
-            ..claim("STREAM's bandwidth differs by less than 0.5 %.")
+            ..claim("STREAM's bandwidth differs by less than 0.5 %.", bandwidth)
         },
     ],
-    tables: &[],
-    note: "",
-    compare: nothing_to_compare,
+    tables: &[(
+        "Memory, boot, bandwidth and CPU time",
+        include_str!("../../../../studies/published/includeos-2015.csv"),
+    )],
+    note: "The study compares its unikernel with the same service on Ubuntu 14.04 in KVM, on an AMD and an Intel machine: changes \
+           against Linux can be compared, absolute figures are of another machine. Memory is that of a whole QEMU.",
+    compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 
-const fn claim(text: &'static str) -> Claim {
+const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
     Claim {
         text,
-        experiment: "service",
+        experiment: service::NAME,
         measures: "what a service costs",
+        tell: Some(tell),
+    }
+}
+
+/// Makes a claim on something that is not measured yet.
+const fn not_yet(text: &'static str, measures: &'static str) -> Claim {
+    Claim {
+        text,
+        experiment: service::NAME,
+        measures,
         tell: None,
     }
+}
+
+/// The least change of all CPU time, and of that inside, that the study found.
+const LESS_IN_ALL: f64 = -0.055;
+const LESS_INSIDE: f64 = -0.66;
+/// The longest boot that is still about 0.3 s, in ns.
+const ABOUT: f64 = 0.45e9;
+/// The greatest difference of bandwidths.
+const DIFFERENCE: f64 = 0.005;
+
+const N: Numbers = Numbers::PLAIN;
+
+/// Two figures that a claim compares, and whether an emulator measured one.
+struct Both {
+    unikernel: f64,
+    linux: f64,
+    written: String,
+    is_emulated: bool,
+}
+
+impl Both {
+    /// Finds a figure of an experiment on the unikernel and in a Linux guest: on machines if there
+    /// are both, else on the first of each.
+    fn of(
+        run: &Run,
+        experiment: &str,
+        (measure, figure): (&str, Figure),
+        labels: &[(&str, &str)],
+    ) -> Result<Self, Inconclusive> {
+        let cases = Case::all(run, experiment);
+        let rows: Vec<&Row> = cases
+            .iter()
+            .filter(|case| case.plan.load.is_idle())
+            .filter_map(|case| case.row(measure, figure, labels))
+            .filter(|row| row.estimate().is_some())
+            .collect();
+        let kernel_of = |row: &Row| {
+            cases
+                .iter()
+                .find(|case| case.has(row))
+                .map(|case| case.plan.target.kernel())
+        };
+        let first = |kernel: Kernel, what: &str| {
+            let own = rows.iter().filter(|row| kernel_of(row) == Some(kernel));
+            let row = own.min_by_key(|row| row.emulated).copied();
+            row.ok_or_else(|| Inconclusive::from(format!("the run has no figure of {what}")))
+        };
+        let unikernel = first(Kernel::None, "a unikernel")?;
+        let linux = first(Kernel::Guest, "a Linux guest")?;
+        let [own, other] = [unikernel, linux].map(|row| row.estimate().unwrap_or_default());
+        Ok(Self {
+            unikernel: own,
+            linux: other,
+            written: format!(
+                "{} on {}, {} on {}",
+                written(own, unikernel.unit),
+                unikernel.target,
+                written(other, linux.unit),
+                linux.target
+            ),
+            is_emulated: unikernel.emulated || linux.emulated,
+        })
+    }
+
+    /// Returns how much the unikernel's figure differs, as a share of Linux's.
+    fn change(&self) -> f64 {
+        self.unikernel / self.linux - 1.0
+    }
+
+    /// Answers a claim, unless an emulator measured.
+    fn answer(&self, holds: bool, figures: String) -> Answered {
+        match self.is_emulated {
+            true => Err(Inconclusive::emulated(format!("{figures}, emulated"))),
+            false => answer(holds, figures),
+        }
+    }
+}
+
+/// Writes a change: `−23 %`.
+fn percent(change: f64) -> String {
+    let sign = if change < 0.0 { "−" } else { "+" };
+    format!("{sign}{} %", N.short(change.abs() * 100.0))
+}
+
+fn cpu(run: &Run, place: &str) -> Result<Both, Inconclusive> {
+    let labels = [("place", place), ("service", "dns")];
+    Both::of(run, service::NAME, ("cpu", Figure::Mean), &labels)
+}
+
+fn in_all(run: &Run) -> Answered {
+    let both = cpu(run, "all")?;
+    let change = both.change();
+    let figures = format!("{}: {}", both.written, percent(change));
+    both.answer(change <= LESS_IN_ALL, figures)
+}
+
+fn inside(run: &Run) -> Answered {
+    let (inside, outside) = (cpu(run, "inside")?, cpu(run, "outside")?);
+    let [less, more] = [&inside, &outside].map(Both::change);
+    let figures = format!(
+        "inside {}: {}; outside {}: {}",
+        inside.written,
+        percent(less),
+        outside.written,
+        percent(more)
+    );
+    inside.answer(less <= LESS_INSIDE && more > 0.0, figures)
+}
+
+fn boots(run: &Run) -> Answered {
+    let cases = Case::all(run, start::NAME);
+    let mut rows = cases
+        .iter()
+        .filter(|case| case.plan.target.kernel() == Kernel::None)
+        .filter_map(|case| case.row("ready", Figure::Mean, &[]));
+    let row = rows.next().ok_or("the run has no start of a unikernel")?;
+    let ns = row.estimate().ok_or("no unikernel became ready")?;
+    let figures = format!("mean {} until its first line", written(ns, row.unit));
+    match row.emulated {
+        true => Err(Inconclusive::emulated(format!("{figures}, emulated"))),
+        false => answer(ns <= ABOUT, figures),
+    }
+}
+
+fn bandwidth(run: &Run) -> Answered {
+    let of = ("bandwidth", Figure::Mean);
+    let both = Both::of(run, stream::NAME, of, &[("kernel", "triad")])?;
+    let change = both.change();
+    let figures = format!("Triad: {}: {}", both.written, percent(change));
+    both.answer(change.abs() < DIFFERENCE, figures)
+}
+
+const MEMORY: &[Quantity] = &[Quantity {
+    published: |row| format!("{} MB", row.field("value")),
+    write: |row, value| written(value, row.unit),
+    is_highest: false,
+    drawn: None,
+}];
+
+const TIME: &[Quantity] = &[Quantity {
+    published: |row| format!("{} s", row.field("value")),
+    ..MEMORY[0]
+}];
+
+/// Returns what a published row is compared with: the unikernel's memory and boot. Changes against
+/// Linux are claims.
+fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
+    let (what, measure, quantities) = match (row.field("experiment"), row.field("subject")) {
+        ("footprint", "includeos hello VM with QEMU") => {
+            ("memory of the minimal VM", "memory", MEMORY)
+        }
+        ("boot", _) => ("boot of the minimal VM", "ready", TIME),
+        _ => return None,
+    };
+    let cases = Case::all(run, start::NAME);
+    let own = cases
+        .iter()
+        .filter(|case| case.plan.target.kernel() == Kernel::None);
+    let subjects = own.map(|case| Subject {
+        target: case.plan.target.text.clone(),
+        group: String::new(),
+        name: case.target(),
+        marks: if case.is_emulated() {
+            "emulated".to_owned()
+        } else {
+            String::new()
+        },
+        rows: vec![case.row(measure, Figure::Mean, &[])],
+    });
+    Some(Compared {
+        what: what.to_owned(),
+        quantities,
+        subjects: subjects.collect(),
+    })
 }

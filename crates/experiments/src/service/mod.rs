@@ -13,7 +13,7 @@ use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::{Driven, ExperimentError, Stage};
 use tare_loads::cpus::current;
-use tare_measured::service::{Plan, Protocol};
+use tare_measured::service::{Plan, Program, Protocol};
 use tare_networks::TapNetwork;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
@@ -24,13 +24,15 @@ pub use tare_measured::service::NAME;
 
 use self::parameters::Pace;
 
+/// The label of a client that is not our own.
+const CLIENT: &str = "client";
 /// The label of a service, and that of the offered rate in requests per second.
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
 
 /// The rate at which a closed loop is estimated to run, and that which every target is given the
 /// time for, in requests per second and socket.
-const EXPECTED: f64 = 1_000.0;
+const EXPECTED: f64 = 200.0;
 const LEAST: f64 = 20.0;
 
 /// The experiment, as studies name it.
@@ -64,14 +66,17 @@ impl Experiment for Service {
         let protocols = parameters::protocols(values);
         let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
         at_most(places.saturating_mul((protocols.len() * paces.len()) as u64))?;
-        let client = other_cpu(conditions.cpu);
+        let (program, client) = (parameters::client(values)?, other_cpu(conditions.cpu));
         let mut cells = Vec::new();
         for target in &conditions.targets {
             check_target(target)?;
             for load in &conditions.loads {
                 for protocol in &protocols {
                     for pace in &paces {
-                        let plan = plan(*protocol, *pace, client, values);
+                        let plan = Plan {
+                            client: program,
+                            ..plan(*protocol, *pace, client, values)
+                        };
                         plan.check().map_err(|bad| contradiction(bad.to_string()))?;
                         let cell = cell(target, &plan, *pace, conditions.cpu);
                         let requests = plan.requests as f64;
@@ -131,6 +136,11 @@ fn cell(target: &TargetSpec, plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
     let service = plan.protocol.name();
     let mut labels = Labels::default().with(SERVICE, service);
     let mut name = service.to_owned();
+    if plan.client != Program::Own {
+        let client = plan.client.name();
+        labels = labels.with(CLIENT, client);
+        name = format!("{service} by {client}");
+    }
     if let Pace::Rate(rate) = pace {
         labels = labels.with(RATE, rate);
         name = format!("{service} at {rate}/s");

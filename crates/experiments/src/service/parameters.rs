@@ -2,7 +2,7 @@
 
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
-use tare_measured::service::{LIMIT_NS, Protocol, REQUESTS, SOCKETS};
+use tare_measured::service::{LIMIT_NS, Program, Protocol, REQUESTS, SOCKETS};
 
 use super::contradiction;
 
@@ -32,6 +32,16 @@ const KIND: Parameter = Parameter {
     many: true,
     default: "dns",
     meaning: "The service that is asked, by UDP: dns answers look-ups in a zone of 10,000 names, echo returns what it gets",
+    ..BASE
+};
+
+const CLIENT: Parameter = Parameter {
+    name: "client",
+    value: "CLIENT",
+    takes: Takes::Word(&["own", "nslookup"]),
+    default: "own",
+    meaning: "The program that asks: own checks every answer and is fast, nslookup is a process for each request, as in includeos-2015 \
+              (dns only)",
     ..BASE
 };
 
@@ -99,7 +109,7 @@ pub(super) const TIMEOUT: Parameter = Parameter {
 };
 
 /// All of them.
-pub(super) const ALL: &[Parameter] = &[KIND, REQUEST, OFFERED, DURATION, SOCKET, TIMEOUT];
+pub(super) const ALL: &[Parameter] = &[KIND, CLIENT, REQUEST, OFFERED, DURATION, SOCKET, TIMEOUT];
 
 /// Returns the services that are asked.
 pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
@@ -111,6 +121,33 @@ pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
     match given.is_empty() {
         true => vec![Protocol::Dns],
         false => given,
+    }
+}
+
+/// Returns the program that asks.
+///
+/// # Errors
+///
+/// Returns [`ExperimentError`] if it can't ask as it should.
+pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
+    let named = values.texts(CLIENT.name);
+    let mut all = Program::ALL.into_iter();
+    let client = all
+        .find(|one| named.contains(&one.name()))
+        .unwrap_or_default();
+    let refused = match client {
+        Program::Own => None,
+        _ if protocols(values) != [Protocol::Dns] => {
+            Some("nslookup asks a name server only: --service dns")
+        }
+        _ if values.has(OFFERED.name) || values.has(SOCKET.name) => {
+            Some("nslookup asks one at a time: leave --rate and --sockets out")
+        }
+        Program::Nslookup => None,
+    };
+    match refused {
+        Some(why) => Err(contradiction(why.to_owned())),
+        None => Ok(client),
     }
 }
 

@@ -23,7 +23,7 @@ use tare_pages::{Story, View};
 use tare_results::model::Labels;
 use tare_stats::Counts;
 
-use super::{NAME, RATE, SERVICE, Service};
+use super::{CLIENT, NAME, RATE, SERVICE, Service};
 
 /// The label of CPU time: that of the service itself, of what is around it, and both.
 const PLACE: &str = "place";
@@ -362,7 +362,9 @@ fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
 /// Returns the heading of a row: its service, and its load.
 fn heading(row: &Row) -> String {
     let service = row.labels.get(SERVICE).unwrap_or_default();
-    format!("{service}{}", row.load.under())
+    let by = row.labels.get(CLIENT);
+    let by = by.map_or_else(String::new, |client| format!(", asked by {client}"));
+    format!("{service}{by}{}", row.load.under())
 }
 
 /// Names the target, load, service and rate of a row.

@@ -19,7 +19,7 @@
 pub mod linux;
 mod plan;
 
-pub use self::plan::{LIMIT_NS, NAME, Plan, Protocol, REQUESTS, SOCKETS, USAGE};
+pub use self::plan::{LIMIT_NS, NAME, Plan, Program, Protocol, REQUESTS, SOCKETS, USAGE};
 
 /// The measures of the two sets.
 pub const SERVICE: &str = "service";

@@ -17,6 +17,7 @@ pub const USAGE: &str = "
 Words of a client of a service:
   workload=service          sends requests by UDP, and checks every answer
   protocol=dns|echo         kind of the requests
+  client=own|nslookup       the program that sends them; nslookup is started for each
   address=ADDRESS           address of the server (127.0.0.1)
   port=N                    port of the server (53)
   sockets=N                 sockets, used in turn
@@ -47,6 +48,8 @@ const HOSTS: [u64; 2] = [1, 1 << 24];
 pub struct Plan {
     /// Kind of the requests.
     pub protocol: Protocol,
+    /// The program that sends them.
+    pub client: Program,
     /// Address of the server.
     pub address: IpAddr,
     /// Its port.
@@ -112,6 +115,45 @@ impl Form for Protocol {
     }
 }
 
+/// A program that sends requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Program {
+    /// The agent itself.
+    #[default]
+    Own,
+    /// `nslookup`, a process for each request.
+    Nslookup,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Own, Self::Nslookup];
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Nslookup => "nslookup",
+        }
+    }
+}
+
+impl Form for Program {
+    fn read(&mut self, text: &str) -> Result<(), &'static str> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == text);
+        *self = found.ok_or("own or nslookup")?;
+        Ok(())
+    }
+
+    fn write(&self, put: Put<'_>) -> fmt::Result {
+        match self {
+            Self::Own => Ok(()),
+            Self::Nslookup => put(&self.name()),
+        }
+    }
+}
+
 impl Form for IpAddr {
     fn read(&mut self, text: &str) -> Result<(), &'static str> {
         *self = text.parse().map_err(|_| "an IPv4 or IPv6 address")?;
@@ -128,6 +170,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             protocol: Protocol::Dns,
+            client: Program::Own,
             address: Ipv4Addr::LOCALHOST.into(),
             port: Protocol::Dns.port(),
             sockets: 1,
@@ -143,6 +186,7 @@ impl Default for Plan {
 
 const WORDS: &[Word<Plan>] = &[
     ("protocol", |plan| Slot::Form(&mut plan.protocol)),
+    ("client", |plan| Slot::Form(&mut plan.client)),
     ("address", |plan| Slot::Form(&mut plan.address)),
     ("port", |plan| Slot::Small(&mut plan.port)),
     ("sockets", |plan| Slot::Number(&mut plan.sockets)),

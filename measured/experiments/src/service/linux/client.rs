@@ -194,6 +194,12 @@ impl<'p> Client<'p> {
         (answered != 0 && answered != GONE).then(|| answered.saturating_sub(from))
     }
 
+    /// Records a request that something else sent, and had answered.
+    pub(super) fn set(&mut self, index: u64, sent_ns: u64, answered_ns: Option<u64>) {
+        self.sent[index as usize] = sent_ns;
+        self.answered[index as usize] = answered_ns.unwrap_or(GONE);
+    }
+
     /// Sends the requests that are due. Returns when the next one is, if a time decides that.
     fn send_due(&mut self) -> Option<u64> {
         while self.next < self.plan.requests {

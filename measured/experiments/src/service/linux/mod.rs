@@ -2,6 +2,7 @@
 
 mod client;
 mod message;
+mod nslookup;
 
 use std::io;
 
@@ -10,7 +11,7 @@ use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Record, Set, Unit};
 
 use self::client::{Client, Counted, LOST, first_answer};
-use super::{NAME, Plan, RESPONSE, SERVICE};
+use super::{NAME, Plan, Program, RESPONSE, SERVICE};
 use crate::linux::clock::{now_ns, read_ns, sleep_until};
 use crate::output::Output;
 use crate::platform::Platform;
@@ -63,15 +64,37 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
         while !sleep_until(origin_ns) {}
-        let cpu_ns = read_ns(ClockId::ProcessCPUTime);
-        let counted = client.run(origin_ns);
-        let cpu_ns = read_ns(ClockId::ProcessCPUTime) - cpu_ns;
+        let cpu_ns = spent_ns();
+        let counted = match plan.client {
+            Program::Own => client.run(origin_ns),
+            Program::Nslookup => {
+                let ran = client.run_nslookup(origin_ns);
+                ran.map_err(|source| ThreadsError::System {
+                    what: "program nslookup (Debian's package bind9-dnsutils)",
+                    source,
+                })?
+            }
+        };
+        let cpu_ns = spent_ns() - cpu_ns;
         let own = [
             ("first_answer", "ns", first_ns),
             ("client_cpu", "ns", cpu_ns),
         ];
         write(output, &client, sorted, origin_ns, &counted, &own)
     })
+}
+
+/// Returns the CPU time of this process and of the programs that it has started and that have
+/// ended, in ns.
+fn spent_ns() -> u64 {
+    // SAFETY: zeroed is a valid `rusage`, which the kernel fills.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: it outlives the call.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let ns = |time: libc::timeval| {
+        (time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned()) * 1_000
+    };
+    read_ns(ClockId::ProcessCPUTime) + ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
 /// Writes the sets and what was counted.
