@@ -20,6 +20,7 @@ pub const STUDIES: &[Included] = &[
     included!("landolfi-2018-deterministic"),
     included!("calder-2020"),
     included!("cse221-2022"),
+    included!("includeos-2015"),
 ];
 
 /// The study of `tare quick`.

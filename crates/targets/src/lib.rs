@@ -99,7 +99,7 @@ pub trait Target: fmt::Debug {
     fn use_engine(&self, _socket: Option<&Path>) {}
 
     /// Returns the resources of an instance in a few words, if they are fewer than those of a
-    /// process: `CPU 3 alone, 517 MiB of memory, no network`.
+    /// process: `CPU 3 alone, 517 MiB of memory`.
     fn resources(&self, _work: &Work) -> Option<String> {
         None
     }

@@ -73,10 +73,7 @@ impl Experiment for Service {
             for load in &conditions.loads {
                 for protocol in &protocols {
                     for pace in &paces {
-                        let plan = Plan {
-                            client: program,
-                            ..plan(*protocol, *pace, client, values)
-                        };
+                        let plan = plan((program, *protocol), *pace, client, values);
                         plan.check().map_err(|bad| contradiction(bad.to_string()))?;
                         let cell = cell(target, &plan, *pace, conditions.cpu);
                         let requests = plan.requests as f64;
@@ -107,7 +104,7 @@ impl Experiment for Service {
 }
 
 /// Returns the client's plan.
-fn plan(protocol: Protocol, pace: Pace, cpu: u32, values: &Values) -> Plan {
+fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &Values) -> Plan {
     let (address, _) = TapNetwork::GUEST;
     let duration_ns = parameters::DURATION.number(values) as f64;
     let (requests, interval_ns, sockets) = match pace {
@@ -118,14 +115,20 @@ fn plan(protocol: Protocol, pace: Pace, cpu: u32, values: &Values) -> Plan {
             parameters::SOCKETS_OF_A_RATE,
         ),
     };
+    let limit_ns = match client {
+        Program::Own => Plan::default().limit_ns,
+        // It takes a process its time to start.
+        Program::Nslookup => 5_000_000_000,
+    };
     Plan {
         protocol,
+        client,
         address: address.into(),
         port: protocol.port(),
         sockets: values.number(parameters::SOCKET.name).unwrap_or(sockets),
         requests,
         interval_ns,
-        limit_ns: parameters::TIMEOUT.number(values),
+        limit_ns: values.number(parameters::TIMEOUT.name).unwrap_or(limit_ns),
         cpu: Some(cpu),
         ..Plan::default()
     }

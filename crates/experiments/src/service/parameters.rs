@@ -103,7 +103,7 @@ pub(super) const TIMEOUT: Parameter = Parameter {
         least_ns: LIMIT_NS[0],
         most_ns: LIMIT_NS[1],
     },
-    default: "250ms",
+    default: "250ms; 5s with --client nslookup",
     meaning: "Time after which a request without a right answer is lost: it counts in every percentile, as longer than that",
     ..BASE
 };

@@ -136,7 +136,8 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
 fn resources(plan: &Plan) -> BTreeSet<String> {
     let given = plan.cells.iter().filter_map(|cell| {
         let target = spec::of(&cell.target).ok()?;
-        Some((&cell.target, &*cell.name, target.resources(&cell.work)?))
+        let work = cell.server.as_ref().unwrap_or(&cell.work);
+        Some((&cell.target, &*cell.name, target.resources(work)?))
     });
     let given: BTreeSet<(&TargetSpec, &str, String)> = given.collect();
     let told = given.iter().map(|(target, name, gets)| {

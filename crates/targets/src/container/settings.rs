@@ -194,7 +194,7 @@ impl Display for Resources {
             Some(cpus) => write!(f, "CPU {cpus} alone")?,
             None => f.write_str("all CPUs")?,
         }
-        write!(f, ", {} MiB of memory, no network", self.memory_bytes >> 20)
+        write!(f, ", {} MiB of memory", self.memory_bytes >> 20)
     }
 }
 
