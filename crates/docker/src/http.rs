@@ -28,7 +28,7 @@ const VERSION: &str = "/v1.41";
 const MOST_HEAD: usize = 16 * 1024;
 
 /// The longest body that is read.
-const MOST_BODY: u64 = 16 * 1024 * 1024;
+const MOST_BODY: u64 = 8 * 1024 * 1024;
 
 /// One request.
 #[derive(Debug)]
@@ -201,11 +201,14 @@ impl Head {
     /// Reads the body to its end.
     pub(crate) fn read_body(&self, stream: impl Read) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let end = self.length.unwrap_or(MOST_BODY).min(MOST_BODY);
+        let end = self.length.unwrap_or(u64::MAX).min(MOST_BODY + 1);
         if self.status == 204 || self.status == 304 {
             return Ok(bytes);
         }
         stream.take(end).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_BODY {
+            return Err(bad("the answer is too long"));
+        }
         if self
             .length
             .is_some_and(|length| length > bytes.len() as u64)
@@ -289,6 +292,13 @@ mod tests {
         ] {
             assert!(answer(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_an_error() {
+        let long = " ".repeat(usize::try_from(MOST_BODY).unwrap() + 1);
+        let error = answer(&format!("HTTP/1.1 200 OK\r\n\r\n{long}")).unwrap_err();
+        assert_eq!(error.to_string(), "the answer is too long");
     }
 
     #[test]

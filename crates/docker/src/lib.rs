@@ -14,6 +14,9 @@
 //! * [`Attached`]: what a container writes, taken apart into its two streams;
 //! * [`Exit`]: the end of a container, reported when it comes;
 //! * `http`: requests and answers.
+//!
+//! Of an answer, only the members that are used are kept: as a tree, it would take a hundred times
+//! its length.
 #![forbid(unsafe_code)]
 
 mod attached;
@@ -24,6 +27,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use attached::{Attached, Stream};
@@ -33,8 +38,10 @@ use http::{Connection, Request};
 
 /// How long most calls may take. Starting a container takes half a second on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How much of what an engine says of a call that it refuses is kept, in characters.
+/// How much of what an engine says of a call that it refuses is kept, in characters, and how many
+/// warnings.
 const MOST_SAID: usize = 1_000;
+const MOST_WARNINGS: usize = 10;
 
 /// Says what went wrong with an engine.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +89,35 @@ pub struct Created {
     pub warnings: Vec<String>,
 }
 
+/// The state of a container.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct State {
+    /// The id of its first process; 0 if that has ended.
+    pub pid: u32,
+    /// Whether it ended because its memory was too little.
+    #[serde(rename = "OOMKilled")]
+    pub is_out_of_memory: bool,
+}
+
+/// An answer that names a container or an image.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Named {
+    id: String,
+    warnings: Option<Vec<String>>,
+}
+
+/// A part of the answer to an upload, or of a refusal.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    status: Option<String>,
+    stream: Option<String>,
+    error: Option<String>,
+    message: Option<String>,
+}
+
 /// Lets all calls of this process end early: `left` returns how long one may still take. Only the
 /// first word counts.
 pub fn wait_by(left: RemainingTime) {
@@ -109,8 +145,13 @@ impl Docker {
     ///
     /// Returns [`DockerError`], as do all calls.
     pub fn version(&self) -> Result<String, DockerError> {
-        let answer = self.json(Request::new("GET", "/version"), "tell its version")?;
-        self.text(&answer, "/Version")
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Engine {
+            version: String,
+        }
+        let engine: Engine = self.json(Request::new("GET", "/version"), "tell its version")?;
+        Ok(engine.version)
     }
 
     /// Makes an image from a tar archive, with changes in the words of a Dockerfile, and returns
@@ -126,7 +167,7 @@ impl Docker {
             path.push_str(&http::escape(change));
         }
         let last = self.upload(&path, archive.to_vec(), "import the image")?;
-        self.text(&last, "/status")
+        last.status.ok_or_else(|| self.nameless())
     }
 
     /// Takes the images of an archive as `docker save` writes it, and returns the name or id of the
@@ -137,7 +178,7 @@ impl Docker {
     /// Returns [`DockerError`].
     pub fn load(&self, archive: Vec<u8>) -> Result<String, DockerError> {
         let last = self.upload("/images/load?quiet=1", archive, "load the image")?;
-        let told = self.text(&last, "/stream")?;
+        let told = last.stream.ok_or_else(|| self.nameless())?;
         let (_, name) = told.trim_end().split_once(": ").unwrap_or(("", &told));
         Ok(name.to_owned())
     }
@@ -149,10 +190,8 @@ impl Docker {
     /// Returns [`DockerError`].
     pub fn image_id(&self, name: &str) -> Result<String, DockerError> {
         let path = format!("/images/{}/json", http::escape(name));
-        self.text(
-            &self.json(Request::new("GET", &path), "find the image")?,
-            "/Id",
-        )
+        let image: Named = self.json(Request::new("GET", &path), "find the image")?;
+        Ok(image.id)
     }
 
     /// Sends an archive, and returns the last object of the answer, which is a stream of them.
@@ -161,17 +200,17 @@ impl Docker {
         path: &str,
         archive: Vec<u8>,
         what: &'static str,
-    ) -> Result<Value, DockerError> {
+    ) -> Result<Message, DockerError> {
         let request = Request::new("POST", path).body("application/x-tar", archive);
         let body = self.call(request, what)?;
-        let objects = serde_json::Deserializer::from_slice(&body).into_iter::<Value>();
-        let last = objects.filter_map(Result::ok).last().unwrap_or_default();
-        match last["error"].as_str() {
+        let messages = serde_json::Deserializer::from_slice(&body).into_iter::<Message>();
+        let last = messages.filter_map(Result::ok).last().unwrap_or_default();
+        match last.error {
             None => Ok(last),
             Some(message) => Err(DockerError::Refused {
                 what,
                 status: 200,
-                message: message.to_owned(),
+                message: one_line(&message),
             }),
         }
     }
@@ -184,13 +223,11 @@ impl Docker {
     pub fn create(&self, config: &Value) -> Result<Created, DockerError> {
         let body = config.to_string().into_bytes();
         let request = Request::new("POST", "/containers/create").body("application/json", body);
-        let answer = self.json(request, "make the container")?;
-        let warnings = answer["Warnings"].as_array().into_iter().flatten();
+        let container: Named = self.json(request, "make the container")?;
+        let warnings = container.warnings.iter().flatten().take(MOST_WARNINGS);
         Ok(Created {
-            id: self.text(&answer, "/Id")?,
-            warnings: warnings
-                .filter_map(|text| text.as_str().map(str::to_owned))
-                .collect(),
+            warnings: warnings.map(|text| one_line(text)).collect(),
+            id: container.id,
         })
     }
 
@@ -238,14 +275,21 @@ impl Docker {
         Exit::new(stream.into_stream()).map_err(|source| self.unreachable(source))
     }
 
-    /// Tells all that it knows of a container.
+    /// Returns the state of a container.
     ///
     /// # Errors
     ///
     /// Returns [`DockerError`].
-    pub fn inspect(&self, container: &str) -> Result<Value, DockerError> {
+    pub fn state(&self, container: &str) -> Result<State, DockerError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Container {
+            state: State,
+        }
         let path = format!("/containers/{container}/json");
-        self.json(Request::new("GET", &path), "inspect the container")
+        let container: Container =
+            self.json(Request::new("GET", &path), "inspect the container")?;
+        Ok(container.state)
     }
 
     /// Sends a signal to the first process of a container: `KILL`.
@@ -299,9 +343,9 @@ impl Docker {
     fn list(&self, path: &str, label: &str) -> Result<Vec<String>, DockerError> {
         let filters = serde_json::json!({ "label": [label] }).to_string();
         let path = format!("{path}filters={}", http::escape(&filters));
-        let answer = self.json(Request::new("GET", &path), "list its containers or images")?;
-        let rows = answer.as_array().into_iter().flatten();
-        rows.map(|row| self.text(row, "/Id")).collect()
+        let rows: Vec<Named> =
+            self.json(Request::new("GET", &path), "list its containers or images")?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
     fn remove(&self, path: &str, what: &'static str) -> Result<bool, DockerError> {
@@ -315,7 +359,11 @@ impl Docker {
         }
     }
 
-    fn json(&self, request: Request, what: &'static str) -> Result<Value, DockerError> {
+    fn json<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        what: &'static str,
+    ) -> Result<T, DockerError> {
         let body = self.call(request, what)?;
         serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))
     }
@@ -337,10 +385,9 @@ impl Docker {
         sent.map_err(|source| self.unreachable(source))
     }
 
-    fn text(&self, answer: &Value, place: &str) -> Result<String, DockerError> {
-        let text = answer.pointer(place).and_then(Value::as_str);
-        text.map(str::to_owned)
-            .ok_or_else(|| self.nonsense(format!("it has no {}", &place[1..])))
+    /// Makes the error of an upload that is done, and whose answer does not name the image.
+    fn nameless(&self) -> DockerError {
+        self.nonsense("it names no image".to_owned())
     }
 
     fn unreachable(&self, source: io::Error) -> DockerError {
@@ -355,18 +402,22 @@ impl Docker {
 }
 
 fn refused(what: &'static str, status: u16, body: &[u8]) -> DockerError {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let message = match answer["message"].as_str() {
-        Some(message) => message.trim().to_owned(),
-        None => String::from_utf8_lossy(body).trim().to_owned(),
+    let answer: Message = serde_json::from_slice(body).unwrap_or_default();
+    let message = match answer.message {
+        Some(message) => one_line(&message),
+        None => one_line(&String::from_utf8_lossy(body)),
     };
-    // Another one's words stand in one line, and not for long.
-    let words = message.split(|c: char| c.is_whitespace() || c.is_control());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let message = words.join(" ").chars().take(MOST_SAID).collect();
     DockerError::Refused {
         what,
         status,
         message,
     }
+}
+
+/// Returns another one's words in one line, and not for long.
+fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words = words.filter(|word| !word.is_empty()).take(MOST_SAID);
+    let words: Vec<&str> = words.collect();
+    words.join(" ").chars().take(MOST_SAID).collect()
 }

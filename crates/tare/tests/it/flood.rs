@@ -1,7 +1,9 @@
-//! Agents that write without end: what tare keeps of it, and that it can be ended.
+//! Agents that write without end, and engines whose answers are long: what tare keeps of it, and
+//! that it can be ended.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write, copy, sink};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -199,4 +201,76 @@ fn nor_do_instances_that_are_started() {
     flooded("start --interval alone --runs 1", |_| {
         Some((None, "process".to_owned()))
     });
+}
+
+/// The longest answer of an engine that is read, in bytes.
+const LONGEST_ANSWER: usize = 8 << 20;
+
+/// Answers a call as an engine, with a long list of lists if its path holds `at`.
+fn answer(call: UnixStream, at: &str) {
+    let mut reader = BufReader::new(&call);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        match line.trim().split_once(": ") {
+            Some(("Content-Length", bytes)) => length = bytes.parse().unwrap(),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    copy(&mut reader.take(length), &mut sink()).unwrap();
+    let has = |part: &str| first.contains(part);
+    let answer = match () {
+        () if has(at) => format!("[{}[0]]", "[0],".repeat(LONGEST_ANSWER / 4 - 2)),
+        () if has("/version") => r#"{"Version":"1"}"#.to_owned(),
+        () if has("/images/create") => r#"{"status":"sha256:1"}"#.to_owned(),
+        () if has("/containers/create") => r#"{"Id":"1"}"#.to_owned(),
+        () if has("/wait") => r#"{"StatusCode":1}"#.to_owned(),
+        () if has("/attach") => String::new(),
+        () => "[]".to_owned(),
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+        answer.len()
+    );
+    let head = if has("/attach") {
+        "HTTP/1.1 200 OK\r\n\r\n"
+    } else {
+        &head
+    };
+    let _ = (&call).write_all(format!("{head}{answer}").as_bytes());
+}
+
+#[test]
+fn long_answers_of_an_engine_take_little_memory() {
+    // A call that fails ends the cell; the last one is made at the end of the run.
+    for at in [
+        "/version",
+        "/images/create",
+        "/containers/create",
+        "/containers/1/json",
+        "/containers/json",
+    ] {
+        let bench = Bench::new();
+        let socket = bench.work().with_file_name("docker.sock");
+        let engine = UnixListener::bind(&socket).unwrap();
+        thread::spawn(move || {
+            for call in engine.incoming() {
+                thread::spawn(move || answer(call.unwrap(), at));
+            }
+        });
+        let mut command = bench.command(&format!("{WAKEUP} --target docker --output run"));
+        command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+        let started = Started::of(&mut command);
+        let mut peak = 0;
+        while !started.has_ended() {
+            peak = peak.max(peak_kib(started.pid()).unwrap_or(0));
+            thread::sleep(Duration::from_millis(1));
+        }
+        let ran = started.end();
+        assert!(matches!(ran.code, Some(1 | 5)), "{at}: {ran:?}");
+        assert!((1..MOST_KIB).contains(&peak), "{at}: {peak} KiB");
+    }
 }

@@ -35,8 +35,10 @@ use crate::{Availability, Job, Program, Target};
 /// The target's name.
 pub(crate) const NAME: &str = "docker";
 
-/// How long a killed container may take to end.
+/// How long a killed container may take to end, and how many pieces of what it still writes are
+/// kept, of 16 KiB at most each.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
+const MOST_PIECES: usize = 64;
 
 /// The agent in a container of Docker's engine.
 #[derive(Debug)]
@@ -346,6 +348,17 @@ impl Container {
             })?)
     }
 
+    /// Waits until it has ended, at most this time. Of what it writes until then, the last is kept.
+    fn wait_for_end(&mut self, most: Duration) -> Result<(), TargetError> {
+        let patience = Patience::new(most);
+        while self.try_wait()?.is_none() && !patience.left().is_zero() {
+            let surplus = self.came.len().saturating_sub(MOST_PIECES);
+            self.came.drain(..surplus);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     fn receive(&mut self) -> Result<(), TargetError> {
         let came = &mut self.came;
         let take = |stream, bytes: &[u8]| came.push((stream, bytes.to_vec()));
@@ -369,10 +382,8 @@ impl Container {
 
 impl Body for Container {
     fn pid(&self) -> Option<u32> {
-        let known = self.docker.inspect(&self.id).ok()?;
-        let pid = known["State"]["Pid"].as_u64()?.try_into().ok();
-        // The engine writes 0 of one that has ended.
-        pid.filter(|pid| *pid > 0)
+        let state = self.docker.state(&self.id).ok()?;
+        Some(state.pid).filter(|pid| *pid > 0)
     }
 
     fn try_wait(&mut self) -> Result<Option<ExitStatus>, TargetError> {
@@ -401,11 +412,7 @@ impl Body for Container {
 
     fn kill(&mut self) -> Result<(), TargetError> {
         self.signal("KILL")?;
-        let patience = Patience::new(KILL_LIMIT);
-        while self.try_wait()?.is_none() && !patience.left().is_zero() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
+        self.wait_for_end(KILL_LIMIT)
     }
 
     fn terminate(&mut self) -> Result<(), TargetError> {
@@ -419,10 +426,9 @@ impl Body for Container {
             .flatten()
             .is_some_and(|status| status != 0);
         let state = has_failed
-            .then(|| self.docker.inspect(&self.id).ok())
+            .then(|| self.docker.state(&self.id).ok())
             .flatten()?;
-        let is_killed = state["State"][OUT_OF_MEMORY].as_bool() == Some(true);
-        is_killed.then(|| OUT_OF_MEMORY.to_owned())
+        state.is_out_of_memory.then(|| OUT_OF_MEMORY.to_owned())
     }
 }
 
@@ -436,4 +442,54 @@ impl Drop for Container {
 /// Converts a container's status to a process's exit status.
 fn as_exit_status(status: i32) -> ExitStatus {
     ExitStatus::from_raw((status & 0xff) << 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::thread;
+
+    use super::*;
+
+    /// Answers calls as an engine whose containers have ended and write without end.
+    fn serve(mut call: UnixStream) {
+        let (mut request, mut byte) = (Vec::new(), [0]);
+        while !request.ends_with(b"\r\n\r\n") {
+            call.read_exact(&mut byte).unwrap();
+            request.push(byte[0]);
+        }
+        let has = |word: &[u8]| request.windows(word.len()).any(|here| here == word);
+        let mut say = |answer: &[u8]| call.write_all(answer).is_ok();
+        if has(b"/attach") {
+            say(b"HTTP/1.1 101 UPGRADED\r\n\r\n");
+            let frame = [&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff][..], &[b'x'; 65_536]].concat();
+            while say(&frame) {}
+        } else if has(b"/wait") {
+            say(b"HTTP/1.1 200 OK\r\n\r\n{\"StatusCode\":137}");
+        }
+    }
+
+    #[test]
+    fn a_container_that_ends_and_writes_without_end_takes_no_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("docker.sock");
+        let engine = UnixListener::bind(&socket).unwrap();
+        thread::spawn(move || {
+            for call in engine.incoming() {
+                thread::spawn(move || serve(call.unwrap()));
+            }
+        });
+        let docker = Docker::at(&socket);
+        let mut container = Container {
+            attached: docker.attach("one").unwrap(),
+            exit: Some(docker.exit("one").unwrap()),
+            docker,
+            id: "one".to_owned(),
+            came: Vec::new(),
+        };
+        container.wait_for_end(Duration::from_millis(300)).unwrap();
+        let kept: usize = container.came.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!((1..=3 << 20).contains(&kept), "{kept}");
+    }
 }
