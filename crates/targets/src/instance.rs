@@ -330,8 +330,11 @@ impl Instance {
                 .wait(&self.body.news(), pause)
                 .map_err(|source| TargetError::Output { source })?;
         };
+        // Anew: an engine may not answer.
+        interrupt.bound(Some(limit));
+        let ended = self.end(stop, watcher);
         interrupt.bound(None);
-        self.end(stop, watcher)
+        ended
     }
 
     /// Waits until it is ready, and discards what it writes.
