@@ -14,6 +14,8 @@
 //! operating system, and the operating system adds *at least* the difference. For a Linux guest
 //! beside it the same lies below both, and the difference is what the guest's own kernel adds.
 
+use std::collections::HashSet;
+
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -166,12 +168,10 @@ impl Attribution {
         let mut cases = Case::all(run, NAME);
         cases
             .sort_by_cached_key(|case| (rank(&case.plan.work.id), case.plan.labels.number("size")));
+        let references = planned().filter(|cell| is_reference(&cell.target));
+        let loads: HashSet<&Schedule> = references.map(|cell| &cell.load).collect();
         let mut divided: Vec<(&Schedule, &TargetSpec)> = planned()
-            .filter(|cell| {
-                let mut others = planned().filter(|other| other.load == cell.load);
-                is_divided(&cell.target, &cell.load)
-                    && others.any(|other| is_reference(&other.target))
-            })
+            .filter(|cell| is_divided(&cell.target, &cell.load) && loads.contains(&cell.load))
             .map(|cell| (&cell.load, &cell.target))
             .collect();
         divided.sort_by_key(|(load, target)| {
