@@ -7,18 +7,21 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Reads a list.
+/// Reads a list of at most `MOST` elements.
 ///
 /// # Errors
 ///
-/// Returns those of the file, and one for more than `most` elements.
-pub fn list<'de, D, T>(from: D, what: &'static str, most: usize) -> Result<Vec<T>, D::Error>
+/// Returns those of the file, and one for more elements.
+pub fn list<'de, const MOST: usize, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let of = PhantomData::<T>;
-    from.deserialize_seq(Bounded { what, most, of })
+    from.deserialize_seq(Bounded {
+        what: "elements of a list",
+        most: MOST,
+        of: PhantomData::<T>,
+    })
 }
 
 /// Reads the members of an object, in their order; their keys are texts or whole numbers.
@@ -66,7 +69,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Bounded<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of {}", self.what)
+        f.write_str("a list")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -101,20 +104,16 @@ mod tests {
     #[test]
     fn lists_and_objects_are_read_up_to_their_bound() {
         let words = |json| {
-            let read = list::<_, String>(&mut Deserializer::from_str(json), "words", 2);
+            let read = list::<2, _, String>(&mut Deserializer::from_str(json));
             read.map_err(|error| error.to_string())
         };
         assert_eq!(words(r#"["", "b"]"#).unwrap(), ["", "b"]);
         assert!(
             words(r#"["", "", ""]"#)
                 .unwrap_err()
-                .contains("more than 2 words")
+                .contains("more than 2 elements")
         );
-        assert!(
-            words("{}")
-                .unwrap_err()
-                .contains("expected a list of words")
-        );
+        assert!(words("{}").unwrap_err().contains("expected a list"));
         let pairs = |json| {
             let read = members::<_, u8, u8>(&mut Deserializer::from_str(json), "pairs", 2);
             read.map_err(|error| error.to_string())

@@ -6,10 +6,8 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use serde::Deserializer;
 use tare_wire::phases::MAX_DURATION_NS;
 
-use crate::bounded;
 use crate::model::{Cell, CellPlan, Labels, Load, Program, Record, SetHead, Trace, Unit};
 
 /// Values, times and numbers of samples; half of 64 bits, so that differences have a sign.
@@ -31,13 +29,23 @@ pub(crate) const MOST_SETS: usize = 1 << 16;
 /// Values above the limit that are kept one by one; there may have been more.
 pub(crate) const MOST_EXCEEDED: usize = 10_000;
 /// Programs of one cell, its greatest samples with the kernel's events, and what was expected of it.
-const MOST_PROGRAMS: usize = 1_000;
+pub(crate) const MOST_PROGRAMS: usize = 1_000;
 pub(crate) const MOST_TRACES: usize = 1_000;
-const MOST_EXPECTED: usize = 10_000;
+pub(crate) const MOST_EXPECTED: usize = 10_000;
 /// A text that rows of figures repeat, in bytes.
 const MOST_TEXT_BYTES: usize = 16 << 10;
-/// Words of a command line.
-const MOST_WORDS: usize = 1 << 20;
+/// Cells of a run; words of a command line, settings of the kernel, and options of a target.
+pub(crate) const MOST_CELLS: usize = 1 << 17;
+pub(crate) const MOST_WORDS: usize = 1 << 20;
+pub(crate) const MOST_SETTINGS: usize = 10_000;
+pub(crate) const MOST_OPTIONS: usize = 10_000;
+/// Facts of one program; values and notices of a cell; daemons, and other runs of tare.
+pub(crate) const MOST_FACTS: usize = 1 << 14;
+pub(crate) const MOST_CELL_VALUES: usize = 1 << 16;
+pub(crate) const MOST_NOTICES: usize = 10_000;
+pub(crate) const MOST_NAMES: usize = 1_000;
+/// Labels of one figure.
+pub(crate) const MOST_LABELS: usize = 100;
 /// Time that a cell is expected, or allowed, to take, in seconds.
 const CELL_SECONDS: RangeInclusive<f64> = 0.0..=1e11;
 
@@ -54,15 +62,6 @@ fn within<T: PartialOrd + Display>(
             bounds.end()
         )),
     }
-}
-
-/// Reads a command line.
-///
-/// # Errors
-///
-/// Returns those of [`bounded::list`].
-pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    bounded::list(from, "words of a command line", MOST_WORDS)
 }
 
 fn at_most(what: &str, number: usize, most: usize) -> Result<(), String> {

@@ -102,6 +102,7 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, MachineRecord), Results
     let (plan, sums) = read_plan(&run)?;
     let content = read_file(&run, layout::MACHINE)?;
     sums.check(layout::MACHINE, &content)
+        .and_then(|()| layout::check_size(layout::MACHINE, &content))
         .map_err(|reason| damaged(&run, layout::MACHINE, reason))?;
     let machine =
         record::decode(&content).map_err(|error| unusable(&run, layout::MACHINE, error))?;

@@ -22,8 +22,15 @@ pub(crate) fn most_bytes(name: &str) -> u64 {
     }
 }
 
+/// Maximum number of commas in `machine.json`: three bytes there may be a set of CPUs, which takes a
+/// kilobyte.
+const MOST_COMMAS: usize = 1 << 16;
+
 /// Refuses to write what would not be read; says why.
 pub(crate) fn check_size(name: &str, content: &[u8]) -> Result<(), String> {
+    if name == MACHINE && content.iter().filter(|byte| **byte == b',').count() > MOST_COMMAS {
+        return Err(format!("{name} has more than {MOST_COMMAS} members"));
+    }
     match (content.len() as u64, most_bytes(name)) {
         (bytes, most) if bytes > most => Err(format!("{name} has {bytes} bytes, more than {most}")),
         _ => Ok(()),

@@ -17,8 +17,10 @@ use std::hash::Hash;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::bounded;
 use crate::bounds;
 use crate::frequency;
 use crate::target::{Engine, Kernel, TargetOption, TargetSpec, one_line};
@@ -49,7 +51,7 @@ pub struct Plan {
     #[schemars(with = "String")]
     pub created: Timestamp,
     /// The command line, program name first.
-    #[serde(deserialize_with = "bounds::words")]
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_WORDS }, _, _>")]
     pub command: Vec<String>,
     /// Seed of the random order within each block.
     pub seed: u64,
@@ -58,6 +60,7 @@ pub struct Plan {
     /// Why that CPU.
     pub cpu_reason: String,
     /// Kernel settings changed for the time of the run, and put back afterwards.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_SETTINGS }, _, _>")]
     pub settings: Vec<SettingPlan>,
     /// The study that asked for it; None if the command line did.
     #[serde(default)]
@@ -67,6 +70,7 @@ pub struct Plan {
     #[serde(default)]
     pub start_engine: bool,
     /// The cells, in the order in which they run: block by block.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_CELLS }, _, _>")]
     pub cells: Vec<CellPlan>,
 }
 
@@ -219,7 +223,11 @@ pub struct CellPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_engine: bool,
     /// The expectations of its figures when the plan was made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "bounded::list::<{ bounds::MOST_EXPECTED }, _, _>"
+    )]
     pub expected: Vec<Expected>,
     /// Estimated duration of the cell in seconds.
     pub estimate_seconds: f64,
@@ -363,12 +371,16 @@ pub struct Cell {
     /// Its outcome.
     pub outcome: Outcome,
     /// Remarks of the agent and of this tool.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_NOTICES }, _, _>")]
     pub notices: Vec<String>,
     /// The load, where one ran.
     #[serde(default)]
     pub load: Option<Load>,
     /// Daemons that ran on this machine at the same time and may disturb: `dockerd`, `containerd`.
-    #[serde(default)]
+    #[serde(
+        default,
+        deserialize_with = "bounded::list::<{ bounds::MOST_NAMES }, _, _>"
+    )]
     pub daemons: Vec<String>,
     /// What else ran on the measured CPUs of this machine; null if it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -422,7 +434,11 @@ pub struct OtherWork {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<OtherTask>,
     /// Other runs of tare that measured on one of these CPUs: their folders and processes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "bounded::list::<{ bounds::MOST_NAMES }, _, _>"
+    )]
     pub runs: Vec<String>,
 }
 
@@ -462,6 +478,7 @@ pub struct Load {
     /// How much it did.
     pub achieved: Vec<Achieved>,
     /// In what it differs from the published load, and what else it remarked.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_NOTICES }, _, _>")]
     pub notices: Vec<String>,
     /// When each phase was and what it achieved, where loads ran one after the other. `achieved` is
     /// empty then.
@@ -533,7 +550,7 @@ pub struct Achieved {
 }
 
 /// The outcome of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran to its end, and every record arrived.
@@ -560,6 +577,44 @@ pub enum Outcome {
         /// What that was.
         reason: String,
     },
+}
+
+/// Not derived: by its tag, all of it would first become a tree, which takes fifty times its length.
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Status {
+            Done,
+            LeftOut,
+            Failed,
+            NotTried,
+        }
+        #[derive(Deserialize)]
+        struct Members {
+            status: Status,
+            record: Option<Box<Record>>,
+            cut_short: Option<String>,
+            reason: Option<String>,
+        }
+        let members = Members::deserialize(from)?;
+        let reason = || {
+            members
+                .reason
+                .ok_or_else(|| D::Error::missing_field("reason"))
+        };
+        Ok(match members.status {
+            Status::Done => Self::Done {
+                record: members
+                    .record
+                    .ok_or_else(|| D::Error::missing_field("record"))?,
+                cut_short: members.cut_short,
+            },
+            Status::LeftOut => Self::LeftOut { reason: reason()? },
+            Status::Failed => Self::Failed { reason: reason()? },
+            Status::NotTried => Self::NotTried { reason: reason()? },
+        })
+    }
 }
 
 impl Outcome {

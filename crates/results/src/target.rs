@@ -14,6 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use tare_host::visible_in_line;
 
+use crate::{bounded, bounds};
+
 pub use capabilities::{Capabilities, Engine, Kernel};
 
 /// A target in canonical form: options in a fixed order, without defaults. Two texts that mean the
@@ -28,6 +30,7 @@ pub struct TargetSpec {
     /// Its kind: `linux`.
     pub kind: String,
     /// Its options in canonical order. A key may occur several times.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_OPTIONS }, _, _>")]
     pub options: Vec<TargetOption>,
     /// Its group.
     pub group: Group,

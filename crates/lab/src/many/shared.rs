@@ -20,6 +20,9 @@ use super::{Ran, verdict};
 /// The most different reasons that are kept. Failures for other reasons share one line.
 const MOST_REASONS: usize = 20;
 
+/// Maximum number of notices. Each is compared with the others.
+const MOST_NOTICES: usize = 1_000;
+
 /// The line of those failures.
 const OTHER_REASONS: &str = "other reasons";
 
@@ -288,7 +291,7 @@ impl<'a> Shared<'a> {
     /// Takes a remark, once.
     pub(super) fn notice(&self, text: String) {
         let mut notices = lock(&self.notices);
-        if !notices.contains(&text) {
+        if notices.len() < MOST_NOTICES && !notices.contains(&text) {
             notices.push(text);
         }
     }

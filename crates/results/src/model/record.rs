@@ -8,17 +8,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Arrived, Trace};
+use crate::{bounded, bounds};
 pub use tare_wire::record::{Calibration, Exceeded, FrequencySource, Unit};
 
 /// The measurements of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Who measured: once for each program, image or way of preparing it that differs.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_PROGRAMS }, _, _>")]
     pub programs: Vec<Program>,
     /// Numbers that are not sampled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "bounded::list::<{ bounds::MOST_CELL_VALUES }, _, _>"
+    )]
     pub values: Vec<Value>,
     /// The heads of the sample sets; a set's place here is its number in the Parquet files.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_SETS }, _, _>")]
     pub sets: Vec<SetHead>,
     /// Values above the plan's limit, in the order in which they were seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +53,10 @@ pub struct Program {
     #[serde(default)]
     pub counters: Vec<Counter>,
     /// Facts about the place, as seen from inside.
-    #[serde(default)]
+    #[serde(
+        default,
+        deserialize_with = "bounded::list::<{ bounds::MOST_FACTS }, _, _>"
+    )]
     pub facts: Vec<Fact>,
 }
 
@@ -66,7 +76,8 @@ fn shared<S: Serializer>(labels: &BTreeMap<String, String>, to: S) -> Result<S::
 }
 
 fn owned<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<BTreeMap<String, String>>, D::Error> {
-    BTreeMap::deserialize(from).map(Arc::new)
+    let members = bounded::members(from, "labels", bounds::MOST_LABELS)?;
+    Ok(Arc::new(members.into_iter().collect()))
 }
 
 /// The head of a sample set: all samples of one measure under one choice of labels. Values and

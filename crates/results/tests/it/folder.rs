@@ -716,9 +716,14 @@ fn more_than_a_cell_may_hold_is_refused() {
     change(&path.join("plan.json"), "\"command\": [", &words);
     let text = refusal(&path);
     assert!(
-        text.contains("more than 1048576 words of a command line"),
+        text.contains("more than 1048576 elements of a list"),
         "{text}"
     );
+    change(&path.join("plan.json"), &words, "\"command\": [");
+    let findings = format!("\"findings\": [{}", "\"\",".repeat(1 << 16));
+    change(&path.join("machine.json"), "\"findings\": [", &findings);
+    let text = refusal(&path);
+    assert!(text.contains("more than 65536 members"), "{text}");
 }
 
 #[test]

@@ -428,18 +428,60 @@ fn names_of_a_run_folder_are_one_line_in_tables_and_files() {
     }
 }
 
+/// Runs `tare` with 256 MiB of memory.
+fn run_in_little_memory(bench: &Bench, words: &str) -> common::Ran {
+    let script = format!("ulimit -v 262144; exec \"$0\" {words}");
+    let words = ["-c", &script, env!("CARGO_BIN_EXE_tare")];
+    common::Ran::of(bench.command_of(Path::new("sh"), &words).output().unwrap())
+}
+
 #[test]
 fn an_import_takes_little_more_memory_than_its_file() {
     let bench = Bench::new();
     let text = format!("{{\"x\":[{}0],\"thread\":{{}}}}", "[],".repeat(6 << 20));
     fs::write(bench.work().join("large.json"), text).unwrap();
-    let words = [
-        "-c",
-        "ulimit -v 262144; exec \"$0\" import oslat large.json",
-        env!("CARGO_BIN_EXE_tare"),
-    ];
-    let ran = bench.command_of(Path::new("sh"), &words).output().unwrap();
-    common::Ran::of(ran).expect(1, &["holds no thread"]);
+    let ran = run_in_little_memory(&bench, "import oslat large.json");
+    ran.expect(1, &["holds no thread"]);
+}
+
+#[test]
+fn no_cell_takes_much_more_memory_than_its_file() {
+    const LONGEST: usize = 32 << 20;
+    let refused = "elements of a list";
+    let numbered: String = (0..2_000_000).map(|n| format!("\"{n:x}\":\"\",")).collect();
+    let many = |one: &str| one.repeat((LONGEST - (64 << 10)) / one.len());
+    for (before, more, code, why) in [
+        // A member that nobody knows.
+        (
+            "\"outcome\": {",
+            format!("\"x\": [{}0],", many("[0],")),
+            0,
+            "",
+        ),
+        ("\"notices\": [", many("\"\","), 1, refused),
+        (
+            "\"facts\": [",
+            many(r#"{"name":"","value":"","labels":{"":""}},"#),
+            1,
+            refused,
+        ),
+        (
+            "\"options\": [",
+            many(r#"{"key":"","value":""},"#) + r#"{"key":"","value":""}"#,
+            1,
+            refused,
+        ),
+        ("\"labels\": {", numbered, 1, "more than 100 labels"),
+    ] {
+        let bench = Bench::new();
+        let cell = imported(&bench).join("cells/0001");
+        let file = cell.join("cell.json");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(before), "{before}: {text}");
+        fs::write(&file, text.replacen(before, &format!("{before}{more}"), 1)).unwrap();
+        tare_testkit::repair_sums(&cell);
+        run_in_little_memory(&bench, "report run").expect(code, &[why]);
+    }
 }
 
 #[test]
