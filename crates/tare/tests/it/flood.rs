@@ -206,47 +206,69 @@ fn nor_do_instances_that_are_started() {
 /// The longest answer of an engine that is read, in bytes.
 const LONGEST_ANSWER: usize = 8 << 20;
 
-/// Answers a call as an engine, with a long list of lists if its path holds `at`.
-fn answer(call: UnixStream, at: &str) {
-    let mut reader = BufReader::new(&call);
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first).unwrap();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        match line.trim().split_once(": ") {
-            Some(("Content-Length", bytes)) => length = bytes.parse().unwrap(),
-            Some(_) => {}
-            None => break,
-        }
+/// An engine in which a call takes a strange way.
+#[derive(Clone, Copy)]
+struct Engine {
+    /// The path of a call whose answer is a long list of lists.
+    long: &'static str,
+    /// The paths of calls that get no answer.
+    silent: &'static [&'static str],
+}
+
+impl Engine {
+    /// Starts `tare` with such an engine.
+    fn start(self, bench: &Bench, words: &str) -> Started {
+        let socket = bench.work().with_file_name("docker.sock");
+        let engine = UnixListener::bind(&socket).unwrap();
+        thread::spawn(move || {
+            for call in engine.incoming() {
+                thread::spawn(move || self.answer(&call.unwrap()));
+            }
+        });
+        let mut command = bench.command(&format!("{WAKEUP} --target docker --output run {words}"));
+        Started::of(command.env("DOCKER_HOST", format!("unix://{}", socket.display())))
     }
-    copy(&mut reader.take(length), &mut sink()).unwrap();
-    let has = |part: &str| first.contains(part);
-    let answer = match () {
-        () if has(at) => format!("[{}[0]]", "[0],".repeat(LONGEST_ANSWER / 4 - 2)),
-        () if has("/version") => r#"{"Version":"1"}"#.to_owned(),
-        () if has("/images/create") => r#"{"status":"sha256:1"}"#.to_owned(),
-        () if has("/containers/create") => r#"{"Id":"1"}"#.to_owned(),
-        () if has("/wait") => r#"{"StatusCode":1}"#.to_owned(),
-        () if has("/attach") => String::new(),
-        () => "[]".to_owned(),
-    };
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
-        answer.len()
-    );
-    let head = if has("/attach") {
-        "HTTP/1.1 200 OK\r\n\r\n"
-    } else {
-        &head
-    };
-    let _ = (&call).write_all(format!("{head}{answer}").as_bytes());
+
+    fn answer(self, mut call: &UnixStream) {
+        let mut reader = BufReader::new(call);
+        let (mut first, mut length) = (String::new(), 0);
+        reader.read_line(&mut first).unwrap();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            match line.trim().split_once(": ") {
+                Some(("Content-Length", bytes)) => length = bytes.parse().unwrap(),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        copy(&mut reader.take(length), &mut sink()).unwrap();
+        let has = |part: &str| first.contains(part);
+        if self.silent.iter().any(|part| has(part)) {
+            return thread::sleep(LONGEST);
+        }
+        let answer = match () {
+            () if has(self.long) => format!("[{}[0]]", "[0],".repeat(LONGEST_ANSWER / 4 - 2)),
+            () if has("/version") => r#"{"Version":"1"}"#.to_owned(),
+            () if has("/images/create") => r#"{"status":"sha256:1"}"#.to_owned(),
+            () if has("/containers/create") => r#"{"Id":"1"}"#.to_owned(),
+            () if has("/wait") => r#"{"StatusCode":1}"#.to_owned(),
+            () if has("/attach") => String::new(),
+            () => "[]".to_owned(),
+        };
+        // What comes after the head is the container's output.
+        let length = match has("/attach") {
+            true => String::new(),
+            false => format!("Content-Length: {}\r\n", answer.len()),
+        };
+        let _ = call.write_all(format!("HTTP/1.1 200 OK\r\n{length}\r\n{answer}").as_bytes());
+    }
 }
 
 #[test]
 fn long_answers_of_an_engine_take_little_memory() {
     // A call that fails ends the cell; the last one is made at the end of the run.
-    for at in [
+    for long in [
         "/version",
         "/images/create",
         "/containers/create",
@@ -254,23 +276,28 @@ fn long_answers_of_an_engine_take_little_memory() {
         "/containers/json",
     ] {
         let bench = Bench::new();
-        let socket = bench.work().with_file_name("docker.sock");
-        let engine = UnixListener::bind(&socket).unwrap();
-        thread::spawn(move || {
-            for call in engine.incoming() {
-                thread::spawn(move || answer(call.unwrap(), at));
-            }
-        });
-        let mut command = bench.command(&format!("{WAKEUP} --target docker --output run"));
-        command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
-        let started = Started::of(&mut command);
+        let started = Engine { long, silent: &[] }.start(&bench, "");
         let mut peak = 0;
         while !started.has_ended() {
             peak = peak.max(peak_kib(started.pid()).unwrap_or(0));
             thread::sleep(Duration::from_millis(1));
         }
         let ran = started.end();
-        assert!(matches!(ran.code, Some(1 | 5)), "{at}: {ran:?}");
-        assert!((1..MOST_KIB).contains(&peak), "{at}: {peak} KiB");
+        assert!(matches!(ran.code, Some(1 | 5)), "{long}: {ran:?}");
+        assert!((1..MOST_KIB).contains(&peak), "{long}: {peak} KiB");
     }
+}
+
+#[test]
+fn an_engine_that_does_not_end_a_container_is_given_up_soon_after_the_limit() {
+    let bench = Bench::new();
+    let silent = Engine {
+        long: "nothing",
+        silent: &["/wait", "/kill"],
+    };
+    let begun = Instant::now();
+    let started = silent.start(&bench, "--cell-limit 2s");
+    started.end().expect(1, &["1 of 1 cells failed"]);
+    // Without the limit, each call has a minute.
+    assert!(begun.elapsed() < Duration::from_secs(30));
 }
