@@ -33,9 +33,18 @@ fn found(rows: &Rows) -> Vec<(&Row, TwoModes)> {
 }
 
 /// Describes each distribution with two modes before what else a verdict says; of many, only how many,
-/// behind it.
+/// behind it. Emulated targets, and runs that were traced, are left out next to others, as in the other
+/// sentences.
 pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
-    let found = found(rows);
+    let mut found = found(rows);
+    for is_apart in [
+        |row: &Row| row.emulated,
+        |row: &Row| row.labels.get("traced").is_some(),
+    ] {
+        if rows.0.iter().any(|row| !is_apart(row)) {
+            found.retain(|(row, _)| !is_apart(row));
+        }
+    }
     if found.len() > MANY {
         details.push(format!(
             "{} distributions of samples have two modes; the page lists the first measure of each, figures.csv has all (figure \
