@@ -634,11 +634,16 @@ fn a_median_is_between_modes_only_where_both_sides_have_the_same_two() {
     let base = [base];
     let refused = |new| {
         let comparison = between(&base, &[new]).unwrap();
-        ["p50", "slow"].map(|figure| {
+        let refused = ["p50", "slow"].map(|figure| {
             let mut rows = comparison.rows.iter();
             let row = rows.find(|row| row.measure == "ready" && row.figure == figure);
             row.unwrap().refused.clone()
-        })
+        });
+        // What the verdict says of the median is what the table does.
+        let said = comparison.verdict.join(" ");
+        let is_said = said.contains("A median between them says nothing");
+        assert_eq!(is_said, refused[0].is_some(), "{said}");
+        refused
     };
     let [median, slow] = refused(same);
     assert_contains(&median.unwrap(), &["it may be in either of two modes"]);

@@ -63,8 +63,8 @@ fn not_alternated(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// Describes the modes of samples whose median lies between two, with their shares: in each place those
-/// of its first such measure.
+/// Describes the modes of samples whose median is refused because it lies between two, with their
+/// shares: in each place those of its first such measure.
 fn modes(comparison: &Comparison) -> Vec<String> {
     let slow = comparison
         .rows
@@ -74,8 +74,9 @@ fn modes(comparison: &Comparison) -> Vec<String> {
         let (base, new) = (row.base_row.modes?, row.of.modes?);
         row.base.and(row.new)?;
         let has = |other: &&ComparedRow| other.of.is_sibling(&row.of);
-        let mut own = comparison.rows.iter().filter(has);
-        own.find(|own| own.shift.is_none() && matches!(own.of.figure, Figure::Quantile(_)))?;
+        // One that is there on both sides, and yet has no shift.
+        let mut own = comparison.listed().filter(has);
+        own.find(|own| own.shift.is_none() && own.of.figure == Figure::MEDIAN)?;
         let [of_base, of_new] = comparison.repetitions;
         let sides = [(base, row.base, of_base), (new, row.new, of_new)];
         let those = [base, new].map(|modes| crate::modes::both(&row.of, modes));
