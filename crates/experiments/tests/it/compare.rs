@@ -231,14 +231,16 @@ fn changed_settings_and_command_lines_are_named_above_the_figures() {
             let CellState::Done(cell) = &mut run.cells[0].0 else {
                 panic!("it is done");
             };
-            measured(cell).facts.push(Fact {
+            let program = measured(cell);
+            program.agent.sha256 = value.repeat(16);
+            program.facts.push(Fact {
                 name: "kernel command line".to_owned(),
                 labels: Labels::default(),
                 value: words.to_owned(),
             });
         })
     };
-    let base = run(1, "950000", "quiet isolcpus=1");
+    let base = run(1, "950000", "quiet isolcpus=1 -- duration=2s");
     let new = run(2, "-1", "quiet");
     let compared = between(&[base], &[new]).unwrap();
     for text in [
@@ -249,13 +251,37 @@ fn changed_settings_and_command_lines_are_named_above_the_figures() {
             text.find(what)
                 .unwrap_or_else(|| panic!("no {what} in {text}"))
         };
-        let above = ["sched_rt_runtime_us", "950000", "isolcpus=1"].map(place);
+        let above = [
+            "sched_rt_runtime_us",
+            "950000",
+            "isolcpus=1",
+            "950000950000",
+        ];
+        let above = above.map(place);
         assert!(
             above.into_iter().max() < Some(place("adjusted p")),
             "{text}"
         );
-        assert!(!text.contains("quiet"), "{text}");
+        for same in ["quiet", "duration"] {
+            assert!(!text.contains(same), "{text}");
+        }
     }
+}
+
+#[test]
+fn a_target_that_only_one_side_has_is_named_once() {
+    let run = |targets: &[&str], seed: u64| {
+        let mut run = Run::new(1);
+        for target in targets {
+            run.woken(1, Schedule::of(target), |_, _, n| 4_000 + (n + seed) % 200);
+        }
+        run.analyse()
+    };
+    let base = run(&["process", "crun", "runc"], 1);
+    let compared = between(&[base], &[run(&["process", "runc"], 2)]).unwrap();
+    let unmatched = compared.unmatched.iter();
+    let only: Vec<(u32, &str)> = unmatched.map(|only| (only.side, &*only.what)).collect();
+    assert_eq!(only, [(1, "figures of crun")]);
 }
 
 #[test]

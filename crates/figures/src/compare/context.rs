@@ -24,6 +24,8 @@ pub struct Context {
     kernels: BTreeSet<String>,
     /// The words of all kernel command lines.
     words: BTreeSet<String>,
+    /// The agents and images that measured, by the begin of their SHA-256.
+    agents: BTreeSet<String>,
     /// The notices of its cells.
     notices: Vec<String>,
 }
@@ -68,8 +70,15 @@ impl Context {
                 .filter_map(|program| program.agent.kernel.clone())
                 .chain(machines)
                 .collect(),
+            agents: programs()
+                .map(|program| program.agent.sha256.chars().take(12).collect())
+                .collect(),
             words: lines
-                .flat_map(|fact| fact.value.split_whitespace())
+                .flat_map(|fact| {
+                    // Words behind these dashes are the first process's.
+                    let words = fact.value.split_whitespace();
+                    words.take_while(|word| *word != "--")
+                })
                 .map(str::to_owned)
                 .collect(),
         }
@@ -168,6 +177,12 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
             _ => Vec::from_iter(run.context.kernels.iter().cloned()).join(", "),
         },
     );
+    // Targets of one run have their own.
+    if !base.is_of_same_runs(new) {
+        add("agents and images, SHA-256", &|run| {
+            Vec::from_iter(run.context.agents.iter().cloned()).join(", ")
+        });
+    }
     let runs = || base.runs.iter().chain(&new.runs);
     for name in
         distinct(runs().flat_map(|run| run.context.settings.iter().map(|(name, _)| name.clone())))

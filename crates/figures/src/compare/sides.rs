@@ -347,7 +347,15 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     let mut pairs: Vec<Pair<'_>> = Vec::new();
     // For each side and place the measures that the other side lacks.
     let mut lacking: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
-    let mut lacks = |side: u32, row: &Row| {
+    let mut lacks = |side: u32, other: &Side, row: &Row| {
+        let is_there = |own: &Row| {
+            (one_target || own.target == row.target) && (one_load || own.load == row.load)
+        };
+        if !other.rows().any(is_there) {
+            let place = row.marked_target() + &row.load.under();
+            lacking.insert((side, place), vec!["figures".to_owned()]);
+            return;
+        }
         // Where there is no second mode, there is no share of it.
         let name = match row.figure {
             Figure::Slow => format!("{}.{}", row.measure.id, row.figure),
@@ -376,13 +384,13 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
         let figures = |side: &'a Side, index: &[Index<'_>]| side.figures(&key, unit, index);
         match (figures(base, &of_base), figures(new, &of_new)) {
             (Some(base), Some(new)) => pairs.push(Pair { base, new }),
-            _ => lacks(1, row),
+            _ => lacks(1, new, row),
         }
     }
     for row in new.rows() {
         let key = Key::of(row, one_target, one_load);
         if base.figures(&key, unit, &of_base).is_none() {
-            lacks(2, row);
+            lacks(2, base, row);
         }
     }
     let experiments =
