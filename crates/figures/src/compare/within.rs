@@ -107,6 +107,8 @@ impl ComparedRow {
 fn item(name: &str, row: &ComparedRow) -> String {
     let found = match row.judged_as() {
         Judged::Not => row.refused.clone().unwrap_or_default(),
+        // A shift that may be chance may have the other sign than the figures of the report.
+        Judged::NotShown if !row.exact => format!("adjusted p {}", row.chance()),
         _ if row.exact => format!("{}, exact", row.shift_in_words()),
         _ => format!("{}, adjusted p {}", row.shift_in_words(), row.chance()),
     };
