@@ -24,7 +24,7 @@ fn read(comparison: &Comparison) -> String {
         "Figures are medians over the {each}. The shift is the median of all differences between one of the {each} of one side \
          and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it need not be the difference of the \
          medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
-         figures."
+         figures, by their means; the interval is of one figure, by ranks, and may hold 0 where p is small."
     )
 }
 
