@@ -35,7 +35,7 @@ pub fn everything() -> RunData {
             run.done(block, target, "copy", Some(100), copied);
         }
     }
-    let reason = "ended with \"signal\" <11>; see `dmesg`";
+    let reason = "ended with \"signal\" <11>; see `dmesg`: `ret == 0' failed";
     run.failed(1, "docker & <podman>", "prime", reason);
     run.missing(2, "process", "prime");
     let mut data = run.data();
@@ -75,7 +75,11 @@ fn the_pages_are_well_formed() {
         });
         insta::assert_snapshot!(name, headings.collect::<Vec<_>>().join("\n"));
         if name == "noise" {
-            assert_contains(&page, &["docker &amp; &lt;podman&gt;", "cycles, mean</td>"]);
+            let reason = "see <code>dmesg</code>: `ret == 0' failed";
+            assert_contains(
+                &page,
+                &["docker &amp; &lt;podman&gt;", "cycles, mean</td>", reason],
+            );
         } else {
             // The longest of every run stands beside its ring.
             let rings = ["1.10", "1.20"].map(|ms| format!("<title>{ms}\u{a0}ms</title>"));

@@ -82,9 +82,15 @@ fn breakable(name: &str) -> Markup {
 
 /// Renders a text in which commands stand between backticks.
 pub(crate) fn with_code(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
     html! {
-        @for (place, part) in text.split('`').enumerate() {
-            @if place % 2 == 1 { code { (part) } } @else { (part) }
+        @for (place, part) in parts.iter().enumerate() {
+            @match place % 2 {
+                0 => { (part) }
+                _ if place + 1 < parts.len() => { code { (part) } }
+                // One without an end is another program's quotation mark.
+                _ => { "`" (part) }
+            }
         }
     }
 }
@@ -96,7 +102,7 @@ pub fn facts(rows: &[(&str, String)]) -> Markup {
             table.facts {
                 tbody {
                     @for (name, value) in rows {
-                        tr { th scope="row" { (name) } td { (value) } }
+                        tr { th scope="row" { (name) } td { (with_code(value)) } }
                     }
                 }
             }
