@@ -718,7 +718,7 @@ fn judge(
             doing.map(|doing| format!("; {doing}")).unwrap_or_default(),
             blamed
                 .as_deref()
-                .unwrap_or("Is the CPU taken by a SCHED_FIFO task or a stopped process?")
+                .unwrap_or("Does a SCHED_FIFO task have the CPU, or was a process stopped?")
         )),
         Ending::Stopped => Err("stopped by the user".to_owned()),
     }

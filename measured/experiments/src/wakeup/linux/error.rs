@@ -148,7 +148,7 @@ fn allowed() -> String {
     }
 }
 
-fn micros(ns: u64) -> String {
+pub(super) fn micros(ns: u64) -> String {
     format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
 }
 

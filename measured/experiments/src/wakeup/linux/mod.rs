@@ -189,10 +189,10 @@ impl Ready {
         let mut threads = self.threads.iter();
         if let Some(thread) = threads.find(|t| plan.interval_of(t.number) < COMFORT * taken_ns(t)) {
             notices.push(format!(
-                "setting a timer, being woken up and recording took a median of {} ns before the measurement, of an interval of {} ns: if \
-                 they take as long during it, much is missed",
-                taken_ns(thread),
-                plan.interval_of(thread.number)
+                "setting a timer, being woken up and recording took a median of {} µs before the measurement, of an interval of {} µs: \
+                 if they take as long during it, much is missed",
+                error::micros(taken_ns(thread)),
+                error::micros(plan.interval_of(thread.number))
             ));
         }
         if self.place.shares {
