@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
+use tare_results::model::CellPlan;
+use tare_results::target::Clock;
 
 use crate::claims::Reproduction;
 use crate::modes;
@@ -97,7 +99,12 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
         ));
     }
     let machine = run.machine.as_ref();
-    if let Some(machine) = machine.filter(|_| not_measured.len() < run.plan.cells.len()) {
+    // A count of instructions is the same on any machine.
+    let is_timed =
+        |plan: &CellPlan| plan.target.clock != Clock::Instructions || plan.work.cpus.is_none();
+    let is_measured = not_measured.len() < run.plan.cells.len();
+    let bears = is_measured && run.plan.cells.iter().any(is_timed);
+    if let Some(machine) = machine.filter(|_| bears) {
         // Instances run on any CPU: what the others do bears on them as well.
         let is_pinned = run.plan.measured_cpu().is_some();
         // Other work and stolen time of the measurement each have a notice.
@@ -135,7 +142,12 @@ fn disturbances(findings: &[&Finding], is_pinned: bool) -> Option<String> {
         .map(|(finding, _)| in_short(finding, is_pinned || finding.id != "load"))
         .collect();
     named.extend(under.map(|finding| in_short(finding, true)));
-    (!named.is_empty()).then(|| format!("What here may have added to it: {}.", named.join("; ")))
+    (!named.is_empty()).then(|| {
+        format!(
+            "What may have disturbed the measurement here: {}.",
+            named.join("; ")
+        )
+    })
 }
 
 /// Writes the first clause of a finding, or those that come before what is listed.

@@ -50,7 +50,8 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
         text,
         &[
             "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time (42.0 % in cell 2); cc1 (process 41) \
-             used CPU 1 for about 8.00 ms, 0.40 % of the time. The figures include the part",
+             used CPU 1 for about 8.00 ms, 0.40 % of the time. Tasks that lived for less than a second may be missing. The figures include \
+             the part",
         ],
     );
     assert_eq!(analysis.summary().verdict.cautions[0], text);
@@ -152,6 +153,58 @@ fn the_latest_wake_up_is_named_with_the_work_of_its_own_cell() {
     assert_eq!(
         run.analyse().summary().verdict.headline,
         "Latest wake-up: 4.10 µs on process alongside stolen time (at most 5.00 % of the CPU's time)."
+    );
+}
+
+#[test]
+fn what_was_stolen_is_named_first_or_second_and_each_target_has_its_own() {
+    let mut run = Run::new(1);
+    for target in ["process", "crun"] {
+        let cell = run.woken(1, Schedule::of(target), |_, _, n| 4_000 + n % 100);
+        for (pid, name) in [(40, "cc1"), (41, "rustc")] {
+            beside(cell, (pid, name, 300));
+        }
+        record(cell).values.push(Value {
+            measure: "stolen".to_owned(),
+            labels: Labels::default(),
+            unit: "ns".to_owned(),
+            value: 50e6,
+        });
+        let cell = run.gap(1, target, spinning());
+        beside(cell, (40, "cc1", 300));
+    }
+    let verdict = run.analyse().summary().verdict.clone();
+    let said = [vec![verdict.headline], verdict.details].concat().join(" ");
+    let cc1 = "alongside cc1 (30.0 % of the CPU's time)";
+    let stolen = "stolen time (at most 5.00 % of the CPU's time) and 1 more name)";
+    assert_contains(
+        &said,
+        &[
+            &format!("4.10 µs on process ({cc1}, {stolen} and 4.10 µs on crun ({cc1}, {stolen}."),
+            &format!("µs; {cc1}) and "),
+        ],
+    );
+}
+
+#[test]
+fn nothing_of_the_machine_bears_on_counted_instructions() {
+    let mut run = Run::new(1);
+    run.emulated = true;
+    let target = "linux,clock=instructions";
+    let cell = run.woken(1, Schedule::of(target), |_, _, n| 4_000 + n % 100);
+    beside(cell, (40, "hog", 600));
+    record(cell).values.push(Value {
+        measure: "stolen".to_owned(),
+        labels: Labels::default(),
+        unit: "ns".to_owned(),
+        value: 50e6,
+    });
+    let analysis = run.analyse();
+    assert_eq!(ids(&analysis), ["instruction-time"]);
+    let headline = &analysis.summary().verdict.headline;
+    assert_eq!(
+        *headline,
+        format!("Latest wake-up: 4.10 µs on {target} (instructions).")
     );
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use tare_results::model::{Cell, Labels, OtherTask, OtherWork};
+use tare_results::target::Clock;
 
 use crate::format::Numbers;
 use crate::group::{entry, grouped};
@@ -65,7 +66,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
         let cells = run.cells.iter();
         Vec::from_iter(cells.filter_map(|cell| watched(cell, of)))
     };
-    let mut notices = told_of(&watched(|cell| cell.other_work.as_ref()));
+    let mut notices = told_of(&watched(of_machine));
     let guests = watched(|cell| cell.guest_work.as_ref());
     notices.extend(other_tasks(&guests, "other-work-in-guest", |cpus, each| {
         format!(
@@ -92,8 +93,8 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
     let tasks = other_tasks(watched, "other-work", |cpus, each| {
         format!(
-            "Other work ran on the measured {cpus}: {each}. The figures include the part between their first and \
-             last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
+            "Other work ran on the measured {cpus}: {each}. Tasks that lived for less than a second may be missing. The figures \
+             include the part between their first and last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
     let notices = [other_runs(watched), tasks];
@@ -128,11 +129,23 @@ pub fn had_other_work(cell: &Cell) -> bool {
 
 /// Returns what else ran on the measured CPUs: of this machine, and of the guest.
 fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
-    cell.other_work.iter().chain(&cell.guest_work)
+    of_machine(cell).into_iter().chain(&cell.guest_work)
+}
+
+/// Returns what else of this machine ran there; nothing if an emulator counted instructions, whose
+/// figures are the same whatever else runs.
+fn of_machine(cell: &Cell) -> Option<&OtherWork> {
+    cell.other_work.as_ref().filter(|_| is_timed(cell))
+}
+
+/// Returns whether time passed for a cell while the machine did something else: how an instance
+/// starts is seen from here, and runs on any CPU.
+fn is_timed(cell: &Cell) -> bool {
+    cell.plan.target.clock != Clock::Instructions || cell.plan.work.cpus.is_none()
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
-/// the time, the greatest first, and how much the hypervisor took:
+/// the time, the greatest first, and how much the hypervisor took, first or second:
 /// `sh (66 % of the CPU's time)`, `stolen time (at most 1.2 % of the CPU's time)`.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
@@ -148,21 +161,25 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
         });
         Vec::from_iter(told)
     };
-    let mut much = of(|cell| cell.other_work.as_ref());
+    let mut much = of(of_machine);
     much.extend(of(|cell| cell.guest_work.as_ref()));
-    much.extend(stolen(&cells).map(|on| {
+    much.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if let Some(on) = stolen(&cells) {
         let share = N.percent(on.share);
         let share = format!("at most {share} of the CPU's time{}", most(&on, ", ", ""));
-        (format!("stolen time ({share})"), on.share)
-    }));
-    much.sort_by(|a, b| b.1.total_cmp(&a.1));
+        // No priority protects from it, so it is second at least.
+        let is_first = much.first().is_none_or(|first| first.1 < on.share);
+        let told = (format!("stolen time ({share})"), on.share);
+        much.insert(usize::from(!is_first), told);
+    }
     much.into_iter().map(|(told, _)| told).collect()
 }
 
 /// Returns how much the hypervisor took from the measured CPUs, if that is much of a cell. It is
 /// the most that it can be: some may have come before the first sample and after the last.
 fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
-    let each = cells.iter().filter_map(|cell| {
+    let timed = cells.iter().filter(|cell| is_timed(cell));
+    let each = timed.filter_map(|cell| {
         let watched = || Some(cell.other_work.as_ref()?.watched_ns as f64);
         let of = cell.measured_ns().or_else(watched)?;
         let of = Some(of).filter(|of| *of >= OtherWork::SHORTEST_NS as f64)?;

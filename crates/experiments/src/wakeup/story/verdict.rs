@@ -9,7 +9,9 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::{MANY, alongside_in, certainty, emulated_left_out, few_or_ends};
+use tare_pages::kit::sentence::{
+    MANY, alongside_in, aside, certainty, emulated_left_out, few_or_ends,
+};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
@@ -67,7 +69,7 @@ fn under(all: &[Case<'_>]) -> impl Fn(Phase<'_>) -> String {
     let phases = all.iter().flat_map(|case| Phase::all(case.plan));
     let has_loads = phases.map(Phase::under).any(|under| !under.is_empty());
     move |phase| match phase.under() {
-        none if none.is_empty() && has_loads => " when idle".to_owned(),
+        none if none.is_empty() && has_loads => " without a load".to_owned(),
         under => under,
     }
 }
@@ -155,7 +157,7 @@ fn few<'a, 'b>(loads: &'b [(String, Vec<Worst<'a>>)]) -> &'b [(String, Vec<Worst
     }
 }
 
-/// Writes what there is of each load, like with like: `Latest wake-ups when idle: …; under dd: ….`
+/// Writes what there is of each load, like with like: `Latest wake-ups without a load: …; under dd: ….`
 fn under_each(what: &str, loads: &[(&str, String)]) -> String {
     let each = loads.iter().enumerate().map(|(place, (load, text))| {
         let load = if place == 0 { load } else { load.trim_start() };
@@ -184,7 +186,10 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)], until: &str) -> String {
             let each = row.into_iter().flat_map(|row| &row.each);
             let mut worst = each.filter(|run| run.figure.value() == Some(*ns));
             let cell = worst.next().map(|run| run.cell);
-            let work = alongside_in(case, |id| Some(id) == cell);
+            let mut work = alongside_in(case, |id| Some(id) == cell);
+            if targets.len() > 1 {
+                work = aside([work.trim_start().to_owned()]);
+            }
             (*ns, format!("{} on {}{work}", time(*ns), name(case)))
         });
         let each: Vec<(f64, String)> = each.collect();

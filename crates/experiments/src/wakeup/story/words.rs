@@ -59,7 +59,7 @@ impl<'a> Phase<'a> {
     /// Names the load as the end of a sentence: ` under dd`; nothing for `idle` alone.
     pub fn under(self) -> String {
         match self.load.is_idle() && self.plan.phases.len() > 1 {
-            true => " when idle".to_owned(),
+            true => " without a load".to_owned(),
             false => self.load.under(),
         }
     }

@@ -15,7 +15,7 @@ use tare_figures::interval::Time;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, alongside, emulated_left_out, sure};
+use tare_pages::kit::sentence::{MANY, alongside, aside, emulated_left_out, sure};
 use tare_results::MachineRecord;
 
 use super::ABOVE_WORDS;
@@ -119,7 +119,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
                 .map(|(place, member)| about_gap_in_short(member, place == 0, &mut explained))
                 .collect();
             let under = panel.plan().load.under();
-            format!("CPU {} lost {}{under}.", run.plan.cpu, words::list(&each))
+            format!("CPU {} lost{under} {}.", run.plan.cpu, words::list(&each))
         }
         members => {
             let each = members.iter().map(|member| match members.len() {
@@ -175,19 +175,17 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
 fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool) -> String {
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let of = if is_first { " of its time" } else { "" };
-    let longest = member.longest().map_or_else(String::new, |(row, over)| {
+    let longest = member.longest().map(|(row, over)| {
         let what = match std::mem::replace(explained, true) {
             true => "",
             false => "longest interruption ",
         };
-        format!(" ({what}{})", row.in_time(N, over.highest))
+        format!("{what}{}", row.in_time(N, over.highest))
     });
-    format!(
-        "{}{of} on {}{longest}{}",
-        N.percent(lost),
-        member.case.target(),
-        alongside(&member.case)
-    )
+    let work = alongside(&member.case).trim_start().to_owned();
+    let aside = aside(longest.into_iter().chain([work]));
+    let target = member.case.target();
+    format!("{}{of} on {target}{aside}", N.percent(lost))
 }
 
 fn about_timed(member: &Member<'_>) -> String {
