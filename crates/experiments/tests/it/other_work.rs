@@ -192,6 +192,8 @@ fn nothing_of_the_machine_bears_on_counted_instructions() {
     run.emulated = true;
     let target = "linux,clock=instructions";
     let cell = run.woken(1, Schedule::of(target), |_, _, n| 4_000 + n % 100);
+    // An instance that is started may run on any CPU, and is timed from here.
+    cell.plan.work.cpus = "1".parse().ok();
     beside(cell, (40, "hog", 600));
     record(cell).values.push(Value {
         measure: "stolen".to_owned(),

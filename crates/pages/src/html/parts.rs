@@ -58,7 +58,7 @@ impl Table {
                                     th.group colspan=(self.head.len()) scope="rowgroup" { span { (heading) } }
                                 } @else {
                                     @for (place, cell) in row.iter().enumerate() {
-                                        @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (typeset(cell)) } }
+                                        @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (with_code(&typeset(cell))) } }
                                     }
                                 }
                             }
