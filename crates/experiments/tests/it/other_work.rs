@@ -201,7 +201,9 @@ fn nothing_of_the_machine_bears_on_counted_instructions() {
         unit: "ns".to_owned(),
         value: 50e6,
     });
-    let analysis = run.analyse();
+    let mut data = run.data();
+    data.plan.cells[0].work.cpus = "1".parse().ok();
+    let analysis = analyse(data);
     assert_eq!(ids(&analysis), ["instruction-time"]);
     let headline = &analysis.summary().verdict.headline;
     assert_eq!(
