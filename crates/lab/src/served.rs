@@ -4,6 +4,8 @@
 //! hypervisor's; of a container, its runtime's. It counts from the moment at which the client says
 //! when it begins, some 250 ms before it does, to its first result: idle times are included.
 
+use std::time::{Duration, Instant};
+
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
 use tare_host::sample::{ThreadTime, ThreadTimes};
@@ -16,6 +18,9 @@ use tare_targets::{Instance, Job, Target, TargetError, process};
 /// The label of a server's CPU time: what executes its own code, or what is around that.
 const PLACE: &str = "place";
 
+/// How often is looked whether a server has ended.
+const EVERY: Duration = Duration::from_secs(1);
+
 /// A server in its own network.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -25,6 +30,10 @@ pub(crate) struct Server {
     around: Around,
     before: Option<ThreadTimes>,
     spent: Vec<ThreadTime>,
+    /// When it is looked next whether it has ended.
+    next_look: Instant,
+    /// How it has ended, if it was seen that it has; it should not have.
+    pub(crate) ended: Option<String>,
 }
 
 impl Server {
@@ -52,6 +61,8 @@ impl Server {
             },
             before: None,
             spent: Vec::new(),
+            next_look: Instant::now() + EVERY,
+            ended: None,
         })
     }
 
@@ -82,12 +93,21 @@ impl Server {
         Some(ThreadTimes::of(&Source::system(), pid))
     }
 
-    /// Returns how it has ended, if it has; it should not have.
-    pub(crate) fn has_ended(&mut self) -> Option<String> {
-        match self.instance.has_ended() {
-            Ok(ended) => ended,
-            Err(error) => Some(error.to_string()),
+    /// Looks whether it has ended.
+    pub(crate) fn look(&mut self) {
+        let ended = self.instance.has_ended();
+        let ended = ended.unwrap_or_else(|error| Some(error.to_string()));
+        self.ended = self.ended.take().or(ended);
+    }
+
+    /// Looks whether it has ended, if it is time to. Returns after how long again.
+    pub(crate) fn tick(&mut self) -> Duration {
+        let now = Instant::now();
+        if self.next_look <= now {
+            self.look();
+            self.next_look = now + EVERY;
         }
+        self.next_look.saturating_duration_since(now)
     }
 
     /// Returns the times of its start.

@@ -205,7 +205,8 @@ impl<'a> Stage<'a> {
         let Some(mut server) = self.server.take() else {
             return Err(Unfinished::Stopped);
         };
-        if let Some(why) = server.has_ended() {
+        server.look();
+        if let Some(why) = &server.ended {
             let why = format!("the server ended while the client asked it: {why}");
             return Err(Unfinished::Failed(why));
         }
@@ -653,7 +654,9 @@ impl Watcher for Listener<'_, '_> {
     }
 
     fn worthless(&self) -> Option<String> {
-        self.receiver.too_much()
+        let server = self.stage.server.as_ref();
+        let ended = server.and_then(|server| server.ended.clone());
+        ended.or_else(|| self.receiver.too_much())
     }
 
     fn finishing(&mut self) -> Finish {
@@ -669,7 +672,8 @@ impl Watcher for Listener<'_, '_> {
         let look = self.other_work.as_mut();
         let look = look.and_then(OtherWorkWatch::tick);
         let draw = self.stage.observer.tick();
-        look.into_iter().chain(draw).min()
+        let server = self.stage.server.as_mut().map(Server::tick);
+        look.into_iter().chain(draw).chain(server).min()
     }
 }
 

@@ -11,7 +11,7 @@ use tare_figures::rows::{
 };
 use tare_figures::verdict::Verdict;
 use tare_measured::service as measured;
-use tare_pages::html::overview::overview;
+use tare_pages::html::overview::overview_of;
 use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::checks::about;
@@ -179,11 +179,11 @@ impl Story for Served {
         let notices = [
             about(
                 (Severity::Warning, "client-behind"),
-                &names(is_client_s),
+                &names(is_late),
                 |names| {
                     format!(
-                        "The client was the bottleneck for {names}: it sent more than 1 % of its requests a millisecond or more late, had \
-                     no time to read its answers, or used more than 90 % of its CPU. Latencies and rates there are the client's."
+                        "The client did not keep its times for {names}: it sent more than 1 % of its requests a millisecond or more late, \
+                         had no time to read its answers, or used more than 90 % of its CPU. Latencies and rates there are partly its own."
                     )
                 },
             ),
@@ -274,7 +274,7 @@ impl Story for Served {
             .iter()
             .filter_map(|case| case.row("cpu", Figure::Mean, &ALL));
         let title = "CPU time of an answered request (mean)".to_owned();
-        overview(&rows.collect::<Vec<_>>(), title, "CPU time")
+        overview_of(&rows.collect::<Vec<_>>(), place, title, "CPU time")
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -288,7 +288,7 @@ impl Story for Served {
         let goodput = Curve {
             title: "Answers against offered requests",
             read: "Right answers per second, against the requests that were planned. On the broken red line every one is answered. A \
-                   ring marks a point at which the client was the bottleneck.",
+                   ring marks a point at which the client did not keep its times.",
             has_ideal: true,
             ..Curve::new(lines(&all, "answers", Figure::Rate), across(), rates)
         };
@@ -351,7 +351,7 @@ fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
             Some(Point {
                 name: N.rate(rate),
                 at: (rate, value),
-                doubt: is_client_s(case).then_some("the client's limit"),
+                doubt: is_late(case).then_some("the client was late"),
                 ..Point::default()
             })
         });
@@ -440,8 +440,8 @@ fn latencies(data: &CellData<'_>, measure: &str) -> Samples {
     sets.collect()
 }
 
-/// Returns whether the client of a case was its bottleneck.
-fn is_client_s(case: &Case<'_>) -> bool {
+/// Returns whether the client of a case did not keep its times.
+fn is_late(case: &Case<'_>) -> bool {
     let share = |part: &str, whole: &str| {
         let of =
             |record: &tare_results::model::Record, name| record.value(name, &Labels::default());
