@@ -10,7 +10,7 @@ use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
 use tare_results::target::TargetSpec;
-use tare_targets::{Availability, Target, engine, spec};
+use tare_targets::{Availability, Target, engine, process, spec};
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
@@ -81,6 +81,12 @@ pub fn check(
                 loads.push(Finding::Unavailable { what, why, remedy });
             }
         }
+    }
+    if plan.cells.iter().any(|cell| cell.server.is_some())
+        && let Availability::Unusable { why, remedy } = process::networks()
+    {
+        let what = "the experiment".to_owned();
+        findings.push(Finding::Unavailable { what, why, remedy });
     }
     let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
     for spec in specs {

@@ -66,7 +66,10 @@ impl MeasuredFile {
     pub fn services() -> Self {
         const VARIABLE: &str = "TARE_SERVICE";
         let given = env::var_os(VARIABLE).map(PathBuf::from);
-        let (what, name) = ("the network services".to_owned(), "tare-service");
+        let (what, name) = (
+            "the program of the network services".to_owned(),
+            "tare-service",
+        );
         Self::look(what, VARIABLE, given, name, &format!("{SERVICES}/{name}"))
     }
 

@@ -10,6 +10,7 @@ use tare_results::work::Work;
 use crate::error::TargetError;
 use crate::launch::{self, Launch, Ready};
 use crate::measured::MeasuredFile;
+use crate::programs;
 use crate::{Availability, Job, Program, Target};
 
 /// Returns the target where none is named.
@@ -66,6 +67,14 @@ impl Target for Process {
             ..Launch::of_program("process", start)
         })
     }
+}
+
+/// Returns whether servers and clients can be started here, each in its own network, and if not,
+/// the remedy.
+#[must_use]
+pub fn networks() -> Availability {
+    let why = "a network for a service and its clients requires root";
+    Availability::of(programs::require_root(why).and_then(|()| programs::require("ip", "iproute2")))
 }
 
 /// Prepares to start the agent as a client in a network.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Bench, Ran, is_root, skip};
+use crate::common::{Bench, OtherUser, Ran, is_root, skip};
 use crate::start::assert_nothing_is_left;
 
 /// The variable that makes this program a server, and says which.
@@ -152,6 +152,15 @@ fn the_same_service_is_asked_on_every_target() {
         assert!(!is_guest || outside > 0.0, "{target}: {outside}");
     }
     assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn without_root_nothing_is_tried() {
+    let Some(user) = OtherUser::new() else {
+        return skip("another user", "becoming one requires root");
+    };
+    user.run("service --output run")
+        .expect(5, &["requires root", "run tare as root"]);
 }
 
 #[test]
