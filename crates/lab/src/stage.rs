@@ -506,9 +506,11 @@ impl<'a> Stage<'a> {
         self.limit.check()?;
         let has_load = self.loaded.inside().is_some();
         self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
-        if let Some(left) = other_work::left(&mut received.program) {
+        // A client's thread has not the CPU that is watched.
+        let left = other_work::left(&mut received.program).filter(|_| self.server.is_none());
+        if let Some(left) = left {
             // Of this machine's CPU, a guest knows nothing.
-            let other = match plan.target.kernel().is_host() || self.server.is_some() {
+            let other = match plan.target.kernel().is_host() {
                 true => &mut self.cell.other_work,
                 false => &mut self.cell.guest_work,
             };

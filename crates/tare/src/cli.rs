@@ -173,7 +173,7 @@ pub struct ReproduceArguments {
     /// Published study
     #[arg(value_name = "NAME", help = format!("Published study: {}", crate::commands::reproduce::studies()), required_unless_present_any = ["list", "resume"])]
     pub name: Option<String>,
-    /// List the published studies and which can be reproduced
+    /// List the published studies and their questions
     #[arg(
         long,
         conflicts_with_all = [

@@ -111,14 +111,6 @@ pub enum CommandError {
     /// The report can't be made.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// A published study can't be reproduced yet.
-    #[error("{name} can't be reproduced: {why}")]
-    NotReproducible {
-        /// The study.
-        name: String,
-        /// Why not, and what there is instead.
-        why: String,
-    },
     /// The study can't be used.
     #[error(transparent)]
     Study(#[from] StudyError),
@@ -159,7 +151,7 @@ impl CommandError {
                 | StudyError::TooLarge { .. }
                 | StudyError::NoQuick { .. },
             ) => exit::USAGE,
-            Self::Unavailable { .. } | Self::NotReproducible { .. } => exit::UNAVAILABLE,
+            Self::Unavailable { .. } => exit::UNAVAILABLE,
             Self::Target(error)
             | Self::Experiment(ExperimentError::Target(error))
             | Self::Study(StudyError::Experiment(ExperimentError::Target(error))) => match error {

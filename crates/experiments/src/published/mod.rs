@@ -1,7 +1,6 @@
-//! Published studies, each a file; those of an experiment that exists lie beside it.
+//! Published studies of several experiments, each a file; those of one lie in its folder.
 //!
-//! A claim is a finding of a study, put as a question that figures can answer. A study whose
-//! experiment tare does not have yet lists its claims all the same.
+//! A claim is a finding of a study, put as a question that figures can answer.
 
 mod includeos_2015;
 
@@ -12,9 +11,6 @@ pub(crate) const STUDIES: &[&Published] = &[&includeos_2015::STUDY];
 
 #[cfg(test)]
 mod tests {
-    use tare_figures::claims::cannot;
-
-    use super::includeos_2015;
     use crate::catalogue;
 
     #[test]
@@ -31,15 +27,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_claim_without_its_experiment_names_it() {
-        let study = includeos_2015::STUDY;
-        assert_eq!(
-            study.untold(&["noise"]).claims[0].finding,
-            cannot("tare does not measure what a service costs yet (experiment service)")
-        );
-        assert_eq!(study.lacks(&["noise", "service", "stream"]), None);
     }
 }

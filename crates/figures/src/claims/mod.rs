@@ -43,12 +43,8 @@ pub struct Published {
 pub struct Claim {
     /// The claim, in the study's sense.
     pub text: &'static str,
-    /// The experiment that it takes.
-    pub experiment: &'static str,
-    /// What that experiment measures.
-    pub measures: &'static str,
-    /// Answers it from a run; `None` as long as tare lacks the experiment.
-    pub tell: Option<fn(&Run) -> Answered>,
+    /// Answers it from a run.
+    pub tell: fn(&Run) -> Answered,
 }
 
 /// The answer to a claim.
@@ -227,70 +223,21 @@ impl Published {
             .collect()
     }
 
-    /// Returns the first experiment that its claims use and that is not `known`, with
-    /// the measured quantity.
-    #[must_use]
-    pub fn lacks(&self, known: &[&str]) -> Option<(&'static str, &'static str)> {
-        let mut claims = self.claims.iter();
-        let lacking = claims.find(|claim| !known.contains(&claim.experiment))?;
-        Some((lacking.experiment, lacking.measures))
-    }
-
-    /// Returns what there is to say of it without a run, if only the experiments in `known` exist:
-    /// its figures, and its claims without an answer.
-    #[must_use]
-    pub fn untold(&self, known: &[&str]) -> Reproduction {
-        let claims = self.claims.iter().map(|claim| ClaimFigure {
-            claim: claim.text.to_owned(),
-            finding: if known.contains(&claim.experiment) {
-                cannot("it was not run")
-            } else {
-                claim.not_measured()
-            },
-        });
-        self.with(claims.collect(), Vec::new(), false)
-    }
-
     /// Answers its claims from a run.
     pub(crate) fn of(&self, run: &Run) -> Reproduction {
         let claims = self.claims.iter().map(|claim| ClaimFigure {
             claim: claim.text.to_owned(),
-            finding: claim
-                .tell
-                .map_or_else(|| claim.not_measured(), |tell| tell(run).into()),
+            finding: (claim.tell)(run).into(),
         });
-        let comparisons = (self.compare)(run, &self.parsed());
-        self.with(
-            claims.collect(),
-            comparisons,
-            run.plan.study.as_ref().is_some_and(|study| study.quick),
-        )
-    }
-
-    fn with(
-        &self,
-        claims: Vec<ClaimFigure>,
-        comparisons: Vec<Comparison>,
-        quick: bool,
-    ) -> Reproduction {
         Reproduction {
             study: self.name.to_owned(),
             question: self.question.to_owned(),
-            quick,
-            claims,
-            comparisons,
+            quick: run.plan.study.as_ref().is_some_and(|study| study.quick),
+            claims: claims.collect(),
+            comparisons: (self.compare)(run, &self.parsed()),
             note: self.note.to_owned(),
             tables: self.parsed(),
         }
-    }
-}
-
-impl Claim {
-    fn not_measured(&self) -> Finding {
-        cannot(format!(
-            "tare does not measure {} yet (experiment {})",
-            self.measures, self.experiment
-        ))
     }
 }
 
@@ -339,7 +286,7 @@ fn answered(answer: Answer, Inconclusive { why, needs_kvm }: Inconclusive) -> Fi
     }
 }
 
-/// Compares nothing, for studies that can't be run yet.
+/// Compares nothing, for studies without figures.
 #[must_use]
 pub fn nothing_to_compare(_: &Run, _: &[PublishedTable]) -> Vec<Comparison> {
     Vec::new()

@@ -1,11 +1,10 @@
-//! A published study on a terminal: its claims and figures, with a run or without one.
+//! A published study on a terminal: its claims and figures next to those of a run.
 
 use anstyle::{AnsiColor, Style};
 use tare_figures::claims::{Answer, ClaimFigure, Reproduction};
 
 use crate::shared;
-use crate::table::Titled;
-use crate::text::{Page, Text};
+use crate::text::Page;
 
 impl Page {
     /// Writes the answers to the study that the run reproduces.
@@ -31,18 +30,4 @@ impl Page {
             self.paragraph(&text, style, "  ");
         }
     }
-}
-
-/// Writes a published study without a run: its tables and its claims.
-#[must_use]
-pub fn study(study: &Reproduction, width: usize) -> Text {
-    let mut page = Page::new(width);
-    let title = format!("{}: {}", study.study, study.question);
-    page.paragraph(&title, Style::new().bold(), "");
-    for table in &study.tables {
-        let Titled { title, read, table } = shared::published(table);
-        page.titled(&title, &read, &table);
-    }
-    page.claims(&study.study, &study.claims);
-    page.finish()
 }

@@ -18,7 +18,6 @@ use crate::table::{Medium, Table, Titled};
 use crate::text::{Page, Text};
 use crate::{grouped, shared, words};
 
-pub use claims::study;
 pub use compare::{compare, compare_markdown};
 
 const N: Numbers = Numbers::PLAIN;

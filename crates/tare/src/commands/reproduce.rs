@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use tare_experiments::{catalogue, experiments};
+use tare_experiments::catalogue;
 use tare_figures::claims::Published;
-use tare_pages::terminal::study as show;
 use tare_results::RunFolder;
 use tare_studies::included;
 
@@ -26,22 +25,8 @@ pub fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> Result<u8, Co
         terminal.print_lines(&list())?;
         return Ok(exit::DONE);
     };
-    let published = catalogue().study(name).ok_or_else(|| unknown(name))?;
-    let file = match (lacking(published), included::find(name)) {
-        (None, Some(file)) => file,
-        (lacking, _) => {
-            let untold = published.untold(&known());
-            if arguments.options.result.json {
-                terminal.print_json(&untold)?;
-            } else {
-                terminal.print_text(&show(&untold, terminal.width()))?;
-            }
-            return Err(CommandError::NotReproducible {
-                name: name.to_owned(),
-                why: lacking.unwrap_or_else(|| "no study file comes with tare".to_owned()),
-            });
-        }
-    };
+    let file = catalogue().study(name).and(included::find(name));
+    let file = file.ok_or_else(|| unknown(name))?;
     let file = match (arguments.deterministic, included::deterministic(name)) {
         (false, _) => file,
         (true, Some(deterministic)) => deterministic,
@@ -81,21 +66,6 @@ fn is_of(run: &Path, name: Option<&str>) -> Result<(), CommandError> {
     Err(not_by_that(&folder, &why))
 }
 
-fn known() -> Vec<&'static str> {
-    experiments()
-        .iter()
-        .map(|experiment| experiment.name())
-        .collect()
-}
-
-/// Says which experiment a study takes that tare does not have.
-fn lacking(published: &Published) -> Option<String> {
-    let (experiment, measures) = published.lacks(&known())?;
-    Some(format!(
-        "tare does not measure {measures} yet (experiment {experiment}); above are its figures and claims"
-    ))
-}
-
 fn unknown(name: &str) -> CommandError {
     CommandError::Usage(format!(
         "there is no published study '{name}'; known: {}",
@@ -110,13 +80,7 @@ pub fn studies() -> String {
 }
 
 fn list() -> String {
-    let line = |study: &&'static Published| {
-        let state = match study.lacks(&known()) {
-            None => "can be reproduced".to_owned(),
-            Some((experiment, _)) => format!("not yet: lacks the experiment {experiment}"),
-        };
-        format!("{:<15} {state}\n{:15} {}", study.name, "", study.question)
-    };
+    let line = |study: &&'static Published| format!("{:<15} {}", study.name, study.question);
     catalogue()
         .studies
         .iter()
@@ -130,12 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_published_study_whose_experiments_exist_has_a_file() {
-        for study in catalogue()
-            .studies
-            .iter()
-            .filter(|study| study.lacks(&known()).is_none())
-        {
+    fn every_published_study_has_a_file() {
+        for study in &catalogue().studies {
             assert!(included::find(study.name).is_some(), "{}", study.name);
         }
     }

@@ -67,7 +67,7 @@ fn the_pages_show_the_tables_as_they_are() {
         (
             "adding-an-experiment",
             "crates/experiments/src/lib.rs",
-            "pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives, &Stream",
+            "pub const TABLE: Table = &[&Noise, &Wakeup, &Start, &Primitives, &Service, &Stream",
             ", &Clocks];",
         ),
         (

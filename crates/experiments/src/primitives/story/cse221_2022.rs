@@ -7,7 +7,6 @@ use tare_figures::rows::{Figure, Row, written};
 use tare_figures::words;
 use tare_pages::kit::claim_table::{PublishedRow, rows};
 
-use super::super::NAME;
 use super::machine::{self, Claimed};
 use super::measures::id_of;
 use super::tables::named;
@@ -45,12 +44,7 @@ pub(super) const STUDY: Published = Published {
 };
 
 const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim {
-        text,
-        experiment: NAME,
-        measures: "what primitives cost",
-        tell: Some(tell),
-    }
+    Claim { text, tell }
 }
 
 const PROCESS: Variant = ("fork-exit", &[("memory", "small")]);

@@ -57,12 +57,7 @@ pub(super) const STUDY: Published = Published {
 };
 
 const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim {
-        text,
-        experiment: "start",
-        measures: "how long instances take to start",
-        tell: Some(tell),
-    }
+    Claim { text, tell }
 }
 
 /// The kinds of the study, in the order of its latencies without contention.

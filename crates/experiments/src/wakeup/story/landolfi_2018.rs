@@ -54,12 +54,7 @@ pub(super) const STUDY: Published = Published {
 };
 
 const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim {
-        text,
-        experiment: "wakeup",
-        measures: "wake-up latency",
-        tell: Some(tell),
-    }
+    Claim { text, tell }
 }
 
 /// Returns the phase of the study that a load is; `before` are those that came before.
