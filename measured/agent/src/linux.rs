@@ -195,12 +195,12 @@ impl Platform for Linux {
         let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
         // SAFETY: a live value.
         let told = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0;
-        let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000;
         let counted = |name, count: i64| told.then_some((name, count.cast_unsigned()));
         [
             counted("involuntary context switches", usage.ru_nivcsw),
             counted("voluntary context switches", usage.ru_nvcsw),
-            counted(CPU_TIME, ns(usage.ru_utime) + ns(usage.ru_stime)),
+            // The times of `rusage` are as old as the last tick.
+            told.then(|| (CPU_TIME, read_ns(ClockId::ThreadCPUTime))),
             told.then(|| (TIME, read_ns(ClockId::Monotonic))),
         ]
     }

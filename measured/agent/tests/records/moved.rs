@@ -82,11 +82,11 @@ fn wakeups_that_were_moved_yield_no_figures_and_end_at_once() {
 
 #[test]
 fn the_switches_of_a_batch_are_counted() {
-    let told = super::agent::measured("workload=gap repetitions=1000000");
+    let told = super::agent::measured("workload=gap repetitions=20000000");
     for name in ["involuntary context switches", "voluntary context switches"] {
         assert!(told.counter(name).is_some(), "{name}");
     }
     let [had, of] = ["CPU time", "time"].map(|name| told.counter(name).unwrap());
-    // The two clocks are not read at the same moment.
-    assert!(0 < had && had <= of + of / 50, "{had} of {of}");
+    // The two clocks are not read at the same moment, between which the thread may have to wait.
+    assert!(0 < had && had <= of + of / 10, "{had} of {of}");
 }
