@@ -30,9 +30,10 @@ const CLIENT: &str = "client";
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
 
-/// The rate at which a closed loop is estimated to run, and that which every target is given the
-/// time for, in requests per second and socket.
-const EXPECTED: f64 = 200.0;
+/// The rate at which a closed loop of our own client is estimated to run, that of nslookup, and that
+/// which every target is given the time for, in requests per second and socket.
+const EXPECTED: f64 = 5_000.0;
+const OF_PROCESSES: f64 = 50.0;
 const LEAST: f64 = 20.0;
 
 /// The experiment, as studies name it.
@@ -79,7 +80,10 @@ impl Experiment for Service {
                         let requests = plan.requests as f64;
                         let closed = |rate: f64| requests / (rate * plan.sockets as f64);
                         let (expected, longest) = match pace {
-                            Pace::Closed => (closed(EXPECTED), closed(LEAST)),
+                            Pace::Closed if program == Program::Own => {
+                                (closed(EXPECTED), closed(LEAST))
+                            }
+                            Pace::Closed => (closed(OF_PROCESSES), closed(LEAST)),
                             Pace::Rate(rate) => (requests / *rate as f64, 0.0),
                         };
                         let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
