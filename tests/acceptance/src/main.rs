@@ -4,7 +4,7 @@
 //! are ratios within one run, medians over alternating repetitions, and each has a bound.
 //!
 //! * [`attack`]: damaged run folders, and runs that are killed, stopped, moved or out of space;
-//! * [`bench`]: the gap loop against unrolled timer reads, the dead time between samples against
+//! * [`mod@bench`]: the gap loop against unrolled timer reads, the dead time between samples against
 //!   the empty region, and folding, statistics and report of 100 million samples; services in three
 //!   ways, and their bytes;
 //! * [`compare`]: how often this machine is reported to differ from itself, and whether a planted
