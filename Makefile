@@ -66,7 +66,7 @@ build: setup
 
 # Builds nothing: root usually has no cargo.
 install:
-	@test -x $(TARE) -a -x $(BUILT)/tare-agent || { echo '$(TARE) or its agent is not built: make build comes first' >&2; exit 1; }
+	@test -x $(TARE) -a -x $(BUILT)/tare-agent -a -x $(SERVED)/tare-service || { echo '$(TARE), its agent or its services are not built: make build comes first' >&2; exit 1; }
 	install -D -m 755 $(TARE) $(INTO)/bin/tare
 	install -D -m 755 $(BUILT)/tare-agent $(INTO)/lib/tare/tare-agent
 	install -D -m 755 $(SERVED)/tare-service $(INTO)/lib/tare/tare-service

@@ -145,7 +145,7 @@ impl Server {
     }
 }
 
-/// What is around a service, within the process that was started.
+/// The surroundings of a service within the process tree that was started.
 #[derive(Clone, Copy, Debug)]
 enum Around {
     Nothing,

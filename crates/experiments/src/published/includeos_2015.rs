@@ -18,7 +18,10 @@ pub(super) const STUDY: Published = Published {
     name: "includeos-2015",
     question: "What does a service cost on a unikernel, against the same service on Linux?",
     claims: &[
-        claim("The DNS service takes 5.5 to 20 % less CPU in all.", in_all),
+        claim(
+            "The DNS service takes 5.5 to 20 % less CPU in total.",
+            in_all,
+        ),
         claim(
             "It takes 66 to 70 % less CPU inside the guest, but more outside it.",
             inside,

@@ -1,8 +1,8 @@
 //! `service`, after includeos-2015: what a network service costs on each target, for each request.
 //!
 //! A cell has a server on the target, which is the same code everywhere, and a client on this
-//! machine, which is the same for all. The client measures; what it asks is its work in the plan,
-//! and the server's is beside it. The CPU time of the server is read on this machine.
+//! machine, which is the same for all. The client measures. The plan has its work, and separately
+//! that of the server. The CPU time of the server is read on this machine.
 
 mod parameters;
 mod story;
@@ -24,13 +24,13 @@ pub use tare_measured::service::NAME;
 
 use self::parameters::Pace;
 
-/// The label of a client that is not our own.
+/// The label of a client other than the built-in one.
 const CLIENT: &str = "client";
 /// The label of a service, and that of the offered rate in requests per second.
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
 
-/// The rate at which a closed loop of our own client is estimated to run, that of nslookup, and that
+/// The rate at which a closed loop of the built-in client is estimated to run, that of nslookup, and that
 /// which every target is given the time for, in requests per second and socket.
 const EXPECTED: f64 = 5_000.0;
 const OF_PROCESSES: f64 = 50.0;
@@ -51,7 +51,7 @@ impl Experiment for Service {
 
     fn without_arguments(&self) -> &'static str {
         "Without arguments, a name server as a process is asked for 1,000 addresses, one after the other; six times. It requires \
-         root, for networks of its own."
+         root, to make its networks."
     }
 
     fn parameters(&self) -> &'static [Parameter] {

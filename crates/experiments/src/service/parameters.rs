@@ -16,7 +16,7 @@ const RATES: [u64; 2] = [1, 1_000_000];
 pub(super) enum Pace {
     /// Each socket sends when its last request was answered.
     Closed,
-    /// At planned times, so many per second.
+    /// At planned times, this many per second.
     Rate(u64),
 }
 

@@ -639,7 +639,7 @@ fn a_median_is_between_modes_only_where_both_sides_have_the_same_two() {
             let row = rows.find(|row| row.measure == "ready" && row.figure == figure);
             row.unwrap().refused.clone()
         });
-        // What the verdict says of the median is what the table does.
+        // The verdict and the table agree on the median.
         let said = comparison.verdict.join(" ");
         let is_said = said.contains("A median between them says nothing");
         assert_eq!(is_said, refused[0].is_some(), "{said}");

@@ -129,8 +129,8 @@ pub fn certainty_of_ends<'a>(figures: impl IntoIterator<Item = (String, &'a Row)
     certainty(figures)
 }
 
-/// Puts what is said of one thing among several behind it: ` (4.2 ms; alongside sh (66 % of the
-/// CPU's time))`.
+/// Joins remarks on one thing among several, to stand behind it:
+/// ` (4.2 ms; alongside sh (66 % of the CPU's time))`.
 #[must_use]
 pub fn aside(texts: impl IntoIterator<Item = String>) -> String {
     let texts = texts.into_iter().filter(|text| !text.is_empty());

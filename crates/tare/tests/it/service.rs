@@ -174,7 +174,7 @@ fn the_study_is_reproduced_as_far_as_it_is_measured() {
         0,
         &[
             "asked by nslookup",
-            "The DNS service takes 5.5 to 20 % less CPU in all.",
+            "The DNS service takes 5.5 to 20 % less CPU in total.",
             "; outside ",
             "until its first line",
             "Triad: ",

@@ -231,7 +231,7 @@ fn memory(all: &[&Series<'_>]) -> Option<String> {
 fn end(all: &[&Series<'_>]) -> Option<String> {
     let each = all.iter().filter_map(|one| {
         let (rate, why) = sustained(one)?.end?;
-        // Each run that ended there has numbers of its own.
+        // Each run that ended there has its own numbers.
         let runs = if one.first().planned > 1 {
             ", in a run"
         } else {

@@ -1,6 +1,7 @@
 //! The requests of a client, and how their answers are checked.
 
 use std::io::Write;
+use std::net::Ipv4Addr;
 
 use crate::service::Protocol;
 
@@ -16,7 +17,12 @@ const ANY: u16 = (1 << 10) | (1 << 8) | (1 << 7);
 /// Type A, class IN.
 const A_IN: [u8; 4] = [0, 1, 0, 1];
 /// The first address of the zone.
-const FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+
+/// Returns the address of a host of the synthetic zone.
+pub fn address(host: u64) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST.to_bits() + host as u32)
+}
 
 /// A message that is made in place.
 pub struct Message {
@@ -63,15 +69,14 @@ impl Message {
             Protocol::Echo => answer == request,
             Protocol::Dns => {
                 let question = &request[HEADER..];
-                // Only names of this machine's own synthetic zone are asked for.
-                let address = FIRST + host as u32;
                 answer.len() > request.len()
                     && answer[..2] == request[..2]
                     && u16::from_be_bytes([answer[2], answer[3]]) & !ANY == ANSWER
                     && answer[4..6] == [0, 1]
                     && answer[6..8] != [0, 0]
                     && answer[HEADER..].starts_with(question)
-                    && first_address(&answer[HEADER + question.len()..], question) == Some(address)
+                    && first_address(&answer[HEADER + question.len()..], question)
+                        == Some(address(host))
             }
         }
     }
@@ -84,7 +89,7 @@ pub fn number(message: &[u8]) -> Option<u16> {
 
 /// Returns the address in the first record behind a question, if it is one of the same name: by a
 /// pointer to it or written out.
-fn first_address(records: &[u8], question: &[u8]) -> Option<u32> {
+fn first_address(records: &[u8], question: &[u8]) -> Option<Ipv4Addr> {
     let name = &question[..question.len() - A_IN.len()];
     let rest = records
         .strip_prefix(&[0xc0, HEADER as u8])
@@ -92,7 +97,7 @@ fn first_address(records: &[u8], question: &[u8]) -> Option<u32> {
     let rest = rest.strip_prefix(&A_IN)?;
     // The time to live is anybody's.
     let data = rest.get(4..)?.strip_prefix(&[0, 4])?;
-    Some(u32::from_be_bytes(*data.first_chunk()?))
+    Some((*data.first_chunk::<4>()?).into())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rustix::time::ClockId;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Record, Set, Unit};
 
-use self::client::{Client, Counted, LOST, first_answer};
+use self::client::{Client, Counted, LOST, answers};
 use super::{NAME, Plan, Program, RESPONSE, SERVICE};
 use crate::linux::clock::{now_ns, read_ns, sleep_until};
 use crate::output::Output;
@@ -57,9 +57,9 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         Ok::<_, ThreadsError>((client, sorted))
     };
     session::run(wanted, platform, prepare, |output, (mut client, sorted)| {
-        let Some(first_ns) = first_answer(plan).map_err(unreachable)? else {
+        if !answers(plan).map_err(unreachable)? {
             return Err(Stop::Place(NO_ANSWER).into());
-        };
+        }
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
@@ -76,11 +76,8 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
             }
         };
         let cpu_ns = spent_ns() - cpu_ns;
-        let own = [
-            ("first_answer", "ns", first_ns),
-            ("client_cpu", "ns", cpu_ns),
-        ];
-        write(output, &client, sorted, origin_ns, &counted, &own)
+        output.values("", &[("client_cpu", "ns", cpu_ns)])?;
+        write(output, &client, sorted, origin_ns, &counted)
     })
 }
 
@@ -104,7 +101,6 @@ fn write(
     sorted: &mut [u64],
     origin_ns: u64,
     counted: &Counted,
-    own: &[(&str, &str, u64)],
 ) -> Result<(), ThreadsError> {
     let plan = client.plan;
     let Counted {
@@ -129,7 +125,6 @@ fn write(
         ("window", "ns", window_ns),
     ];
     output.values("", &values)?;
-    output.values("", own)?;
     let open = plan.interval_ns.map(|_| RESPONSE);
     for (number, measure) in (0..).zip([Some(SERVICE), open].into_iter().flatten()) {
         let mut n = 0;

@@ -6,6 +6,7 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use super::client::{Client, Counted};
+use super::message;
 use crate::linux::clock::now_ns;
 
 /// The program, of Debian's package bind9-dnsutils.
@@ -32,10 +33,9 @@ impl Client<'_> {
                 .stderr(Stdio::null())
                 .output()?;
             let end_ns = now_ns();
-            let address = std::net::Ipv4Addr::from_bits(FIRST + host as u32);
             let is_right = is_right(
                 &String::from_utf8_lossy(&answer.stdout),
-                &address.to_string(),
+                &message::address(host).to_string(),
             );
             let is_late = end_ns - begin_ns > self.plan.limit_ns;
             counted.wrong += u64::from(!is_right);
@@ -50,9 +50,6 @@ impl Client<'_> {
         Ok(counted)
     }
 }
-
-/// The first address of the zone.
-const FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 
 /// Returns whether the program printed an address as that of the name.
 fn is_right(printed: &str, address: &str) -> bool {
