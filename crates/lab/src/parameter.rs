@@ -11,6 +11,8 @@ use crate::units::{exact, exact_word, nanoseconds, whole};
 pub struct Parameter {
     /// Name: a study's key, and with two hyphens an option.
     pub name: &'static str,
+    /// Whether the command takes it without its name.
+    pub positional: bool,
     /// The option's short form.
     pub short: Option<char>,
     /// Other long forms of the option.
@@ -82,6 +84,7 @@ impl Parameter {
     /// A parameter with nothing set yet.
     pub const NEW: Self = Self {
         name: "",
+        positional: false,
         short: None,
         aliases: &[],
         value: "N",

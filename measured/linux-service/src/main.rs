@@ -31,7 +31,7 @@ usage: tare-service echo|dns|http [WORD]...
   port=N                   the port (7, 53 or 80)
   zone=FILE                the zone file, for dns
   records=N                without a zone, hosts of the zone 'example' (10000)
-  files=FOLDER             content for http, in addition to /metrics
+  files=FOLDER             content for http instead of a page, in addition to /metrics
 
 On the sockets of Linux:
   address=ADDRESS          the address to listen on (all addresses of this machine)

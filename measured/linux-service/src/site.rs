@@ -6,18 +6,19 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use tare_net::http::Site;
 use tare_net::http::metrics::{Kind, Metric, Value};
+use tare_net::http::{INDEX, PAGE, Site};
 
 /// The files of a folder by relative path, read once, like an image's.
 pub struct Folder(BTreeMap<String, Vec<u8>>);
 
 impl Folder {
-    /// Reads all files of a folder; empty if there is none.
+    /// Reads all files of a folder; without one there is a page.
     pub fn read(folder: Option<&Path>) -> io::Result<Self> {
         let mut files = BTreeMap::new();
-        if let Some(folder) = folder {
-            read_into(&mut files, folder, "")?;
+        match folder {
+            Some(folder) => read_into(&mut files, folder, "")?,
+            None => drop(files.insert(INDEX.to_owned(), PAGE.into())),
         }
         Ok(Self(files))
     }

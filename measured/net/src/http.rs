@@ -28,6 +28,12 @@ use crate::{Accept, Clock, SILENCE_SECONDS, abort, unless_silent};
 /// The port of HTTP.
 pub const PORT: u16 = 80;
 
+/// The file that is served for a folder.
+pub const INDEX: &str = "index.html";
+
+/// The page of a site without files.
+pub const PAGE: &str = "<!doctype html><title>tare</title><p>There are no files. <a href=\"/metrics\">What is counted</a>";
+
 /// Maximum size of the head of a request, in bytes; each connection has a buffer of this size.
 /// Browsers send less than 2 kB to a site that sets no cookies.
 const REQUEST_BYTES: usize = 4096;

@@ -13,7 +13,7 @@ use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::{Driven, ExperimentError, Stage};
 use tare_loads::cpus::current;
-use tare_measured::service::{Plan, Program, Protocol};
+use tare_measured::service::{Plan, Program, Protocol, REQUESTS};
 use tare_networks::TapNetwork;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
@@ -26,15 +26,19 @@ use self::parameters::Pace;
 
 /// The label of a client other than the built-in one.
 const CLIENT: &str = "client";
-/// The label of a service, and that of the offered rate in requests per second.
+/// The label of a service, and that of the offered rate: requests per second, or [`HIGHEST`].
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
+const HIGHEST: &str = "highest";
 
 /// The rate at which a closed loop of the built-in client is estimated to run, that of nslookup, and that
 /// which every target is given the time for, in requests per second and socket.
 const EXPECTED: f64 = 5_000.0;
 const OF_PROCESSES: f64 = 50.0;
 const LEAST: f64 = 20.0;
+
+/// The rates that a search is estimated to offer, and at most does.
+const OFFERED: [f64; 2] = [14.0, 32.0];
 
 /// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +89,11 @@ impl Experiment for Service {
                             }
                             Pace::Closed => (closed(OF_PROCESSES), closed(LEAST)),
                             Pace::Rate(rate) => (requests / *rate as f64, 0.0),
+                            Pace::Highest => {
+                                let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
+                                let [expected, longest] = OFFERED.map(|rates| rates * one);
+                                (expected, longest - expected)
+                            }
                         };
                         let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
                         if conditions.cell_limit.is_none() {
@@ -111,13 +120,12 @@ impl Experiment for Service {
 fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &Values) -> Plan {
     let (address, _) = TapNetwork::GUEST;
     let duration_ns = parameters::DURATION.number(values) as f64;
+    let of = |rate: u64| ((rate as f64 * duration_ns / 1e9) as u64).clamp(1, REQUESTS[1]);
+    let several = parameters::SOCKETS_OF_A_RATE;
     let (requests, interval_ns, sockets) = match pace {
         Pace::Closed => (parameters::REQUEST.number(values), None, 1),
-        Pace::Rate(rate) => (
-            ((rate as f64 * duration_ns / 1e9) as u64).max(1),
-            Some(1_000_000_000 / rate),
-            parameters::SOCKETS_OF_A_RATE,
-        ),
+        Pace::Rate(rate) => (of(rate), Some(1_000_000_000 / rate), several),
+        Pace::Highest => (of(parameters::RATES[1]), None, several),
     };
     let limit_ns = match client {
         Program::Own => Plan::default().limit_ns,
@@ -132,6 +140,7 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
         sockets: values.number(parameters::SOCKET.name).unwrap_or(sockets),
         requests,
         interval_ns,
+        highest_ns: (pace == Pace::Highest).then_some(duration_ns as u64),
         limit_ns: values.number(parameters::TIMEOUT.name).unwrap_or(limit_ns),
         cpu: Some(cpu),
         ..Plan::default()
@@ -151,6 +160,10 @@ fn cell(target: &TargetSpec, plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
     if let Pace::Rate(rate) = pace {
         labels = labels.with(RATE, rate);
         name = format!("{service} at {rate}/s");
+    }
+    if pace == Pace::Highest {
+        labels = labels.with(RATE, HIGHEST);
+        name = format!("{service} at its highest rate");
     }
     CellPlan {
         labels,

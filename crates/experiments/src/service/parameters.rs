@@ -9,7 +9,7 @@ use super::contradiction;
 /// The number of sockets at a rate: answers are spread over them.
 pub(super) const SOCKETS_OF_A_RATE: u64 = 16;
 /// The bounds of a rate, in requests per second.
-const RATES: [u64; 2] = [1, 1_000_000];
+pub(super) const RATES: [u64; 2] = [1, 1_000_000];
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Pace {
     Closed,
     /// At planned times, this many per second.
     Rate(u64),
+    /// The same, at the highest rate of which enough is answered.
+    Highest,
 }
 
 const BASE: Parameter = Parameter {
@@ -28,10 +30,12 @@ const BASE: Parameter = Parameter {
 const KIND: Parameter = Parameter {
     name: "service",
     value: "SERVICE",
-    takes: Takes::Word(&["dns", "echo"]),
+    positional: true,
+    takes: Takes::Word(&["dns", "echo", "http"]),
     many: true,
     default: "dns",
-    meaning: "The service that is asked, by UDP: dns answers look-ups in a zone of 10,000 names, echo returns what it gets",
+    meaning: "The service that is asked: by UDP dns, which answers look-ups in a zone of 10,000 names, and echo, which returns what it \
+              gets; http, a page over TCP",
     ..BASE
 };
 
@@ -70,6 +74,12 @@ const OFFERED: Parameter = Parameter {
     ..BASE
 };
 
+const MAX: Parameter = Parameter {
+    name: "max",
+    meaning: "Search the highest rate of which 99.99 % is answered within --timeout, by bisection, and measure at that",
+    ..BASE
+};
+
 pub(super) const DURATION: Parameter = Parameter {
     name: "duration",
     value: "TIME",
@@ -80,7 +90,7 @@ pub(super) const DURATION: Parameter = Parameter {
     },
     default: "2s",
     meaning: "How long a rate is offered",
-    applies: |_, values| values.has(OFFERED.name),
+    applies: |_, values| values.has(OFFERED.name) || values.has(MAX.name),
     ..BASE
 };
 
@@ -90,8 +100,8 @@ pub(super) const SOCKET: Parameter = Parameter {
         least: SOCKETS[0],
         most: SOCKETS[1],
     },
-    default: "1; 16 with --rate",
-    meaning: "The client's sockets: in a closed loop, as many requests are on their way",
+    default: "1; 16 with --rate or --max",
+    meaning: "The client's sockets: in a closed loop and by TCP, as many requests are on their way",
     ..BASE
 };
 
@@ -109,7 +119,9 @@ pub(super) const TIMEOUT: Parameter = Parameter {
 };
 
 /// All of them.
-pub(super) const ALL: &[Parameter] = &[KIND, CLIENT, REQUEST, OFFERED, DURATION, SOCKET, TIMEOUT];
+pub(super) const ALL: &[Parameter] = &[
+    KIND, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT,
+];
 
 /// Returns the services that are asked.
 pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
@@ -138,10 +150,13 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
     let refused = match client {
         Program::Own => None,
         _ if protocols(values) != [Protocol::Dns] => {
-            Some("nslookup asks a name server only: --service dns")
+            Some("nslookup asks a name server only: tare service dns")
         }
-        _ if values.has(OFFERED.name) || values.has(SOCKET.name) => {
-            Some("nslookup asks one at a time: leave --rate and --sockets out")
+        _ if [OFFERED, MAX, SOCKET]
+            .iter()
+            .any(|one| values.has(one.name)) =>
+        {
+            Some("nslookup asks one at a time: leave --rate, --max and --sockets out")
         }
         Program::Nslookup => None,
     };
@@ -158,7 +173,8 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
 /// Returns [`ExperimentError`] if requests and rates are given, or a rate has too many of them.
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     let given = values.texts(OFFERED.name);
-    if given.is_empty() {
+    let is_highest = values.has(MAX.name);
+    if given.is_empty() && !is_highest {
         return Ok(vec![Pace::Closed]);
     }
     if values.has(REQUEST.name) {
@@ -177,7 +193,8 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
             REQUESTS[1]
         )));
     }
-    Ok(all.into_iter().map(Pace::Rate).collect())
+    let highest = is_highest.then_some(Pace::Highest);
+    Ok(all.into_iter().map(Pace::Rate).chain(highest).collect())
 }
 
 /// Reads a rate or a range of rates; `None` if one is out of bounds.

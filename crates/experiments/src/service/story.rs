@@ -23,7 +23,7 @@ use tare_pages::{Story, View};
 use tare_results::model::Labels;
 use tare_stats::Counts;
 
-use super::{CLIENT, NAME, RATE, SERVICE, Service};
+use super::{CLIENT, HIGHEST, NAME, RATE, SERVICE, Service};
 
 /// The label of CPU time: that of the service itself, of what is around it, and both.
 const PLACE: &str = "place";
@@ -68,6 +68,19 @@ const MEASURES: &[Measure] = &[
         ratio(data, "answered", |data| Some(value(data, "window")? / 1e9))
     })
     .better(Better::More),
+    Measure::count(
+        HIGHEST,
+        "highest rate of which 99.99 % is answered",
+        &[Figure::Rate],
+        |data| ratio(data, HIGHEST, |_| Some(1.0)),
+    )
+    .better(Better::More),
+    Measure::time(
+        "recovery",
+        "time until a request after all others is answered",
+        &[Figure::Mean],
+        |data| ratio(data, "recovery", |_| Some(1.0)),
+    ),
     Measure::count("wrong", "wrong answers", &[Figure::Value], |data| {
         data.valued("wrong")
     }),
@@ -95,6 +108,7 @@ const COSTS: &[Column] = &[
     Column::new("outside", "cpu", Figure::Mean).of(PLACE, "outside"),
     Column::new("answered", "answered", Figure::Share),
     Column::new("answers/s", "answers", Figure::Rate),
+    Column::new("highest\nrate", HIGHEST, Figure::Rate),
 ];
 
 const LATENCIES: &[Column] = &[
@@ -153,7 +167,10 @@ impl Story for Served {
     }
 
     fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
-        let place = |line: &Line<'_>| line.of.labels.number(RATE).unwrap_or(0);
+        let place = |line: &Line<'_>| match line.of.has(RATE, HIGHEST) {
+            true => u64::MAX,
+            false => line.of.labels.number(RATE).unwrap_or(0),
+        };
         lines.sort_by_key(place);
         let order: Vec<String> = lines.iter().map(|line| heading(line.of)).collect();
         lines.sort_by_cached_key(|line| {
@@ -163,12 +180,8 @@ impl Story for Served {
     }
 
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-        let rate = line.of.labels.number(RATE);
-        let name = match rate {
-            Some(rate) => format!("{} at {}", line.of.marked_target(), N.rate(rate as f64)),
-            None => line.of.marked_target(),
-        };
-        (Some(heading(line.of)), name)
+        let name = format!("{} {}", line.of.marked_target(), pace(line.of));
+        (Some(heading(line.of)), name.trim_end().to_owned())
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
@@ -183,7 +196,7 @@ impl Story for Served {
                 |names| {
                     format!(
                         "The client did not keep its times for {names}: it sent more than 1 % of its requests a millisecond or more late, \
-                         had no time to read its answers, or used more than 90 % of its CPU. Latencies and rates there are partly its own."
+                         had no time to read its answers, used more than 90 % of its CPU, or ended the search for the highest rate. Latencies and rates there are partly its own."
                     )
                 },
             ),
@@ -374,10 +387,13 @@ fn place(row: &Row) -> String {
     format!("{}{}{between}{pace}", row.marked_target(), row.load.under())
 }
 
-/// Names the offered rate of a row: `at 1,000/s`.
+/// Names the offered rate of a row: `at 1,000/s`; nothing for a closed loop.
 fn pace(row: &Row) -> String {
-    let rate = row.labels.number(RATE);
-    rate.map_or_else(String::new, |rate| format!("at {}", N.rate(rate as f64)))
+    match row.labels.number(RATE) {
+        Some(rate) => format!("at {}", N.rate(rate as f64)),
+        None if row.has(RATE, HIGHEST) => "at its highest rate".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// Names a case by its target, load, service and rate.
@@ -452,6 +468,7 @@ fn is_late(case: &Case<'_>) -> bool {
     };
     share("behind", "requests") > BEHIND
         || share("dropped", "requests") > 0.0
+        || share("limited", "requests") > 0.0
         || share("client_cpu", "window") > BUSY
 }
 

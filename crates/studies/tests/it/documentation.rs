@@ -54,7 +54,10 @@ fn row(parameter: &Parameter) -> String {
     let long = long.chain(parameter.aliases.iter().copied());
     let options: Vec<String> = short
         .into_iter()
-        .chain(long.map(|name| format!("`--{name}`")))
+        .chain(long.map(|name| match parameter.positional {
+            true => format!("`{}`", parameter.value),
+            false => format!("`--{name}`"),
+        }))
         .collect();
     let takes = match parameter.takes {
         Takes::Flag => "nothing".to_owned(),

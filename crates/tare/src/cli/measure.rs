@@ -261,10 +261,14 @@ fn option(parameter: &'static Parameter) -> Arg {
         default => format!(" [default: {default}]"),
     };
     let option = Arg::new(parameter.name)
-        .long(parameter.name)
-        .visible_aliases(parameter.aliases)
         .help_heading(parameter.heading)
         .help(format!("{}{several}{default}", parameter.meaning));
+    let option = match parameter.positional {
+        true => option,
+        false => option
+            .long(parameter.name)
+            .visible_aliases(parameter.aliases),
+    };
     let option = match parameter.short {
         Some(short) => option.short(short),
         None => option,

@@ -15,8 +15,8 @@ pub const NAME: &str = "service";
 /// The description of the words, for the help.
 pub const USAGE: &str = "
 Words of a client of a service:
-  workload=service          sends requests by UDP, and checks every answer
-  protocol=dns|echo         kind of the requests
+  workload=service          sends requests, and checks every answer
+  protocol=dns|echo|http    kind of the requests: by UDP, and http by TCP
   client=own|nslookup       the program that sends them; nslookup is started for each
   address=ADDRESS           address of the server (127.0.0.1)
   port=N                    port of the server (53)
@@ -24,6 +24,8 @@ Words of a client of a service:
   requests=N                requests in all
   interval=TIME             time between two planned requests (open loop); without it each socket
                             sends when its last request was answered (closed loop)
+  highest=TIME              searches the highest rate of which 99.99 % is answered, each offered
+                            for this time; requests are then the most of a rate
   limit=TIME                time after which a request is lost
   patience=TIME             longest time until the server gives its first answer
   hosts=N                   names of the zone 'example' that are asked for in turn
@@ -38,6 +40,8 @@ pub const SOCKETS: [u64; 2] = [1, 512];
 pub const LIMIT_NS: [u64; 2] = [1_000_000, 60_000_000_000];
 /// The bounds of the time between two requests, in ns: up to a million requests a second.
 const INTERVAL_NS: [u64; 2] = [1_000, 60_000_000_000];
+/// The bounds of the time for which a rate is offered, in ns.
+const HIGHEST_NS: [u64; 2] = [100_000_000, 600_000_000_000];
 /// The bounds of the patience, in ns.
 const PATIENCE_NS: [u64; 2] = [1_000_000, 600_000_000_000];
 /// The bounds of the number of hosts: 10.0.0.0/8 has as many addresses.
@@ -60,6 +64,8 @@ pub struct Plan {
     pub requests: u64,
     /// Time between two planned requests, in ns; None for a closed loop.
     pub interval_ns: Option<u64>,
+    /// For how long each rate is offered while the highest one is searched, in ns; None for none.
+    pub highest_ns: Option<u64>,
     /// Time after which a request is lost, in ns.
     pub limit_ns: u64,
     /// The longest wait for the first answer, in ns.
@@ -78,11 +84,13 @@ pub enum Protocol {
     Dns,
     /// Datagrams that come back (RFC 862).
     Echo,
+    /// A page, over connections that stay open (RFC 9112).
+    Http,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Dns, Self::Echo];
+    pub const ALL: [Self; 3] = [Self::Dns, Self::Echo, Self::Http];
 
     /// Returns the name of the service that takes them.
     #[must_use]
@@ -90,6 +98,7 @@ impl Protocol {
         match self {
             Self::Dns => "dns",
             Self::Echo => "echo",
+            Self::Http => "http",
         }
     }
 
@@ -99,6 +108,7 @@ impl Protocol {
         match self {
             Self::Dns => 53,
             Self::Echo => 7,
+            Self::Http => 80,
         }
     }
 }
@@ -106,7 +116,7 @@ impl Protocol {
 impl Form for Protocol {
     fn read(&mut self, text: &str) -> Result<(), &'static str> {
         let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        *self = found.ok_or("dns or echo")?;
+        *self = found.ok_or("dns, echo or http")?;
         Ok(())
     }
 
@@ -176,6 +186,7 @@ impl Default for Plan {
             sockets: 1,
             requests: 1_000,
             interval_ns: None,
+            highest_ns: None,
             limit_ns: 250_000_000,
             patience_ns: 5_000_000_000,
             hosts: 10_000,
@@ -192,6 +203,7 @@ const WORDS: &[Word<Plan>] = &[
     ("sockets", |plan| Slot::Number(&mut plan.sockets)),
     ("requests", |plan| Slot::Number(&mut plan.requests)),
     ("interval", |plan| Slot::AnyTime(&mut plan.interval_ns)),
+    ("highest", |plan| Slot::AnyTime(&mut plan.highest_ns)),
     ("limit", |plan| Slot::Time(&mut plan.limit_ns)),
     ("patience", |plan| Slot::Time(&mut plan.patience_ns)),
     ("hosts", |plan| Slot::Number(&mut plan.hosts)),
@@ -232,13 +244,38 @@ impl Plan {
         ];
         let mut all = all.into_iter();
         all.try_for_each(|(what, given, [least, most])| within(what, given, least, most))?;
-        let waiting = self.interval_ns.map_or(1, |ns| self.limit_ns / ns);
+        if let Some(ns) = self.highest_ns {
+            within("highest", ns, HIGHEST_NS[0], HIGHEST_NS[1])?;
+            // At a rate of its own it takes `requests` for that time.
+            within(
+                "requests",
+                self.requests,
+                ns / INTERVAL_NS[1] + 1,
+                ns / INTERVAL_NS[0],
+            )?;
+        }
+        let shortest = self.highest_ns.map(|ns| ns / self.requests);
+        let waiting = shortest.or(self.interval_ns);
+        let waiting = waiting.map_or(1, |ns| self.limit_ns / ns);
         within(
             "sockets",
             self.sockets,
             waiting.div_ceil(NUMBERS),
             SOCKETS[1],
         )
+    }
+
+    /// Returns the plan of a rate that is offered, in requests per second, for the time for which
+    /// each is while the highest one is searched.
+    #[must_use]
+    pub fn at(&self, rate: u64) -> Self {
+        let seconds = self.highest_ns.unwrap_or_default() as f64 / 1e9;
+        Self {
+            requests: ((rate as f64 * seconds) as u64).clamp(1, self.requests),
+            interval_ns: Some(1_000_000_000 / rate),
+            highest_ns: None,
+            ..*self
+        }
     }
 
     /// Returns the size of the buffers, in bytes: when each request was sent and answered, and its

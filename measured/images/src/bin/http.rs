@@ -1,5 +1,5 @@
 //! Serves files, and the figures of the system for Prometheus at `/metrics`. Without files (see
-//! `tare_runtime::files`) there is a default page.
+//! `tare_runtime::files`) there is a page of its own.
 //!
 //! Words: those of all services (see `service`).
 #![cfg_attr(not(test), no_std)]
@@ -32,9 +32,6 @@ static HEAP: Heap = Heap::new();
 
 /// The greatest number of connections at a time. Browsers keep several open.
 const CONNECTIONS: usize = 64;
-
-/// The default page.
-const PAGE: &str = "<!doctype html><title>tare</title><p>An image without a kernel beneath. <a href=\"/metrics\">What it counts</a>";
 
 fn main(boot: &'static Boot) -> Status {
     let service = match Service::new("http", http::PORT, boot, &HEAP) {
@@ -73,7 +70,7 @@ impl http::Site for Site {
         if !self.files.is_empty() {
             return self.files.get(name);
         }
-        (name == "index.html").then_some(PAGE.as_bytes())
+        (name == http::INDEX).then_some(http::PAGE.as_bytes())
     }
 
     fn metric(&self, number: usize) -> Option<Metric<'_>> {

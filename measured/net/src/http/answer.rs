@@ -4,20 +4,17 @@ use core::fmt::{self, Write};
 
 use heapless::{String, Vec};
 
-use super::Site;
 use super::date::Date;
 use super::metrics;
 use super::request::Request;
 use super::status::Status;
+use super::{INDEX, Site};
 
 /// A buffer for one segment: the payload of an Ethernet frame with IPv6 and TCP with time stamps.
 pub type Packet = Vec<u8, 1428>;
 
 /// Maximum length of a file name, in bytes.
 const NAME_BYTES: usize = 255;
-
-/// The file that is served for a folder.
-const INDEX: &str = "index.html";
 
 /// The path of the figures.
 const METRICS: &str = "metrics";

@@ -3,15 +3,15 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
+use super::connection::Connection;
 use super::message::{self, LONGEST, Message};
 use crate::linux::clock::now_ns;
-use crate::service::{BEHIND_NS, Plan};
+use crate::service::{BEHIND_NS, Plan, Protocol};
 
 /// The value for a lost request, above that of every one that was answered, in ns: a year. How long
 /// it would have taken is unknown.
@@ -21,8 +21,6 @@ pub const LOST: u64 = 366 * 86_400 * 1_000_000_000;
 const PROBE_NS: u64 = 1_000_000;
 /// The time until a message is sent again that the kernel did not take, in ns.
 const RETRY_NS: u64 = 100_000;
-/// Bytes of a socket's buffer for answers: those of a quarter of a second at 10,000 a second.
-const BUFFER: usize = 2 << 20;
 /// The number of sockets whose answers are read at a time.
 const EVENTS: usize = 64;
 /// The answers of a socket that are read before requests are sent again.
@@ -34,13 +32,13 @@ const GONE: u64 = u64::MAX;
 pub struct Client<'p> {
     /// The plan.
     pub plan: &'p Plan,
-    sockets: Vec<UdpSocket>,
+    sockets: Vec<Connection>,
     epoll: OwnedFd,
     /// When each request was sent, by CLOCK_MONOTONIC in ns; 0 if it was not.
-    sent: &'static mut [u64],
+    sent: &'p mut [u64],
     /// When each was answered: 0 if it was not, [`GONE`] if an answer does not count any more.
-    answered: &'static mut [u64],
-    /// The requests of sockets in a closed loop; [`GONE`] for none.
+    answered: &'p mut [u64],
+    /// The requests of sockets with one at a time; [`GONE`] for none.
     current: Vec<u64>,
     /// When the first request is planned, in ns.
     origin_ns: u64,
@@ -74,21 +72,6 @@ pub struct Counted {
     pub window_ns: u64,
 }
 
-/// Opens a socket to the server of a plan.
-fn socket(plan: &Plan) -> io::Result<UdpSocket> {
-    let any: IpAddr = match plan.address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect((plan.address, plan.port as u16))?;
-    socket.set_nonblocking(true)?;
-    // Only root may exceed the limit of ordinary users, who get as much as that allows.
-    let _ = set_socket_recv_buffer_size_force(&socket, BUFFER)
-        .or_else(|_| set_socket_recv_buffer_size(&socket, BUFFER));
-    Ok(socket)
-}
-
 /// Waits until a descriptor is readable, or some ns have passed.
 fn wait(readable: &impl AsFd, ns: u64) {
     let second = 1_000_000_000;
@@ -108,21 +91,38 @@ fn wait(readable: &impl AsFd, ns: u64) {
 /// Returns the kernel's error if there is no way to the server.
 pub fn answers(plan: &Plan) -> io::Result<bool> {
     // Answers to probes must not come among those that are measured.
-    let socket = socket(plan)?;
+    let mut connection = Connection::open(plan)?;
     let begin_ns = now_ns();
     let mut answer = [0; LONGEST];
+    let mut is_asked = false;
     for id in (0..=u16::MAX).cycle() {
-        let request = Message::request(plan.protocol, id, 0);
-        // As long as nobody listens, the probe before may have been refused by ICMP.
-        let _ = socket.send(request.bytes());
-        wait(&socket, PROBE_NS);
-        while let Ok(bytes) = socket.recv(&mut answer) {
-            let answer = &answer[..bytes];
-            // That of an earlier probe is as good.
-            let id = message::number(answer).unwrap_or(id);
+        // As long as nobody listens, the probe before may have been refused by ICMP. By TCP, one is
+        // enough.
+        if !(is_asked && plan.protocol == Protocol::Http) {
             let request = Message::request(plan.protocol, id, 0);
-            if request.is_answered_by(plan.protocol, 0, answer) {
-                return Ok(true);
+            is_asked = connection.send(request.bytes()).is_ok();
+        }
+        wait(&connection, PROBE_NS);
+        loop {
+            match connection.receive(&mut answer) {
+                Ok(Some(bytes)) => {
+                    let answer = &answer[..bytes];
+                    // That of an earlier probe is as good.
+                    let id = message::number(answer).unwrap_or(id);
+                    let request = Message::request(plan.protocol, id, 0);
+                    if request.is_answered_by(plan.protocol, 0, answer) {
+                        return Ok(true);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    if plan.protocol == Protocol::Http {
+                        connection = Connection::open(plan)?;
+                        is_asked = false;
+                    }
+                    break;
+                }
             }
         }
         if now_ns() - begin_ns > plan.patience_ns {
@@ -138,19 +138,16 @@ impl<'p> Client<'p> {
     /// # Errors
     ///
     /// Returns the kernel's error.
-    pub fn new(
-        plan: &'p Plan,
-        sent: &'static mut [u64],
-        answered: &'static mut [u64],
-    ) -> io::Result<Self> {
+    pub fn new(plan: &'p Plan, sent: &'p mut [u64], answered: &'p mut [u64]) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut sockets = Vec::new();
         for number in 0..plan.sockets {
-            let socket = socket(plan)?;
-            let data = epoll::EventData::new_u64(number);
-            epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
+            let socket = Connection::open(plan)?;
+            socket.watch(&epoll, number)?;
             sockets.push(socket);
         }
+        sent.fill(0);
+        answered.fill(0);
         Ok(Self {
             plan,
             epoll,
@@ -205,15 +202,13 @@ impl<'p> Client<'p> {
     fn send_due(&mut self) -> Option<u64> {
         while self.next < self.plan.requests {
             let now = now_ns();
-            let (socket, planned) = match self.plan.interval_ns {
-                Some(interval) => {
-                    let socket = self.next % self.plan.sockets;
-                    (socket as usize, self.origin_ns + self.next * interval)
-                }
-                None => {
-                    let socket = self.current.iter().position(|index| *index == GONE)?;
-                    (socket, *self.tried_ns.get_or_insert(now))
-                }
+            let socket = match self.takes_turns() {
+                true => Some((self.next % self.plan.sockets) as usize),
+                false => self.current.iter().position(|index| *index == GONE),
+            };
+            let planned = match self.plan.interval_ns {
+                Some(interval) => self.origin_ns + self.next * interval,
+                None => socket.map(|_| *self.tried_ns.get_or_insert(now))?,
             };
             if now < planned {
                 return Some(planned);
@@ -223,16 +218,20 @@ impl<'p> Client<'p> {
                 self.counted.unsent += 1;
                 self.answered[self.next as usize] = GONE;
             } else {
+                let socket = socket?;
                 let (id, host) = (self.id(self.next), self.next % self.plan.hosts);
                 let request = Message::request(self.plan.protocol, id, host);
                 // The time before the call: what sending takes is the service's.
                 self.sent[self.next as usize] = now_ns();
-                if self.sockets[socket].send(request.bytes()).is_err() {
+                if let Err(error) = self.sockets[socket].send(request.bytes()) {
                     self.sent[self.next as usize] = 0;
+                    if error.kind() != ErrorKind::WouldBlock {
+                        self.renew(socket);
+                    }
                     return Some(now + RETRY_NS);
                 }
                 self.counted.behind += u64::from(late >= BEHIND_NS);
-                if self.plan.interval_ns.is_none() {
+                if !self.takes_turns() {
                     self.current[socket] = self.next;
                 }
             }
@@ -252,17 +251,32 @@ impl<'p> Client<'p> {
                     return Some(until);
                 }
                 self.answered[place] = GONE;
-                self.free(self.oldest);
+                if let Some(socket) = self.free(self.oldest) {
+                    self.renew(socket);
+                }
             }
             self.oldest += 1;
         }
         None
     }
 
-    /// Lets the socket of a request send the next one, in a closed loop.
-    fn free(&mut self, index: u64) {
-        if let Some(current) = self.current.iter_mut().find(|own| **own == index) {
-            *current = GONE;
+    /// Lets the socket of a request send the next one, if that had to wait for it. Returns it.
+    fn free(&mut self, index: u64) -> Option<usize> {
+        let socket = self.current.iter().position(|own| *own == index)?;
+        self.current[socket] = GONE;
+        Some(socket)
+    }
+
+    /// Replaces a connection whose answer would be taken for that of another request, or that has
+    /// ended. A request that it had is lost when its limit is over.
+    fn renew(&mut self, socket: usize) {
+        if matches!(self.sockets[socket], Connection::Tcp(..)) {
+            // One that can't be opened is tried again when it can't send.
+            let opened = Connection::open(self.plan);
+            let opened = opened.and_then(|own| own.watch(&self.epoll, socket as u64).map(|()| own));
+            if let Ok(opened) = opened {
+                self.sockets[socket] = opened;
+            }
         }
     }
 
@@ -279,14 +293,18 @@ impl<'p> Client<'p> {
         }
         let mut answer = [0; LONGEST];
         for event in events {
-            let socket = event.data.u64();
+            let number = event.data.u64();
+            let socket = number as usize;
             for _ in 0..IN_TURN {
-                match self.sockets[socket as usize].recv(&mut answer) {
-                    Ok(bytes) => self.take(socket, &answer[..bytes], now_ns()),
+                match self.sockets[socket].receive(&mut answer) {
+                    Ok(Some(bytes)) => self.take(number, &answer[..bytes], now_ns()),
+                    Ok(None) => {}
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // That of a refused request, and the next read is of an answer.
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                    Err(_) => break,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(_) => {
+                        // By UDP it is that of a refused request, and the next read is of an answer.
+                        self.renew(socket);
+                    }
                 }
             }
         }
@@ -294,7 +312,11 @@ impl<'p> Client<'p> {
 
     /// Takes an answer that came at a time.
     fn take(&mut self, socket: u64, answer: &[u8], at_ns: u64) {
-        let Some(index) = message::number(answer).and_then(|id| self.index(socket, id)) else {
+        let index = match self.sockets[socket as usize] {
+            Connection::Udp(_) => message::number(answer).and_then(|id| self.index(socket, id)),
+            Connection::Tcp(..) => Some(self.current[socket as usize]).filter(|own| *own != GONE),
+        };
+        let Some(index) = index else {
             self.counted.wrong += 1;
             return;
         };
@@ -327,8 +349,8 @@ impl<'p> Client<'p> {
             IpAddr::V6(_) => "/proc/thread-self/net/udp6",
         };
         let table = fs::read_to_string(file).unwrap_or_default();
-        let ports = self.sockets.iter().filter_map(|one| one.local_addr().ok());
-        let ports: Vec<u16> = ports.map(|address| address.port()).collect();
+        let ports = self.sockets.iter().filter_map(Connection::udp_port);
+        let ports: Vec<u16> = ports.collect();
         let own = table.lines().filter_map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             let port = words.get(1)?.rsplit(':').next()?;
@@ -358,21 +380,27 @@ impl<'p> Client<'p> {
 
     /// The sockets that take turns.
     fn in_turn(&self) -> u64 {
-        match self.plan.interval_ns {
-            Some(_) => self.plan.sockets,
-            None => 1,
+        match self.takes_turns() {
+            true => self.plan.sockets,
+            false => 1,
         }
+    }
+
+    /// Returns whether sockets take turns, whatever became of their last requests. By TCP an answer
+    /// has no number, so each has one request at a time.
+    fn takes_turns(&self) -> bool {
+        self.plan.interval_ns.is_some() && self.plan.protocol != Protocol::Http
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
     use std::thread;
     use std::time::Duration;
 
     use super::*;
-    use crate::service::Protocol;
 
     /// Runs a client against a server that answers the n-th request with what `answer` makes of it,
     /// after a pause.
@@ -401,8 +429,8 @@ mod tests {
                 number += 1;
             }
         });
-        let [sent, answered] = [(); 2].map(|()| vec![0; plan.requests as usize].leak());
-        let mut client = Client::new(&plan, sent, answered).unwrap();
+        let [mut sent, mut answered] = [(); 2].map(|()| vec![0; plan.requests as usize]);
+        let mut client = Client::new(&plan, &mut sent, &mut answered).unwrap();
         let counted = client.run(now_ns());
         let of = |is_response| {
             let all = 0..plan.requests;
@@ -534,6 +562,63 @@ mod tests {
         );
         assert!(counted.late >= 1, "{counted:?}");
         assert_eq!(service[1], None);
+    }
+
+    /// Serves pages over TCP: the n-th connection of all closes without an answer to its
+    /// `closes`-th request.
+    fn pages(closes: usize) -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                thread::spawn(move || {
+                    let mut stream = stream.unwrap();
+                    stream.set_nodelay(true).unwrap();
+                    let mut bytes = [0; LONGEST];
+                    for _ in 0..closes {
+                        let Ok(1..) = stream.read(&mut bytes) else {
+                            return;
+                        };
+                        let (head, body) = (
+                            "HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n",
+                            "<!doctype html><title>tare</title>",
+                        );
+                        // In two parts: a reader has to put them together.
+                        stream.write_all(head.as_bytes()).unwrap();
+                        stream.write_all(body.as_bytes()).unwrap();
+                    }
+                    let _ = stream.read(&mut bytes);
+                });
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn pages_are_asked_for_over_connections_and_a_closed_one_loses_its_request() {
+        for (interval_ns, closes, answered) in [
+            (None, 1_000, 300),
+            (Some(500_000), 1_000, 300),
+            // Each connection answers 50, and loses the next one.
+            (None, 50, 297),
+        ] {
+            let plan = Plan {
+                protocol: Protocol::Http,
+                port: pages(closes).into(),
+                sockets: 3,
+                requests: 300,
+                interval_ns,
+                limit_ns: 200_000_000,
+                ..Plan::default()
+            };
+            assert!(answers(&plan).unwrap());
+            let [mut sent, mut at] = [(); 2].map(|()| vec![0; 300]);
+            let mut client = Client::new(&plan, &mut sent, &mut at).unwrap();
+            let counted = client.run(now_ns());
+            let close = counted.answered.abs_diff(answered) <= 3;
+            assert!(close, "{interval_ns:?}, {closes}: {counted:?}");
+            assert_eq!(counted.wrong, 0);
+        }
     }
 
     #[test]

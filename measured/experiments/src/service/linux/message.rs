@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::net::Ipv4Addr;
 
+use super::http;
 use crate::service::Protocol;
 
-/// The longest message that is sent or read, in bytes: the answer to an address is shorter.
-pub const LONGEST: usize = 512;
+/// The longest message that is sent or read, in bytes: any right answer is shorter.
+pub const LONGEST: usize = 1024;
 
 /// Bytes of a message's header (RFC 1035, section 4.1.1).
 const HEADER: usize = 12;
@@ -53,6 +54,10 @@ impl Message {
                 bytes[2..10].copy_from_slice(&host.to_be_bytes());
                 32
             }
+            Protocol::Http => {
+                bytes[..http::REQUEST.len()].copy_from_slice(http::REQUEST);
+                http::REQUEST.len()
+            }
         };
         Self { bytes, length }
     }
@@ -67,6 +72,7 @@ impl Message {
         let request = self.bytes();
         match protocol {
             Protocol::Echo => answer == request,
+            Protocol::Http => http::is_right(answer),
             Protocol::Dns => {
                 let question = &request[HEADER..];
                 answer.len() > request.len()

@@ -1,6 +1,9 @@
 //! The client on Linux's sockets.
 
 mod client;
+mod connection;
+mod highest;
+mod http;
 mod message;
 mod nslookup;
 
@@ -51,15 +54,18 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         allowed,
     };
     let prepare = |mut given: Resources| {
-        let [sent, answered, sorted] =
-            [(); 3].map(|()| given.arena.take::<u64>(plan.requests as usize));
-        let client = Client::new(plan, sent, answered).map_err(unreachable)?;
-        Ok::<_, ThreadsError>((client, sorted))
+        let times = [(); 3].map(|()| given.arena.take::<u64>(plan.requests as usize));
+        Ok::<_, ThreadsError>(times)
     };
-    session::run(wanted, platform, prepare, |output, (mut client, sorted)| {
-        if !answers(plan).map_err(unreachable)? {
-            return Err(Stop::Place(NO_ANSWER).into());
+    session::run(wanted, platform, prepare, |output, times| {
+        let [sent, answered, sorted] = times;
+        let mut found = None;
+        if plan.highest_ns.is_some() {
+            found = Some(highest::search(plan, sent, answered)?);
         }
+        let plan = &found.map_or(*plan, |found| plan.at(found.rate));
+        let mut client = Client::new(plan, sent, answered).map_err(unreachable)?;
+        wait_for_server(plan)?;
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
@@ -77,8 +83,27 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         };
         let cpu_ns = spent_ns() - cpu_ns;
         output.values("", &[("client_cpu", "ns", cpu_ns)])?;
-        write(output, &client, sorted, origin_ns, &counted)
+        if let Some(highest::Found { rate, is_client_s }) = found {
+            let limited = ("limited", "", u64::from(is_client_s));
+            output.values("", &[("highest", "", rate), limited])?;
+        }
+        write(output, &client, sorted, origin_ns, &counted)?;
+        if let Some(interval_ns) = plan.interval_ns {
+            // The first right answer to a request that is sent after all of them.
+            wait_for_server(plan)?;
+            let last_ns = origin_ns + (plan.requests - 1) * interval_ns;
+            output.values("", &[("recovery", "ns", now_ns() - last_ns)])?;
+        }
+        Ok(())
     })
+}
+
+/// Waits until the server gives a right answer.
+fn wait_for_server(plan: &Plan) -> Result<(), ThreadsError> {
+    match answers(plan).map_err(unreachable)? {
+        true => Ok(()),
+        false => Err(Stop::Place(NO_ANSWER).into()),
+    }
 }
 
 /// Returns the CPU time of this process and of the programs that it has started and that have

@@ -1,0 +1,121 @@
+//! The search for the highest rate that a server holds: the throughput of RFC 8219, section 10.2.
+
+use super::client::{Client, Counted};
+use super::{ThreadsError, unreachable, wait_for_server};
+use crate::linux::clock::now_ns;
+use crate::service::Plan;
+use crate::session::Stop;
+
+/// The rate that is offered first, in requests per second.
+const FIRST: u64 = 1_000;
+/// The lowest one that is offered, in requests per second.
+const LEAST: u64 = 10;
+/// The part of a rate that is the greatest distance from the one found to one that was not held.
+const STEP: u64 = 32;
+/// How many requests may be lost: one in this many.
+const LOST: u64 = 10_000;
+/// How many requests the client may send late in a rate that a server can be said not to hold: one
+/// in this many.
+const LATE: u64 = 100;
+
+/// A rate that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Requests per second.
+    pub rate: u64,
+    /// Whether it was the client that could not do more.
+    pub is_client_s: bool,
+}
+
+/// Searches the highest rate of which enough is answered: it doubles the rate until one is not
+/// held, and halves the distance between the two.
+pub fn search(plan: &Plan, sent: &mut [u64], answered: &mut [u64]) -> Result<Found, ThreadsError> {
+    let seconds = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
+    let most = (plan.requests as f64 / seconds) as u64;
+    let offer = |rate| {
+        let plan = plan.at(rate);
+        // What an overload left behind is not the next rate's.
+        wait_for_server(&plan)?;
+        let mut client = Client::new(&plan, sent, answered).map_err(unreachable)?;
+        Ok::<_, ThreadsError>((client.run(now_ns()), plan.requests))
+    };
+    let found = highest(most, offer)?;
+    found.ok_or_else(|| Stop::Place(NOT_HELD).into())
+}
+
+const NOT_HELD: &str = "the server did not answer 99.99 % of 10 requests per second";
+
+/// Searches up to a rate. `offer` offers one, and returns what was counted of how many requests.
+fn highest<E>(
+    most: u64,
+    mut offer: impl FnMut(u64) -> Result<(Counted, u64), E>,
+) -> Result<Option<Found>, E> {
+    let (mut held, mut failed, mut is_client_s) = (0, None, false);
+    let mut rate = FIRST.min(most);
+    loop {
+        let (counted, requests) = offer(rate)?;
+        if requests - counted.answered <= requests / LOST {
+            held = rate;
+        } else {
+            failed = Some(rate);
+            is_client_s = counted.behind + counted.unsent > requests / LATE || counted.dropped > 0;
+        }
+        rate = match failed {
+            None if held == most => most,
+            None => (held * 2).min(most),
+            Some(LEAST) => return Ok(None),
+            Some(failed) if held == 0 => (failed / 2).max(LEAST),
+            Some(failed) => held + (failed - held) / 2,
+        };
+        if rate == held || failed.is_some_and(|failed| failed - held <= held / STEP) {
+            is_client_s |= failed.is_none();
+            return Ok(Some(Found {
+                rate: held,
+                is_client_s,
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches on a server that answers so many requests per second.
+    fn search_of(capacity: u64, most: u64, is_behind: bool) -> Option<Found> {
+        let offer = |rate: u64| {
+            let counted = Counted {
+                answered: rate.min(capacity),
+                behind: if is_behind { rate } else { 0 },
+                ..Counted::default()
+            };
+            Ok::<_, ()>((counted, rate))
+        };
+        highest(most, offer).unwrap()
+    }
+
+    #[test]
+    fn the_highest_rate_is_found_to_a_thirty_second() {
+        for capacity in [11, 999, 1_000, 4_321, 65_537, 400_000] {
+            let found = search_of(capacity, 1_000_000, false).unwrap();
+            let (least, most) = (capacity - capacity / STEP - 1, capacity);
+            assert!(
+                (least..=most).contains(&found.rate),
+                "{capacity}: {found:?}"
+            );
+            assert!(!found.is_client_s);
+        }
+        assert_eq!(search_of(9, 1_000_000, false), None);
+    }
+
+    #[test]
+    fn a_rate_that_the_client_did_not_offer_is_the_client_s() {
+        assert!(search_of(5_000, 1_000_000, true).unwrap().is_client_s);
+        let all = search_of(5_000, 4_000, false);
+        let wanted = Found {
+            rate: 4_000,
+            is_client_s: true,
+        };
+        assert_eq!(all, Some(wanted));
+    }
+}
