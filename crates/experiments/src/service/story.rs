@@ -186,8 +186,11 @@ impl Story for Served {
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
         let cases = Case::all(run, NAME);
+        let place = places(&cases);
         let names = |holds: fn(&Case<'_>) -> bool| -> Vec<String> {
-            cases.iter().filter(|case| holds(case)).map(name).collect()
+            let held = cases.iter().filter(|case| holds(case));
+            held.filter_map(|case| case.rows().next().map(&place))
+                .collect()
         };
         let notices = [
             about(
@@ -221,6 +224,7 @@ impl Story for Served {
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
+        let place = places(&cases);
         let costs = cases
             .iter()
             .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
@@ -239,8 +243,7 @@ impl Story for Served {
             few_or_ends(&each.collect::<Vec<_>>())
         };
         let service = first.labels.get(SERVICE).unwrap_or_default();
-        let is_one = told.iter().all(|row| row.has(SERVICE, service));
-        let service = match is_one {
+        let service = match is_one_service(&cases) {
             true => format!(" by {service}"),
             false => String::new(),
         };
@@ -261,7 +264,9 @@ impl Story for Served {
         }
         for comparison in compare::targets(run, MANY) {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
-            let own: Vec<_> = own.map(|row| (pace(row), *row)).collect();
+            let own: Vec<_> = own
+                .map(|row| (what(row, is_one_service(&cases)), *row))
+                .collect();
             details.extend(comparison.about("CPU time per answered request", &own));
         }
         if !emulated.is_empty() {
@@ -287,7 +292,7 @@ impl Story for Served {
             .iter()
             .filter_map(|case| case.row("cpu", Figure::Mean, &ALL));
         let title = "CPU time of an answered request (mean)".to_owned();
-        overview_of(&rows.collect::<Vec<_>>(), place, title, "CPU time")
+        overview_of(&rows.collect::<Vec<_>>(), places(&cases), title, "CPU time")
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -380,11 +385,30 @@ fn heading(row: &Row) -> String {
     format!("{service}{by}{}", row.load.under())
 }
 
-/// Names the target, load, service and rate of a row.
-fn place(row: &Row) -> String {
-    let pace = pace(row);
-    let between = if pace.is_empty() { "" } else { " " };
-    format!("{}{}{between}{pace}", row.marked_target(), row.load.under())
+/// Returns whether all cases have the same service.
+fn is_one_service(cases: &[Case<'_>]) -> bool {
+    let mut named = cases.iter().map(|case| case.plan.labels.get(SERVICE));
+    let first = named.next();
+    named.all(|name| Some(name) == first)
+}
+
+/// Names rows by target, load and rate, and by their services if there are several.
+fn places(cases: &[Case<'_>]) -> impl Fn(&Row) -> String + use<> {
+    let is_one = is_one_service(cases);
+    move |row| {
+        let what = what(row, is_one);
+        let between = if what.is_empty() { "" } else { " " };
+        format!("{}{}{between}{what}", row.marked_target(), row.load.under())
+    }
+}
+
+/// Names the service of a row, unless there is only one, and its rate: `(http) at 1,000/s`.
+fn what(row: &Row, is_one_service: bool) -> String {
+    let service = row.labels.get(SERVICE).filter(|_| !is_one_service);
+    let service = service.map(|name| format!("({name})"));
+    let pace = Some(pace(row)).filter(|pace| !pace.is_empty());
+    let both: Vec<String> = service.into_iter().chain(pace).collect();
+    both.join(" ")
 }
 
 /// Names the offered rate of a row: `at 1,000/s`; nothing for a closed loop.
@@ -394,11 +418,6 @@ fn pace(row: &Row) -> String {
         None if row.has(RATE, HIGHEST) => "at its highest rate".to_owned(),
         None => String::new(),
     }
-}
-
-/// Names a case by its target, load, service and rate.
-fn name(case: &Case<'_>) -> String {
-    case.rows().next().map(place).unwrap_or_default()
 }
 
 /// Returns a value of a cell.

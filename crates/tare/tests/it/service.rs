@@ -29,6 +29,7 @@ fn a_server() {
         match &*kind {
             "stalls" if number % 1_000 == 0 => thread::sleep(Duration::from_secs(1)),
             "loses" if number % 50 == 0 => continue,
+            "limps" => thread::sleep(Duration::from_millis(2)),
             "changes" => bytes[length - 1] ^= 1,
             "dies" if number == 100 => std::process::exit(3),
             _ => {}
@@ -51,7 +52,7 @@ fn ask(bench: &Bench, kind: &str, words: &str) -> Option<Ran> {
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let words = format!("service --service echo --output run {words}");
+    let words = format!("service echo --output run {words}");
     let mut command = bench.command(&words);
     command.env("TARE_SERVICE", script);
     Some(Ran::of(command.output().unwrap()))
@@ -95,6 +96,21 @@ fn a_lost_request_is_longer_than_the_limit() {
 }
 
 #[test]
+fn the_highest_rate_is_what_a_server_can_answer() {
+    let bench = Bench::new();
+    let words = "--max --duration 500ms --runs 1 --json";
+    let Some(ran) = ask(&bench, "limps", words) else {
+        return;
+    };
+    ran.expect(0, &[]);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    // It takes 2 ms for each, and more where the machine is busy.
+    let highest = figure(&summary, "highest", "rate");
+    assert!((20.0..=510.0).contains(&highest), "{highest}");
+    assert!(figure(&summary, "recovery", "mean") < 1e9);
+}
+
+#[test]
 fn servers_that_answer_wrongly_or_end_are_failures_of_their_own() {
     let bench = Bench::new();
     let Some(ran) = ask(&bench, "changes", "--requests 20 --runs 1") else {
@@ -126,25 +142,30 @@ fn the_same_service_is_asked_on_every_target() {
     ];
     let named = targets.map(|target| format!("--target {target}")).join(" ");
     let ran = bench.run(&format!(
-        "service --output run --requests 100 --runs 1 --json {named}"
+        "service dns,http --output run --requests 100 --runs 1 --json {named}"
     ));
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
     let rows = summary["figures"].as_array().unwrap();
-    for target in targets {
+    for (target, service) in targets.iter().flat_map(|one| [(one, "dns"), (one, "http")]) {
         let of = |measure: &str, figure: &str, place: Value| {
             let mut own = rows.iter().filter(|row| {
-                row["target"] == target
+                row["target"] == *target
+                    && row["labels"]["service"] == service
                     && row["measure"] == measure
                     && row["figure"] == figure
                     && row["labels"]["place"] == place
             });
             let row = own
                 .next()
-                .unwrap_or_else(|| panic!("{target}: no {measure}"));
+                .unwrap_or_else(|| panic!("{target}, {service}: no {measure}"));
             row["value"].as_f64().unwrap()
         };
-        assert_eq!(of("answered", "share", Value::Null), 1.0, "{target}");
+        assert_eq!(
+            of("answered", "share", Value::Null),
+            1.0,
+            "{target} {service}"
+        );
         let [inside, outside, all] =
             ["inside", "outside", "all"].map(|place| of("cpu", "mean", place.into()));
         assert!(inside > 0.0 && all >= inside + outside - 1.0, "{target}");

@@ -48,6 +48,8 @@ pub struct Client<'p> {
     oldest: u64,
     /// When sending `next` was first tried, in a closed loop.
     tried_ns: Option<u64>,
+    /// When a socket was last freed by its answer, or its loss.
+    freed_ns: u64,
     counted: Counted,
 }
 
@@ -62,9 +64,9 @@ pub struct Counted {
     pub late: u64,
     /// Answers to requests that had one.
     pub repeated: u64,
-    /// Requests that were not sent, since the client was behind by more than the limit.
+    /// Requests that were not sent, since their limit was over.
     pub unsent: u64,
-    /// Requests that were sent at least [`BEHIND_NS`] after their planned time.
+    /// Requests that the client was behind with by at least [`BEHIND_NS`], while a socket was free.
     pub behind: u64,
     /// Messages that the kernel dropped since the client did not read them in time.
     pub dropped: u64,
@@ -159,6 +161,7 @@ impl<'p> Client<'p> {
             next: 0,
             oldest: 0,
             tried_ns: None,
+            freed_ns: 0,
             counted: Counted::default(),
         })
     }
@@ -213,8 +216,14 @@ impl<'p> Client<'p> {
             if now < planned {
                 return Some(planned);
             }
-            let late = now - planned;
-            if late > self.plan.limit_ns {
+            // That all sockets are busy is not the client's doing.
+            let begin_ns = match self.takes_turns() {
+                true => planned,
+                false => planned.max(self.freed_ns),
+            };
+            let is_behind = socket.is_some() && now - begin_ns >= BEHIND_NS;
+            if now - planned > self.plan.limit_ns {
+                self.counted.behind += u64::from(is_behind);
                 self.counted.unsent += 1;
                 self.answered[self.next as usize] = GONE;
             } else {
@@ -230,7 +239,7 @@ impl<'p> Client<'p> {
                     }
                     return Some(now + RETRY_NS);
                 }
-                self.counted.behind += u64::from(late >= BEHIND_NS);
+                self.counted.behind += u64::from(is_behind);
                 if !self.takes_turns() {
                     self.current[socket] = self.next;
                 }
@@ -264,6 +273,7 @@ impl<'p> Client<'p> {
     fn free(&mut self, index: u64) -> Option<usize> {
         let socket = self.current.iter().position(|own| *own == index)?;
         self.current[socket] = GONE;
+        self.freed_ns = now_ns();
         Some(socket)
     }
 

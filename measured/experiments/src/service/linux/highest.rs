@@ -14,8 +14,8 @@ const LEAST: u64 = 10;
 const STEP: u64 = 32;
 /// How many requests may be lost: one in this many.
 const LOST: u64 = 10_000;
-/// How many requests the client may send late in a rate that a server can be said not to hold: one
-/// in this many.
+/// How many requests the client may be behind with in a rate that a server can be said not to hold:
+/// one in this many.
 const LATE: u64 = 100;
 
 /// A rate that was found.
@@ -58,7 +58,7 @@ fn highest<E>(
             held = rate;
         } else {
             failed = Some(rate);
-            is_client_s = counted.behind + counted.unsent > requests / LATE || counted.dropped > 0;
+            is_client_s = counted.behind > requests / LATE || counted.dropped > 0;
         }
         rate = match failed {
             None if held == most => most,
