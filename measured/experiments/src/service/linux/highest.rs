@@ -1,4 +1,5 @@
-//! The search for the highest rate that a server holds: the throughput of RFC 8219, section 10.2.
+//! The search for the highest rate that a server holds, as Lencse (2020) applies RFC 8219 to name
+//! servers: by bisection, with 99.99 % answered within a limit.
 
 use super::client::{Client, Counted};
 use super::{ThreadsError, unreachable, wait_for_server};
