@@ -146,7 +146,7 @@ pub fn find(kind: Kind, command_line: &str) -> Option<Device> {
 }
 
 /// Reads a word that names a device.
-fn mmio(word: &str) -> Option<Device> {
+pub(crate) fn mmio(word: &str) -> Option<Device> {
     let (_, place) = word.strip_prefix("virtio_mmio.device=")?.split_once('@')?;
     let mut parts = place.split(':');
     let base = number(parts.next()?.strip_prefix("0x")?, 16)?;

@@ -42,7 +42,7 @@ mod machine;
 #[cfg(test)]
 #[path = "machine/fake.rs"]
 mod machine;
-#[cfg(not(any(test, feature = "model")))]
+#[cfg(any(test, not(feature = "model")))]
 pub mod net;
 pub mod queue;
 

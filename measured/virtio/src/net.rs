@@ -12,10 +12,10 @@ use core::mem::swap;
 use core::task::{Context, Waker};
 
 use embassy_net_driver::{Capabilities, Checksum, Driver, HardwareAddress, LinkState};
-use tare_unikernel::memory;
 
 use crate::checksum::Place;
 use crate::device::{Device, DeviceError, Interrupts};
+use crate::machine::memory;
 use crate::queue::{Buffer, Queue};
 
 /// VIRTIO_NET_F_CSUM: the card completes checksums of sent packets.
@@ -160,6 +160,8 @@ pub struct Port {
     changes: Option<Interrupts>,
     is_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// Whether the stack did not look for packets, since there was no room for an answer.
+    is_waiting: Cell<bool>,
     drops: Cell<u64>,
     full: Cell<u64>,
 }
@@ -197,6 +199,7 @@ impl Port {
             changes,
             is_up: Cell::new(true),
             waker: RefCell::new(None),
+            is_waiting: Cell::new(false),
             drops: Cell::new(0),
             full: Cell::new(0),
         };
@@ -305,13 +308,20 @@ impl Driver for Net {
     fn receive(&mut self, context: &mut Context<'_>) -> Option<(Received, ToSend)> {
         self.0.remember(context);
         // An answer may have to be sent.
-        let is_ready = self.0.has_room() && self.0.has_come();
+        let has_room = self.0.has_room();
+        self.0.is_waiting.set(!has_room);
+        let is_ready = has_room && self.0.has_come();
         is_ready.then_some((Received(self.0), ToSend(self.0)))
     }
 
     fn transmit(&mut self, context: &mut Context<'_>) -> Option<ToSend> {
         self.0.remember(context);
-        self.0.has_room().then_some(ToSend(self.0))
+        let has_room = self.0.has_room();
+        // Room that is found here is not interrupted for, and packets not either.
+        if has_room && self.0.is_waiting.take() {
+            context.waker().wake_by_ref();
+        }
+        has_room.then_some(ToSend(self.0))
     }
 
     fn link_state(&mut self, context: &mut Context<'_>) -> LinkState {
@@ -393,5 +403,73 @@ impl embassy_net_driver::TxToken for ToSend {
         }
         transmit.put(HEADER + bytes, false);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU32, Ordering};
+    use std::boxed::Box;
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use embassy_net_driver::{RxToken, TxToken};
+
+    use super::*;
+    use crate::device::mmio;
+    use crate::queue::model::Memory;
+
+    #[derive(Default)]
+    struct Wakes(AtomicU32);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn packets_that_found_no_room_for_an_answer_are_looked_for_once_there_is() {
+        let [received, sent] = [(); 2].map(|()| Box::leak(Box::new(Memory::new(1))));
+        let [(received, mut from), (sent, mut to)] =
+            [received, sent].map(|memory| memory.queue(1, true));
+        let direction = |queue| Direction {
+            queue,
+            memory: memory::take(2_048).unwrap().as_mut_ptr() as u64,
+            piece: 2_048,
+            interrupts: None,
+            packets: 0,
+        };
+        let port = Box::leak(Box::new(Port {
+            device: mmio("virtio_mmio.device=512@0xfeb00000:12").unwrap(),
+            settings: Settings::default(),
+            address: [2; 6],
+            receive: RefCell::new(direction(received)),
+            transmit: RefCell::new(direction(sent)),
+            changes: None,
+            is_up: Cell::new(true),
+            waker: RefCell::new(None),
+            is_waiting: Cell::new(false),
+            drops: Cell::new(0),
+            full: Cell::new(0),
+        }));
+        port.receive.borrow_mut().put(2_048, true);
+        let wakes = Arc::new(Wakes::default());
+        let waker = wakes.clone().into();
+        let context = &mut Context::from_waker(&waker);
+        let mut net = Net(port);
+        let token = net.transmit(context).unwrap();
+        token.consume(60, |_| ());
+        from.returns(0, 72);
+        assert!(net.receive(context).is_none(), "there is no room");
+        // The stack looks for room to send, and has nothing to send.
+        to.returns(0, 0);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        assert!(net.transmit(context).is_some());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        let (token, _) = net.receive(context).unwrap();
+        token.consume(|_| ());
+        assert!(net.transmit(context).is_some());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "nothing waits");
     }
 }
