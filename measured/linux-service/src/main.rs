@@ -6,6 +6,7 @@ mod tap;
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ usage: tare-service echo|dns|http [WORD]...
   port=N                   the port (7, 53 or 80)
   zone=FILE                the zone file, for dns
   records=N                without a zone, hosts of the zone 'example' (10000)
+  print                    print it as a zone file, for another name server, and exit
   files=FOLDER             content for http instead of a page, in addition to /metrics
 
 On the sockets of Linux:
@@ -66,6 +68,7 @@ struct Wanted {
     service: Service,
     port: u16,
     records: u32,
+    is_printed: bool,
     zone: Option<PathBuf>,
     files: Option<PathBuf>,
     address: IpAddr,
@@ -92,6 +95,16 @@ fn main() -> ExitCode {
             return ExitCode::from(MISUSED);
         }
     };
+    if wanted.is_printed {
+        let text = Zone::synthetic(wanted.records).to_string();
+        return match std::io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("tare-service: can't print the zone: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let Err(why) = run(&wanted);
     eprintln!("tare-service: {why}");
     ExitCode::FAILURE
@@ -108,6 +121,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         service,
         port,
         records: 10_000,
+        is_printed: false,
         zone: None,
         files: None,
         address: Ipv6Addr::UNSPECIFIED.into(),
@@ -120,6 +134,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         match key {
             "port" => wanted.port = value.parse().map_err(|_| bad("a port"))?,
             "address" => wanted.address = value.parse().map_err(|_| bad("an address"))?,
+            "print" => wanted.is_printed = true,
             "zone" => wanted.zone = Some(value.into()),
             "files" => wanted.files = Some(value.into()),
             "tap" => wanted.tap = Some(value.to_owned()),

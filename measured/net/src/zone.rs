@@ -7,6 +7,8 @@ use core::fmt::Write;
 
 #[cfg(feature = "zone-file")]
 mod file;
+#[cfg(feature = "zone-file")]
+mod text;
 
 #[cfg(feature = "zone-file")]
 pub use file::BadZone;
