@@ -3,18 +3,21 @@
 
 mod site;
 mod tap;
+mod udp;
 
 use std::convert::Infallible;
 use std::future::pending;
 use std::io::Write;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use async_executor::LocalExecutor;
 use async_io::Timer;
-use edge_nal::{TcpBind, UdpBind, UdpReceive, UdpSend};
+use edge_nal::{TcpBind, UdpReceive, UdpSend};
+use embassy_futures::block_on;
 use embassy_futures::select::{Either, select, select3};
 use embassy_net::StackResources;
 use tare_net::filter::{Filter, use_routers};
@@ -151,22 +154,25 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
 
 /// Serves until the process is ended.
 fn run(wanted: &Wanted) -> Result<Infallible, String> {
+    let content = Content::read(wanted)?;
     let Some(name) = &wanted.tap else {
         let local = SocketAddr::new(wanted.address, wanted.port);
-        return async_io::block_on(async {
-            let failed =
-                |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
-            let sockets = edge_nal_std::Stack::new();
-            let listener = TcpBind::bind(&sockets, local).await;
-            let listener = listener.map_err(|error| failed(&error))?;
-            let datagrams = match wanted.service {
-                Service::Http => None,
-                Service::Echo | Service::Dns => {
-                    let bound = UdpBind::bind(&sockets, local).await;
-                    Some(bound.map_err(|error| failed(&error))?)
-                }
-            };
-            serve(wanted, &listener, datagrams, local).await
+        let failed = |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
+        let datagrams = match wanted.service {
+            Service::Http => None,
+            Service::Echo | Service::Dns => {
+                Some(UdpSocket::bind(local).map_err(|error| failed(&error))?)
+            }
+        };
+        let sockets = edge_nal_std::Stack::new();
+        let listener = async_io::block_on(TcpBind::bind(&sockets, local));
+        let listener = listener.map_err(|error| failed(&error))?;
+        return thread::scope(|scope| {
+            if let Some(socket) = datagrams {
+                let answered = answer(wanted, udp::Blocking(socket), &content);
+                scope.spawn(|| block_on(answered));
+            }
+            async_io::block_on(serve(wanted, &listener, pending(), &content, local))
         });
     };
     let device = tap::Tap::open(name, wanted.settings.mtu)
@@ -186,7 +192,13 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
             }
         };
         let local = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), wanted.port);
-        serve(wanted, &listener, datagrams, local).await
+        let answered = async {
+            match datagrams {
+                Some(datagrams) => answer(wanted, datagrams, &content).await,
+                None => pending().await,
+            }
+        };
+        serve(wanted, &listener, answered, &content, local).await
     };
     let announced = async {
         match wanted.settings.v6.address {
@@ -200,41 +212,59 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     }
 }
 
-/// Serves on sockets.
+/// The content of the services.
+struct Content {
+    zone: Zone,
+    files: Folder,
+}
+
+impl Content {
+    fn read(wanted: &Wanted) -> Result<Self, String> {
+        let zone = match (wanted.service, &wanted.zone) {
+            (Service::Dns, Some(path)) => {
+                let text = std::fs::read_to_string(path).map_err(|error| at(path, &error))?;
+                Zone::read(&text).map_err(|bad| at(path, &bad))?
+            }
+            (Service::Dns, None) => Zone::synthetic(wanted.records),
+            (Service::Echo | Service::Http, _) => Zone::synthetic(0),
+        };
+        let files = Folder::read(wanted.files.as_deref()).map_err(|error| match &wanted.files {
+            Some(folder) => format!("the folder '{}' can't be read: {error}", folder.display()),
+            None => error.to_string(),
+        })?;
+        Ok(Self { zone, files })
+    }
+}
+
+/// Serves connections, and whatever answers datagrams.
 async fn serve(
     wanted: &Wanted,
     listener: &impl Accept,
-    datagrams: Option<impl UdpReceive + UdpSend>,
+    answered: impl Future<Output = Infallible>,
+    content: &Content,
     local: SocketAddr,
 ) -> Result<Infallible, String> {
-    let zone = match (wanted.service, &wanted.zone) {
-        (Service::Dns, Some(path)) => {
-            let text = std::fs::read_to_string(path).map_err(|error| at(path, &error))?;
-            Zone::read(&text).map_err(|bad| at(path, &bad))?
-        }
-        (Service::Dns, None) => Zone::synthetic(wanted.records),
-        (Service::Echo | Service::Http, _) => Zone::synthetic(0),
-    };
-    let files = Folder::read(wanted.files.as_deref()).map_err(|error| match &wanted.files {
-        Some(folder) => format!("the folder '{}' can't be read: {error}", folder.display()),
-        None => error.to_string(),
-    })?;
-    let known = (&zone, &files);
     println!("answering on {local}");
     let executor = LocalExecutor::new();
     for _ in 0..CONNECTIONS {
         executor
-            .spawn(connections(wanted.service, listener, known))
+            .spawn(connections(wanted.service, listener, content))
             .detach();
     }
-    let all = async {
-        match (wanted.service, datagrams) {
-            (Service::Echo, Some(datagrams)) => echo::udp(datagrams, wanted.port).await,
-            (Service::Dns, Some(datagrams)) => dns::udp(datagrams, &zone).await,
-            _ => pending().await,
-        }
-    };
-    executor.run(all).await
+    match executor.run(answered).await {}
+}
+
+/// Answers datagrams.
+async fn answer(
+    wanted: &Wanted,
+    datagrams: impl UdpReceive + UdpSend,
+    content: &Content,
+) -> Infallible {
+    match wanted.service {
+        Service::Echo => echo::udp(datagrams, wanted.port).await,
+        Service::Dns => dns::udp(datagrams, &content.zone).await,
+        Service::Http => pending().await,
+    }
 }
 
 /// Describes an error of a file.
@@ -242,11 +272,11 @@ fn at(path: &Path, what: &dyn std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-async fn connections(service: Service, listener: &impl Accept, (zone, files): (&Zone, &Folder)) {
+async fn connections(service: Service, listener: &impl Accept, content: &Content) {
     match service {
         Service::Echo => echo::tcp(listener, Own).await,
-        Service::Dns => dns::tcp(listener, zone, Own).await,
-        Service::Http => http::tcp(listener, files, Own).await,
+        Service::Dns => dns::tcp(listener, &content.zone, Own).await,
+        Service::Http => http::tcp(listener, &content.files, Own).await,
     }
 }
 
