@@ -17,7 +17,8 @@ pub const USAGE: &str = "
 Words of a client of a service:
   workload=service          sends requests, and checks every answer
   protocol=dns|echo|http    kind of the requests: by UDP, and http by TCP
-  client=own|nslookup       the program that sends them; nslookup is started for each
+  client=own|nslookup|dnsperf
+                            the program that sends them; nslookup is started for each
   address=ADDRESS           address of the server (127.0.0.1)
   port=N                    port of the server (53)
   sockets=N                 sockets, used in turn
@@ -133,11 +134,13 @@ pub enum Program {
     Own,
     /// `nslookup`, a process for each request.
     Nslookup,
+    /// `dnsperf`, one process for all.
+    Dnsperf,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Own, Self::Nslookup];
+    pub const ALL: [Self; 3] = [Self::Own, Self::Nslookup, Self::Dnsperf];
 
     /// Returns its name.
     #[must_use]
@@ -145,6 +148,7 @@ impl Program {
         match self {
             Self::Own => "own",
             Self::Nslookup => "nslookup",
+            Self::Dnsperf => "dnsperf",
         }
     }
 }
@@ -152,14 +156,14 @@ impl Program {
 impl Form for Program {
     fn read(&mut self, text: &str) -> Result<(), &'static str> {
         let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        *self = found.ok_or("own or nslookup")?;
+        *self = found.ok_or("own, nslookup or dnsperf")?;
         Ok(())
     }
 
     fn write(&self, put: Put<'_>) -> fmt::Result {
         match self {
             Self::Own => Ok(()),
-            Self::Nslookup => put(&self.name()),
+            Self::Nslookup | Self::Dnsperf => put(&self.name()),
         }
     }
 }

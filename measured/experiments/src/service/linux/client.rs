@@ -85,13 +85,13 @@ fn wait(readable: &impl AsFd, ns: u64) {
     let _ = poll(&mut [PollFd::new(readable, PollFlags::IN)], Some(&timeout));
 }
 
-/// Asks the server of a plan again and again until its first right answer. Returns false if none
-/// came within the plan's patience.
+/// Asks the server of a plan for a host again and again until its first right answer. Returns false
+/// if none came within the plan's patience.
 ///
 /// # Errors
 ///
 /// Returns the kernel's error if there is no way to the server.
-pub fn answers(plan: &Plan) -> io::Result<bool> {
+pub fn answers(plan: &Plan, host: u64) -> io::Result<bool> {
     // Answers to probes must not come among those that are measured.
     let mut connection = Connection::open(plan)?;
     let begin_ns = now_ns();
@@ -101,7 +101,7 @@ pub fn answers(plan: &Plan) -> io::Result<bool> {
         // As long as nobody listens, the probe before may have been refused by ICMP. By TCP, one is
         // enough.
         if !(is_asked && plan.protocol == Protocol::Http) {
-            let request = Message::request(plan.protocol, id, 0);
+            let request = Message::request(plan.protocol, id, host);
             is_asked = connection.send(request.bytes()).is_ok();
         }
         wait(&connection, PROBE_NS);
@@ -111,8 +111,8 @@ pub fn answers(plan: &Plan) -> io::Result<bool> {
                     let answer = &answer[..bytes];
                     // That of an earlier probe is as good.
                     let id = message::number(answer).unwrap_or(id);
-                    let request = Message::request(plan.protocol, id, 0);
-                    if request.is_answered_by(plan.protocol, 0, answer) {
+                    let request = Message::request(plan.protocol, id, host);
+                    if request.is_answered_by(plan.protocol, host, answer) {
                         return Ok(true);
                     }
                 }
@@ -621,7 +621,7 @@ mod tests {
                 limit_ns: 200_000_000,
                 ..Plan::default()
             };
-            assert!(answers(&plan).unwrap());
+            assert!(answers(&plan, 0).unwrap());
             let [mut sent, mut at] = [(); 2].map(|()| vec![0; 300]);
             let mut client = Client::new(&plan, &mut sent, &mut at).unwrap();
             let counted = client.run(now_ns());
@@ -639,6 +639,6 @@ mod tests {
             patience_ns: 20_000_000,
             ..Plan::default()
         };
-        assert!(!answers(&plan).unwrap());
+        assert!(!answers(&plan, 0).unwrap());
     }
 }

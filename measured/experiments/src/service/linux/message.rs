@@ -11,10 +11,11 @@ pub const LONGEST: usize = 1024;
 
 /// Bytes of a message's header (RFC 1035, section 4.1.1).
 const HEADER: usize = 12;
-/// An answer to a standard query (QR), whose other bits but RA, AA and RD are 0: a whole answer (no
-/// TC) with RCODE 0, NOERROR.
-const ANSWER: u16 = 1 << 15;
-const ANY: u16 = (1 << 10) | (1 << 8) | (1 << 7);
+/// The flags of an authoritative answer (QR, AA) to a standard query without RD: whole (no TC), with
+/// RCODE 0, NOERROR.
+const ANSWER: u16 = (1 << 15) | (1 << 10);
+/// The time to live of the zone's records, in seconds.
+const TTL: [u8; 4] = 3600_u32.to_be_bytes();
 /// Type A, class IN.
 const A_IN: [u8; 4] = [0, 1, 0, 1];
 /// The first address of the zone.
@@ -77,9 +78,9 @@ impl Message {
                 let question = &request[HEADER..];
                 answer.len() > request.len()
                     && answer[..2] == request[..2]
-                    && u16::from_be_bytes([answer[2], answer[3]]) & !ANY == ANSWER
-                    && answer[4..6] == [0, 1]
-                    && answer[6..8] != [0, 0]
+                    && answer[2..4] == ANSWER.to_be_bytes()
+                    // One question, and one record that answers it.
+                    && answer[4..8] == [0, 1, 0, 1]
                     && answer[HEADER..].starts_with(question)
                     && first_address(&answer[HEADER + question.len()..], question)
                         == Some(address(host))
@@ -101,8 +102,7 @@ fn first_address(records: &[u8], question: &[u8]) -> Option<Ipv4Addr> {
         .strip_prefix(&[0xc0, HEADER as u8])
         .or_else(|| records.strip_prefix(name))?;
     let rest = rest.strip_prefix(&A_IN)?;
-    // The time to live is anybody's.
-    let data = rest.get(4..)?.strip_prefix(&[0, 4])?;
+    let data = rest.strip_prefix(&TTL)?.strip_prefix(&[0, 4])?;
     Some((*data.first_chunk::<4>()?).into())
 }
 
@@ -135,24 +135,27 @@ mod tests {
         let right = answer(&request, [10, 0, 1, 2]);
         let is_right = |answer: &[u8]| request.is_answered_by(Protocol::Dns, 258, answer);
         assert!(is_right(&right));
-        // Not authoritative, with recursion: another server's way.
         let with = |place: usize, byte: u8| {
             let mut other = right.clone();
             other[place] = byte;
             other
         };
-        assert!(is_right(&with(3, 0x80)));
         let last = right.len() - 1;
         for (place, byte) in [
             (1, 8),
             (2, 0x04),
+            (2, 0x80),
+            (2, 0x85),
             (2, 0x86),
+            (3, 0x80),
             (3, 3),
             (5, 2),
             (7, 0),
+            (7, 2),
             (14, b'H'),
             (last, 3),
             (last - 4, 5),
+            (last - 6, 0),
             (last - 10, 3),
             (last - 12, 28),
         ] {
@@ -167,7 +170,7 @@ mod tests {
         long[7] = 1;
         let name = request.bytes()[12..].to_vec();
         long.extend(&name[..name.len() - 4]);
-        long.extend([0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 10, 0, 1, 2]);
+        long.extend([0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 10, 0, 1, 2]);
         assert!(is_right(&long));
     }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod dnsperf;
 mod highest;
 mod http;
 mod message;
@@ -14,7 +15,7 @@ use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Record, Set, Unit};
 
 use self::client::{Client, Counted, LOST, answers};
-use super::{NAME, Plan, Program, RESPONSE, SERVICE};
+use super::{NAME, Plan, Program, Protocol, RESPONSE, SERVICE};
 use crate::linux::clock::{now_ns, read_ns, sleep_until};
 use crate::output::Output;
 use crate::platform::Platform;
@@ -36,10 +37,19 @@ pub fn on<P: Platform<Error = ThreadsError>>() -> Measurement<P> {
 
 /// The reason why nothing was measured.
 const NO_ANSWER: &str = "the server gave no right answer while the client waited for the first one";
+/// The number of names that the server has to know before anything is measured.
+const CHECKED: u64 = 100;
 
 fn unreachable(source: io::Error) -> ThreadsError {
     ThreadsError::System {
         what: "way to the server",
+        source,
+    }
+}
+
+fn no_dnsperf(source: io::Error) -> ThreadsError {
+    ThreadsError::System {
+        what: "program dnsperf (Debian's package of that name)",
         source,
     }
 }
@@ -59,21 +69,30 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
     };
     session::run(wanted, platform, prepare, |output, times| {
         let [sent, answered, sorted] = times;
+        if plan.protocol == Protocol::Dns {
+            let mut hosts = (0..plan.hosts).step_by(plan.hosts.div_ceil(CHECKED) as usize);
+            hosts.try_for_each(|host| wait_for(plan, host))?;
+        }
         let mut found = None;
         if plan.highest_ns.is_some() {
             found = Some(highest::search(plan, sent, answered)?);
         }
         let plan = &found.map_or(*plan, |found| plan.at(found.rate));
         let mut client = Client::new(plan, sent, answered).map_err(unreachable)?;
+        let requests = match plan.client {
+            Program::Dnsperf => Some(dnsperf::requests(plan).map_err(no_dnsperf)?),
+            Program::Own | Program::Nslookup => None,
+        };
         wait_for_server(plan)?;
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
         while !sleep_until(origin_ns) {}
         let cpu_ns = spent_ns();
-        let counted = match plan.client {
-            Program::Own => client.run(origin_ns),
-            Program::Nslookup => {
+        let counted = match (plan.client, requests) {
+            (_, Some(requests)) => client.run_dnsperf(requests).map_err(no_dnsperf)?,
+            (Program::Own | Program::Dnsperf, None) => client.run(origin_ns),
+            (Program::Nslookup, None) => {
                 let ran = client.run_nslookup(origin_ns);
                 ran.map_err(|source| ThreadsError::System {
                     what: "program nslookup (Debian's package bind9-dnsutils)",
@@ -88,7 +107,7 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
             output.values("", &[("highest", "", rate), limited])?;
         }
         write(output, &client, sorted, origin_ns, &counted)?;
-        if let Some(interval_ns) = plan.interval_ns {
+        if let Some(interval_ns) = interval_ns(plan) {
             // The first right answer to a request that is sent after all of them.
             wait_for_server(plan)?;
             let last_ns = origin_ns + (plan.requests - 1) * interval_ns;
@@ -98,9 +117,19 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
     })
 }
 
+/// Returns the time between two planned requests. Only our own client reports when they were planned.
+fn interval_ns(plan: &Plan) -> Option<u64> {
+    plan.interval_ns.filter(|_| plan.client == Program::Own)
+}
+
 /// Waits until the server gives a right answer.
 fn wait_for_server(plan: &Plan) -> Result<(), ThreadsError> {
-    match answers(plan).map_err(unreachable)? {
+    wait_for(plan, 0)
+}
+
+/// Waits until the server gives the right answer for a host.
+fn wait_for(plan: &Plan, host: u64) -> Result<(), ThreadsError> {
+    match answers(plan, host).map_err(unreachable)? {
         true => Ok(()),
         false => Err(Stop::Place(NO_ANSWER).into()),
     }
@@ -150,7 +179,7 @@ fn write(
         ("window", "ns", window_ns),
     ];
     output.values("", &values)?;
-    let open = plan.interval_ns.map(|_| RESPONSE);
+    let open = interval_ns(plan).map(|_| RESPONSE);
     for (number, measure) in (0..).zip([Some(SERVICE), open].into_iter().flatten()) {
         let mut n = 0;
         for index in 0..plan.requests {
