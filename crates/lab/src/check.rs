@@ -10,7 +10,7 @@ use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
 use tare_results::target::TargetSpec;
-use tare_targets::{Availability, Target, engine, process, spec};
+use tare_targets::{Availability, Target, engine, process, server, spec};
 use tare_wire::cpus::Cpus;
 use tare_wire::scheduling::Policy;
 
@@ -87,6 +87,12 @@ pub fn check(
     {
         let what = "the experiment".to_owned();
         findings.push(Finding::Unavailable { what, why, remedy });
+    }
+    for work in plan.cells.iter().filter_map(|cell| cell.server.as_ref()) {
+        if let Availability::Unusable { why, remedy } = server::present(work) {
+            let what = format!("the server '{}'", work.id);
+            findings.push(Finding::Unavailable { what, why, remedy });
+        }
     }
     let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
     for spec in specs {

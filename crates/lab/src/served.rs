@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
 use tare_host::sample::{ThreadTime, ThreadTimes};
@@ -14,6 +16,7 @@ use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
 use tare_results::work::Work;
 use tare_targets::{Instance, Job, Target, TargetError, process};
+use tare_wire::cpus::Cpus;
 
 /// The label of a server's CPU time: what executes its own code, or what is around that.
 const PLACE: &str = "place";
@@ -28,6 +31,8 @@ pub(crate) struct Server {
     instance: Instance,
     network: TapNetwork,
     around: Around,
+    /// The CPUs to which its threads are pinned.
+    cpus: Option<Cpus>,
     before: Option<ThreadTimes>,
     spent: Vec<ThreadTime>,
     /// When it is looked next whether it has ended.
@@ -59,6 +64,7 @@ impl Server {
                 kind if kind.is_direct => Around::Nothing,
                 _ => Around::Runtime,
             },
+            cpus: work.cpus,
             before: None,
             spent: Vec::new(),
             next_look: Instant::now() + EVERY,
@@ -79,6 +85,15 @@ impl Server {
     /// Records that the client begins.
     pub(crate) fn begins(&mut self) {
         self.before = self.times();
+        // Threads of a process may choose their CPU, as those of Knot do; in a container they can't.
+        let all = self.before.iter().flat_map(ThreadTimes::ids);
+        for id in all.filter(|_| matches!(self.around, Around::Nothing)) {
+            let mut set = CpuSet::new();
+            let cpus = self.cpus.iter().flat_map(Cpus::iter);
+            cpus.for_each(|cpu| set.set(cpu as usize));
+            // One that has ended needs none.
+            let _ = sched_setaffinity(Pid::from_raw(id.cast_signed()), &set);
+        }
     }
 
     /// Records that the client is done, if it had begun.

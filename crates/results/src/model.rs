@@ -291,6 +291,7 @@ impl CellPlan {
             &self.target,
             &self.load,
             &self.work,
+            &self.server,
             &self.arrivals,
             self.beside_engine,
         )

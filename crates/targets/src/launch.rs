@@ -312,14 +312,11 @@ pub(crate) fn with_last<'a>(what: &str, lines: impl Iterator<Item = &'a str>) ->
     }
 }
 
-/// The line that a service writes when it can be asked.
-const ANSWERING: &str = "answering on ";
-
 impl Launch {
-    /// Turns a launch into that of a server, which is ready when it says that it answers.
-    pub(crate) fn serving(self) -> Self {
+    /// Turns a launch into that of a server, which can be asked once a line has these words.
+    pub(crate) fn serving(self, words: &str) -> Self {
         Self {
-            ready: Ready::Line(Regex::new(ANSWERING).expect("it has no special character")),
+            ready: Ready::Line(Regex::new(words).expect("it has no special character")),
             ..self
         }
     }

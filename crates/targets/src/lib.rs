@@ -10,6 +10,7 @@
 //! * [`instance`]: one instance by itself, watched to its end;
 //! * [`output`]: what one instance writes;
 //! * [`measured`]: where the programs and images of the measured code are found;
+//! * [`server`]: the programs that serve, ours and others;
 //! * [`start`]: how long targets take to start;
 //! * [`process`], [`linux`], [`unikernel`]: one file or folder for each target;
 //! * `container`: targets in control groups and namespaces; [`engine`]: the daemon that Docker
@@ -36,6 +37,7 @@ pub mod process;
 mod programs;
 mod qemu;
 mod remembered;
+pub mod server;
 pub mod spec;
 pub mod ssh;
 pub mod start;

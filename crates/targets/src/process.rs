@@ -11,6 +11,7 @@ use crate::error::TargetError;
 use crate::launch::{self, Launch, Ready};
 use crate::measured::MeasuredFile;
 use crate::programs;
+use crate::server::Server;
 use crate::{Availability, Job, Program, Target};
 
 /// Returns the target where none is named.
@@ -50,9 +51,9 @@ impl Target for Process {
         Program::native(&self.agent)
     }
 
-    fn launch(&self, job: &Job<'_>, _guard: &Guard) -> Result<Launch, TargetError> {
+    fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
         if let Some(network) = job.network {
-            return serve(network, job.work);
+            return serve(network, job.work, guard);
         }
         let (path, words) = match job.command {
             Some(words) => launch::command(words)?,
@@ -90,18 +91,20 @@ pub fn client(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> 
     Ok(Launch::of_program("process", start))
 }
 
-/// Prepares to start a service in a network, on the CPUs of its work.
-fn serve(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
-    let services = MeasuredFile::services();
-    let words = [OsString::from(&work.id)];
-    let (path, words) = launch::within(
-        network.member()?,
-        work.cpus.as_ref(),
-        services.path()?,
+/// Prepares to start a server in a network, on the CPUs of its work.
+fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, TargetError> {
+    let Server {
+        program,
         words,
-    )?;
+        folder,
+        ready,
+    } = Server::of(work, guard)?;
+    let (network, cpus) = (network.member()?, work.cpus.as_ref());
+    let words = words.into_iter().map(OsString::from);
+    let (path, words) = launch::within(network, cpus, &program, words)?;
     let start = move |_| Ok(launch::exec(&path, &words)?.into());
-    Ok(Launch::of_program("process", start).serving())
+    let launch = Launch::of_program("process", start).serving(ready);
+    Ok(launch.keeping(folder))
 }
 
 #[cfg(test)]

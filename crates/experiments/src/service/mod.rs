@@ -22,10 +22,12 @@ use tare_wire::cpus::Cpus;
 
 pub use tare_measured::service::NAME;
 
-use self::parameters::Pace;
+use self::parameters::{OWN, Pace};
 
 /// The label of a client other than the built-in one.
 const CLIENT: &str = "client";
+/// The label of a server other than ours.
+const SERVER: &str = "server";
 /// The label of a service, and that of the offered rate: requests per second, or [`HIGHEST`].
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
@@ -69,38 +71,46 @@ impl Experiment for Service {
     ) -> Result<Vec<CellPlan>, ExperimentError> {
         let paces = parameters::paces(values)?;
         let protocols = parameters::protocols(values);
+        let servers = parameters::servers(values);
         let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
-        at_most(places.saturating_mul((protocols.len() * paces.len()) as u64))?;
+        let of_place = servers.len() * protocols.len() * paces.len();
+        at_most(places.saturating_mul(of_place as u64))?;
         let (program, client) = (parameters::client(values)?, other_cpu(conditions.cpu));
-        let mut cells = Vec::new();
+        let mut all = Vec::new();
         for target in &conditions.targets {
             check_target(target)?;
+            for server in &servers {
+                let own = protocols.iter().filter(|one| serves(server, **one, target));
+                all.extend(own.map(|protocol| (target, *server, *protocol)));
+            }
+        }
+        check_servers(&servers, &all)?;
+        let mut cells = Vec::new();
+        for (target, server, protocol) in all {
             for load in &conditions.loads {
-                for protocol in &protocols {
-                    for pace in &paces {
-                        let plan = plan((program, *protocol), *pace, client, values);
-                        plan.check().map_err(|bad| contradiction(bad.to_string()))?;
-                        let cell = cell(target, &plan, *pace, conditions.cpu);
-                        let requests = plan.requests as f64;
-                        let closed = |rate: f64| requests / (rate * plan.sockets as f64);
-                        let (expected, longest) = match pace {
-                            Pace::Closed if program == Program::Own => {
-                                (closed(EXPECTED), closed(LEAST))
-                            }
-                            Pace::Closed => (closed(OF_PROCESSES), closed(LEAST)),
-                            Pace::Rate(rate) => (requests / *rate as f64, 0.0),
-                            Pace::Highest => {
-                                let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
-                                let [expected, longest] = OFFERED.map(|rates| rates * one);
-                                (expected, longest - expected)
-                            }
-                        };
-                        let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
-                        if conditions.cell_limit.is_none() {
-                            cell.limit_seconds += longest + plan.patience_ns as f64 / 1e9;
+                for pace in &paces {
+                    let plan = plan((program, protocol), *pace, client, values);
+                    plan.check().map_err(|bad| contradiction(bad.to_string()))?;
+                    let cell = cell((target, server), &plan, *pace, conditions.cpu);
+                    let requests = plan.requests as f64;
+                    let closed = |rate: f64| requests / (rate * plan.sockets as f64);
+                    let (expected, longest) = match pace {
+                        Pace::Closed if program == Program::Nslookup => {
+                            (closed(OF_PROCESSES), closed(LEAST))
                         }
-                        cells.push(cell);
+                        Pace::Closed => (closed(EXPECTED), closed(LEAST)),
+                        Pace::Rate(rate) => (requests / *rate as f64, 0.0),
+                        Pace::Highest => {
+                            let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
+                            let [expected, longest] = OFFERED.map(|rates| rates * one);
+                            (expected, longest - expected)
+                        }
+                    };
+                    let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
+                    if conditions.cell_limit.is_none() {
+                        cell.limit_seconds += longest + plan.patience_ns as f64 / 1e9;
                     }
+                    cells.push(cell);
                 }
             }
         }
@@ -121,14 +131,17 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
     let (address, _) = TapNetwork::GUEST;
     let duration_ns = parameters::DURATION.number(values) as f64;
     let of = |rate: u64| ((rate as f64 * duration_ns / 1e9) as u64).clamp(1, REQUESTS[1]);
-    let several = parameters::SOCKETS_OF_A_RATE;
+    let several = match client {
+        Program::Dnsperf => parameters::SOCKETS_OF_DNSPERF,
+        Program::Own | Program::Nslookup => parameters::SOCKETS_OF_A_RATE,
+    };
     let (requests, interval_ns, sockets) = match pace {
         Pace::Closed => (parameters::REQUEST.number(values), None, 1),
         Pace::Rate(rate) => (of(rate), Some(1_000_000_000 / rate), several),
         Pace::Highest => (of(parameters::RATES[1]), None, several),
     };
     let limit_ns = match client {
-        Program::Own => Plan::default().limit_ns,
+        Program::Own | Program::Dnsperf => Plan::default().limit_ns,
         // It takes a process its time to start.
         Program::Nslookup => 5_000_000_000,
     };
@@ -148,28 +161,33 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
 }
 
 /// Makes a cell, whose server runs on a CPU of this machine, without its duration.
-fn cell(target: &TargetSpec, plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
+fn cell((target, server): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
     let service = plan.protocol.name();
     let mut labels = Labels::default().with(SERVICE, service);
-    let mut name = service.to_owned();
+    let (mut name, mut program) = (service.to_owned(), service);
+    if server != OWN {
+        labels = labels.with(SERVER, server);
+        name = format!("{name} of {server}");
+        program = server;
+    }
     if plan.client != Program::Own {
         let client = plan.client.name();
         labels = labels.with(CLIENT, client);
-        name = format!("{service} by {client}");
+        name = format!("{name} by {client}");
     }
     if let Pace::Rate(rate) = pace {
         labels = labels.with(RATE, rate);
-        name = format!("{service} at {rate}/s");
+        name = format!("{name} at {rate}/s");
     }
     if pace == Pace::Highest {
         labels = labels.with(RATE, HIGHEST);
-        name = format!("{service} at its highest rate");
+        name = format!("{name} at its highest rate");
     }
     CellPlan {
         labels,
         server: Some(Work {
             cpus: Some(Cpus::one(cpu)),
-            ..Work::new(service, "")
+            ..Work::new(program, "")
         }),
         ..CellPlan::new(NAME, target.clone(), &name, work(plan))
     }
@@ -200,6 +218,27 @@ fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
             "no service can be started on '{target}': of containers, runc and crun can, of Linux guests those with an initramfs"
         ))),
     }
+}
+
+/// Returns whether a server has a service on a target: others than ours are programs of this
+/// machine, and name servers.
+fn serves(server: &str, protocol: Protocol, target: &TargetSpec) -> bool {
+    server == OWN || protocol == Protocol::Dns && target.kernel().is_host()
+}
+
+/// Refuses servers without a target or a service that they could have.
+fn check_servers(
+    servers: &[&str],
+    all: &[(&TargetSpec, &str, Protocol)],
+) -> Result<(), ExperimentError> {
+    let idle = servers
+        .iter()
+        .find(|server| !all.iter().any(|(_, own, _)| own == *server));
+    idle.map_or(Ok(()), |server| {
+        Err(contradiction(format!(
+            "{server} answers dns only, as a process or in a container of runc or crun: tare service dns --target process"
+        )))
+    })
 }
 
 fn contradiction(why: String) -> ExperimentError {

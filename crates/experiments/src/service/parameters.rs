@@ -8,8 +8,13 @@ use super::contradiction;
 
 /// The number of sockets at a rate: answers are spread over them.
 pub(super) const SOCKETS_OF_A_RATE: u64 = 16;
+/// dnsperf's own default.
+pub(super) const SOCKETS_OF_DNSPERF: u64 = 100;
 /// The bounds of a rate, in requests per second.
 pub(super) const RATES: [u64; 2] = [1, 1_000_000];
+
+/// The name of our server.
+pub(super) const OWN: &str = "own";
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +47,21 @@ const KIND: Parameter = Parameter {
 const CLIENT: Parameter = Parameter {
     name: "client",
     value: "CLIENT",
-    takes: Takes::Word(&["own", "nslookup"]),
+    takes: Takes::Word(&["own", "nslookup", "dnsperf"]),
     default: "own",
-    meaning: "The program that asks: own checks every answer and is fast, nslookup is a process for each request, as in includeos-2015 \
-              (dns only)",
+    meaning: "The program that asks: own checks every answer and is fast; for dns there are nslookup, a process for each request as in \
+              includeos-2015, and dnsperf",
+    ..BASE
+};
+
+const SERVER: Parameter = Parameter {
+    name: "server",
+    value: "SERVER",
+    takes: Takes::Word(&[OWN, "nsd", "knot"]),
+    many: true,
+    default: OWN,
+    meaning: "The program that answers: own is the same code on every target; nsd and knot are Debian's name servers with the same zone, as \
+              a process and in containers of runc and crun",
     ..BASE
 };
 
@@ -100,8 +116,8 @@ pub(super) const SOCKET: Parameter = Parameter {
         least: SOCKETS[0],
         most: SOCKETS[1],
     },
-    default: "1; 16 with --rate or --max",
-    meaning: "The client's sockets: in a closed loop and by TCP, as many requests are on their way",
+    default: "1; 16 with --rate or --max, 100 with --rate and dnsperf",
+    meaning: "The client's sockets: in a closed loop and by TCP, as many requests are on their way; with dnsperf, its -q",
     ..BASE
 };
 
@@ -120,7 +136,7 @@ pub(super) const TIMEOUT: Parameter = Parameter {
 
 /// All of them.
 pub(super) const ALL: &[Parameter] = &[
-    KIND, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT,
+    KIND, SERVER, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT,
 ];
 
 /// Returns the services that are asked.
@@ -134,6 +150,17 @@ pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
         true => vec![Protocol::Dns],
         false => given,
     }
+}
+
+/// Returns the programs that answer, ours first.
+pub(super) fn servers(values: &Values) -> Vec<&'static str> {
+    let named = values.texts(SERVER.name);
+    let Takes::Word(all) = SERVER.takes else {
+        return Vec::new();
+    };
+    let given = all.iter().filter(|one| named.contains(one));
+    let given: Vec<&str> = given.copied().collect();
+    if given.is_empty() { vec![OWN] } else { given }
 }
 
 /// Returns the program that asks.
@@ -150,13 +177,14 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
     let refused = match client {
         Program::Own => None,
         _ if protocols(values) != [Protocol::Dns] => {
-            Some("nslookup asks a name server only: tare service dns")
+            Some("nslookup and dnsperf ask a name server only: tare service dns")
         }
-        _ if [OFFERED, MAX, SOCKET]
-            .iter()
-            .any(|one| values.has(one.name)) =>
-        {
-            Some("nslookup asks one at a time: leave --rate, --max and --sockets out")
+        _ if values.has(MAX.name) => {
+            Some("only our own client searches the highest rate: leave --max out")
+        }
+        Program::Dnsperf => None,
+        _ if [OFFERED, SOCKET].iter().any(|one| values.has(one.name)) => {
+            Some("nslookup asks one at a time: leave --rate and --sockets out")
         }
         Program::Nslookup => None,
     };

@@ -23,7 +23,7 @@ use tare_pages::{Story, View};
 use tare_results::model::Labels;
 use tare_stats::Counts;
 
-use super::{CLIENT, HIGHEST, NAME, RATE, SERVICE, Service};
+use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service};
 
 /// The label of CPU time: that of the service itself, of what is around it, and both.
 const PLACE: &str = "place";
@@ -180,7 +180,7 @@ impl Story for Served {
     }
 
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-        let name = format!("{} {}", line.of.marked_target(), pace(line.of));
+        let name = format!("{} {}", server(line.of), pace(line.of));
         (Some(heading(line.of)), name.trim_end().to_owned())
     }
 
@@ -385,6 +385,13 @@ fn heading(row: &Row) -> String {
     format!("{service}{by}{}", row.load.under())
 }
 
+/// Names the target of a row, and its server if that is not ours.
+fn server(row: &Row) -> String {
+    let other = row.labels.get(SERVER);
+    let other = other.map_or_else(String::new, |other| format!(" ({other})"));
+    row.marked_target() + &other
+}
+
 /// Returns whether all cases have the same service.
 fn is_one_service(cases: &[Case<'_>]) -> bool {
     let mut named = cases.iter().map(|case| case.plan.labels.get(SERVICE));
@@ -392,13 +399,13 @@ fn is_one_service(cases: &[Case<'_>]) -> bool {
     named.all(|name| Some(name) == first)
 }
 
-/// Names rows by target, load and rate, and by their services if there are several.
+/// Names rows by target, server, load and rate, and by their services if there are several.
 fn places(cases: &[Case<'_>]) -> impl Fn(&Row) -> String + use<> {
     let is_one = is_one_service(cases);
     move |row| {
         let what = what(row, is_one);
         let between = if what.is_empty() { "" } else { " " };
-        format!("{}{}{between}{what}", row.marked_target(), row.load.under())
+        format!("{}{}{between}{what}", server(row), row.load.under())
     }
 }
 

@@ -50,6 +50,11 @@ impl ThreadTimes {
         Self(threads.collect())
     }
 
+    /// Returns the ids of the threads.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().map(|(_, thread)| *thread)
+    }
+
     /// Returns the CPU time that threads have had since an earlier moment. Of threads that have
     /// ended, the time since then is unknown.
     pub fn since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = ThreadTime> + 'a {

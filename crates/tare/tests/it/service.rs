@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -14,32 +16,51 @@ use crate::start::assert_nothing_is_left;
 /// The variable that makes this program a server, and says which.
 const SERVER: &str = "TARE_TEST_SERVER";
 
-/// Is the server of the other tests, if it is called as one: an echo service that does not always
-/// answer as it should.
+/// Is the server of the other tests, if it is called as one: a service that does not always answer
+/// as it should.
 #[test]
 fn a_server() {
     let Ok(kind) = std::env::var(SERVER) else {
         return;
     };
-    let socket = UdpSocket::bind(("0.0.0.0", 7)).unwrap();
-    println!("\nanswering on port 7");
+    let (service, kind) = kind.split_once(' ').unwrap();
+    let port = if service == "dns" { 53 } else { 7 };
+    let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    println!("\nanswering on port {port}");
     let mut bytes = [0; 512];
     for number in 1.. {
-        let (length, from) = socket.recv_from(&mut bytes).unwrap();
-        match &*kind {
+        let (mut length, from) = socket.recv_from(&mut bytes).unwrap();
+        if service == "dns" {
+            length = address(&mut bytes, length);
+        }
+        match kind {
             "stalls" if number % 1_000 == 0 => thread::sleep(Duration::from_secs(1)),
             "loses" if number % 50 == 0 => continue,
             "limps" => thread::sleep(Duration::from_millis(2)),
             "changes" => bytes[length - 1] ^= 1,
-            "dies" if number == 100 => std::process::exit(3),
+            "dies" if number == 300 => std::process::exit(3),
             _ => {}
         }
         socket.send_to(&bytes[..length], from).unwrap();
     }
 }
 
+/// Makes an answer of the request for a host's address. Returns its length.
+fn address(bytes: &mut [u8], length: usize) -> usize {
+    let label = &bytes[13..13 + usize::from(bytes[12])];
+    let host = std::str::from_utf8(&label["host".len()..]).unwrap();
+    let address = (10 << 24) + host.parse::<u32>().unwrap();
+    // Authoritative, with one record: the name of the question, type A, class IN, an hour.
+    bytes[2] |= 0x84;
+    bytes[7] = 1;
+    let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4];
+    let record = [&record[..], &address.to_be_bytes()].concat();
+    bytes[length..][..record.len()].copy_from_slice(&record);
+    length + record.len()
+}
+
 /// Asks a server of a kind. `None`, with a message, without root.
-fn ask(bench: &Bench, kind: &str, words: &str) -> Option<Ran> {
+fn ask(bench: &Bench, (service, kind): (&str, &str), words: &str) -> Option<Ran> {
     if !is_root() {
         skip("services", "networks of one's own require root");
         return None;
@@ -47,12 +68,12 @@ fn ask(bench: &Bench, kind: &str, words: &str) -> Option<Ran> {
     let script = bench.work().join("server");
     let program = std::env::current_exe().unwrap();
     let text = format!(
-        "#!/bin/sh\n{SERVER}={kind} exec {} --exact service::a_server --nocapture\n",
+        "#!/bin/sh\n{SERVER}='{service} {kind}' exec {} --exact service::a_server --nocapture\n",
         program.display()
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let words = format!("service echo --output run {words}");
+    let words = format!("service {service} --output run {words}");
     let mut command = bench.command(&words);
     command.env("TARE_SERVICE", script);
     Some(Ran::of(command.output().unwrap()))
@@ -75,7 +96,7 @@ fn figure(summary: &Value, measure: &str, figure: &str) -> f64 {
 fn a_stall_of_the_server_is_in_the_latency() {
     let bench = Bench::new();
     let words = "--rate 500 --duration 4s --timeout 2s --runs 1 --json";
-    let Some(ran) = ask(&bench, "stalls", words) else {
+    let Some(ran) = ask(&bench, ("echo", "stalls"), words) else {
         return;
     };
     ran.expect(0, &[]);
@@ -85,11 +106,124 @@ fn a_stall_of_the_server_is_in_the_latency() {
     assert_nothing_is_left(&bench);
 }
 
+/// Returns whether dnsperf is here; says so if it is not.
+fn has_dnsperf() -> bool {
+    let has = Command::new("dnsperf").arg("-h").output().is_ok();
+    if !has {
+        skip("dnsperf", "it is not installed");
+    }
+    has
+}
+
+#[test]
+fn dnsperf_does_not_see_what_waited_in_itself() {
+    let bench = Bench::new();
+    let words =
+        "--client dnsperf --sockets 1 --rate 500 --duration 4s --timeout 2s --runs 1 --json";
+    if !has_dnsperf() {
+        return;
+    }
+    let Some(ran) = ask(&bench, ("dns", "stalls"), words) else {
+        return;
+    };
+    ran.expect(0, &[]);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    let p99 = figure(&summary, "service", "p99");
+    assert!(p99 < 10e6, "{p99}");
+    assert!(figure(&summary, "service", "max") >= 0.9e9);
+}
+
+#[test]
+fn dnsperf_counts_what_is_lost_and_wrong() {
+    if !has_dnsperf() {
+        return;
+    }
+    let bench = Bench::new();
+    let words = "--client dnsperf --rate 500 --duration 2s --runs 1 --fail-if service.p99>100ms";
+    let Some(ran) = ask(&bench, ("dns", "loses"), words) else {
+        return;
+    };
+    ran.expect(3, &["> 250 ms", "98.0 %"]);
+}
+
+#[test]
+fn dnsperf_and_the_own_client_measure_the_same_median() {
+    if !is_root() {
+        return skip("services", "networks of one's own require root");
+    }
+    if !has_dnsperf() {
+        return;
+    }
+    let bench = Bench::new();
+    let [own, other] = ["own", "dnsperf"].map(|client| {
+        let words = format!(
+            "service --client {client} --rate 1000 --duration 1s --runs 3 --json --output {client}"
+        );
+        let ran = bench.run(&words);
+        ran.expect(0, &[]);
+        let summary: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(figure(&summary, "answered", "share"), 1.0);
+        figure(&summary, "service", "p50")
+    });
+    assert!((0.7..1.4).contains(&(other / own)), "{own} {other}");
+}
+
+#[test]
+fn other_name_servers_give_the_same_answers() {
+    if !is_root() {
+        return skip("services", "networks of one's own require root");
+    }
+    let has = |program: &str| Path::new(&format!("/usr/sbin/{program}")).exists();
+    if !has("nsd") || !has("knotd") {
+        return skip("name servers", "nsd and knot are not installed");
+    }
+    let bench = Bench::new();
+    let words = "service --server own,nsd,knot --requests 200 --runs 1 --json";
+    let ran = bench.run(&format!(
+        "{words} --output run --target process --target runc --target crun"
+    ));
+    ran.expect(0, &[]);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    let rows = summary["figures"].as_array().unwrap();
+    for target in ["process", "runc", "crun"] {
+        for server in [Value::Null, "nsd".into(), "knot".into()] {
+            let of = |measure: &str, place: Value| {
+                let mut own = rows.iter().filter(|row| {
+                    let labels = &row["labels"];
+                    row["target"] == target
+                        && row["measure"] == measure
+                        && labels["server"] == server
+                        && labels["place"] == place
+                });
+                own.next().unwrap()["value"].as_f64().unwrap()
+            };
+            assert_eq!(of("answered", Value::Null), 1.0, "{target} {server}");
+            assert_eq!(of("wrong", Value::Null), 0.0, "{target} {server}");
+            assert!(of("cpu", "inside".into()) > 0.0, "{target} {server}");
+        }
+    }
+    assert_nothing_is_left(&bench);
+    // Where one is missing, nothing is started.
+    let hidden = "mount --bind /dev/null /usr/sbin/knotd && exec \"$@\"";
+    let tare = env!("CARGO_BIN_EXE_tare");
+    let mut all = vec!["-m", "sh", "-c", hidden, "sh", tare];
+    all.extend(words.split(' '));
+    let mut without = bench.command_of(Path::new("unshare"), &all);
+    Ran::of(without.output().unwrap()).expect(
+        5,
+        &[
+            "the server 'knot'",
+            "knotd is in no folder",
+            "install -y --no-install-recommends knot",
+        ],
+    );
+}
+
 #[test]
 fn a_lost_request_is_longer_than_the_limit() {
     let bench = Bench::new();
     let words = "--rate 500 --duration 2s --runs 1 --fail-if service.p99>100ms";
-    let Some(ran) = ask(&bench, "loses", words) else {
+    let Some(ran) = ask(&bench, ("echo", "loses"), words) else {
         return;
     };
     ran.expect(3, &["> 250 ms", "98.0 %"]);
@@ -113,12 +247,12 @@ fn the_highest_rate_is_what_a_server_can_answer() {
 #[test]
 fn servers_that_answer_wrongly_or_end_are_failures_of_their_own() {
     let bench = Bench::new();
-    let Some(ran) = ask(&bench, "changes", "--requests 20 --runs 1") else {
+    let Some(ran) = ask(&bench, ("echo", "changes"), "--requests 20 --runs 1") else {
         return;
     };
     ran.expect(1, &["gave no right answer"]);
     let bench = Bench::new();
-    let Some(ran) = ask(&bench, "dies", "--requests 1000 --runs 2") else {
+    let Some(ran) = ask(&bench, ("echo", "dies"), "--requests 1000 --runs 2") else {
         return;
     };
     let why = "the server ended while the client asked it: it ended with status 3";

@@ -37,8 +37,6 @@ pub(crate) use settings::{OPTIONS, Settings, WITH_IMAGE};
 
 /// The agent's path in every container.
 const AGENT: &str = "/tare-agent";
-/// The path of the network services in a container that serves.
-const SERVICES: &str = "/tare-service";
 
 /// A value that is made once for all containers of one guard.
 #[derive(Debug)]

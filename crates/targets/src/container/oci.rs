@@ -20,6 +20,8 @@ pub(super) struct Container<'a> {
     pub(super) arguments: &'a [String],
     /// The path of the network namespace that it shares; one without a network if None.
     pub(super) network: Option<&'a str>,
+    /// A folder of this machine that it sees at the same path and may write to, as it may to /tmp.
+    pub(super) files: Option<&'a Path>,
     /// The path of its control group from the top of each hierarchy.
     pub(super) cgroup: &'a str,
     pub(super) resources: Resources,
@@ -53,6 +55,24 @@ impl Container<'_> {
             cpu["realtimePeriod"] = json!(real_time.period_us);
             cpu["realtimeRuntime"] = json!(real_time.runtime_us);
         }
+        let mut mounts = vec![
+            json!({ "destination": "/proc", "type": "proc", "source": "proc" }),
+            json!({
+                "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+                "options": ["nosuid", "mode=755", "size=64k"],
+            }),
+            json!({
+                "destination": "/sys", "type": "sysfs", "source": "sysfs",
+                "options": ["nosuid", "noexec", "nodev", "ro"],
+            }),
+        ];
+        if let Some(files) = self.files {
+            // In this order: the folder may be in /tmp.
+            mounts.push(json!({ "destination": "/tmp", "type": "tmpfs", "source": "tmpfs" }));
+            mounts.push(json!({
+                "destination": files, "type": "bind", "source": files, "options": ["bind", "rw"],
+            }));
+        }
         json!({
             "ociVersion": "1.0.2",
             "root": { "path": self.rootfs, "readonly": true },
@@ -68,17 +88,7 @@ impl Container<'_> {
                     "permitted": capabilities,
                 },
             },
-            "mounts": [
-                { "destination": "/proc", "type": "proc", "source": "proc" },
-                {
-                    "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
-                    "options": ["nosuid", "mode=755", "size=64k"],
-                },
-                {
-                    "destination": "/sys", "type": "sysfs", "source": "sysfs",
-                    "options": ["nosuid", "noexec", "nodev", "ro"],
-                },
-            ],
+            "mounts": mounts,
             "linux": {
                 "cgroupsPath": format!("/{}", self.cgroup),
                 "namespaces": namespaces,

@@ -17,10 +17,11 @@ use tare_results::work::Work;
 
 use super::monitor::container_judge;
 use super::oci::Container;
-use super::{AGENT, Prepared, SERVICES, Settings, runner, unwritable, without_hybrid_cgroups};
+use super::{AGENT, Prepared, Settings, runner, unwritable, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::launch::{self, Launch};
 use crate::measured::MeasuredFile;
+use crate::server::Server;
 use crate::{Availability, Job, Program, Target};
 
 /// The agent in a container of a runtime.
@@ -95,13 +96,18 @@ impl Target for Runtime {
         let (id, owner) = (group.name().to_owned(), guard.owner().clone());
         let network = job.network.map(TapNetwork::member).transpose()?;
         let network = network.map(NetworkNamespace::path);
-        let arguments = match network {
-            Some(_) => vec![SERVICES.to_owned(), job.work.id.clone()],
-            None => [vec![AGENT.to_owned()], job.words()].concat(),
-        };
-        if network.is_some() {
-            copy(&MeasuredFile::services(), &folder.join("rootfs"), SERVICES)?;
+        let server = job
+            .network
+            .map(|_| Server::of(job.work, guard))
+            .transpose()?;
+        let mut arguments = [vec![AGENT.to_owned()], job.words()].concat();
+        if let Some(server) = &server {
+            server.copy_to(&folder.join("rootfs"))?;
+            let program = server.program.display().to_string();
+            arguments = [vec![program], server.words.clone()].concat();
         }
+        let files = server.as_ref().and_then(|server| server.folder.as_ref());
+        let files = files.map(|folder| folder.path().to_owned());
         let started = AtomicU32::new(0);
         let start = move |number: u32| {
             let bundle = folder.join(format!("{id}-{number}"));
@@ -110,6 +116,7 @@ impl Target for Runtime {
                     rootfs: &folder.join("rootfs"),
                     arguments: &arguments,
                     network: network.as_deref(),
+                    files: files.as_deref(),
                     cgroup: &match is_alone {
                         true => id.clone(),
                         false => format!("{id}/{number}"),
@@ -147,27 +154,18 @@ impl Target for Runtime {
             ..Launch::of_program(name, start)
         }
         .keeping(group);
-        Ok(match job.network {
-            Some(_) => launch.serving(),
+        Ok(match server {
+            Some(server) => launch.serving(server.ready).keeping(server.folder),
             None => launch,
         })
     }
 }
 
-/// Copies a program to its path in a root file system, once.
-fn copy(program: &MeasuredFile, rootfs: &Path, to: &str) -> Result<(), TargetError> {
-    let to = rootfs.join(&to[1..]);
-    let from = program.path()?;
-    if !to.exists() {
-        fs::copy(from, &to).map_err(|error| unwritable(&to, &error))?;
-    }
-    Ok(())
-}
-
 /// Makes a root file system with nothing but the agent.
 fn copy_agent(agent: &MeasuredFile, rootfs: &Path) -> Result<(), TargetError> {
     fs::create_dir(rootfs).map_err(|error| unwritable(rootfs, &error))?;
-    copy(agent, rootfs, AGENT)?;
+    let to = rootfs.join(&AGENT[1..]);
+    fs::copy(agent.path()?, &to).map_err(|error| unwritable(&to, &error))?;
     // Runtimes make these in a root that can be written; this one is to be left as it is.
     for folder in ["proc", "dev", "sys"] {
         let folder = rootfs.join(folder);

@@ -46,6 +46,7 @@ use crate::instance::describe_exit;
 use crate::launch::{self, Channels, Dialogue, Launch, Program};
 use crate::options::{Opt, Size, Word};
 use crate::programs;
+use crate::server::ANSWERING;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -176,7 +177,7 @@ impl Qemu {
             }));
         }
         Ok(match guest.network {
-            Some(_) => launch.serving(),
+            Some(_) => launch.serving(ANSWERING),
             None => launch,
         })
     }

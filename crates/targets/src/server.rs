@@ -1,0 +1,169 @@
+//! The programs that serve: ours, and name servers of others with the same zone.
+//!
+//! Each of the others runs with one thread or process for queries, without a log of them and
+//! without limits of rates, and gives minimal responses, which is what ours gives. Its zone is
+//! written by our server, so that both have the same records.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tare_guard::{Guard, ScratchDir};
+use tare_networks::TapNetwork;
+use tare_results::work::Work;
+
+use crate::container::unwritable;
+use crate::error::TargetError;
+use crate::measured::MeasuredFile;
+use crate::{Availability, programs};
+
+/// A name server of Debian's.
+#[derive(Debug)]
+struct Rival {
+    /// Its name, which is its package's.
+    name: &'static str,
+    program: &'static str,
+    words: &'static [&'static str],
+    /// Its configuration: FOLDER is its own folder, ADDRESS that on which it listens.
+    configuration: &'static str,
+    /// The words of its line on standard output once it has started.
+    started: &'static str,
+}
+
+const RIVALS: [Rival; 2] = [
+    Rival {
+        name: "nsd",
+        program: "nsd",
+        words: &["-d", "-c"],
+        configuration: include_str!("server/nsd.conf"),
+        started: "nsd started",
+    },
+    Rival {
+        name: "knot",
+        program: "knotd",
+        words: &["-c"],
+        configuration: include_str!("server/knot.conf"),
+        started: "server started",
+    },
+];
+
+/// The line of our server once it answers.
+pub(crate) const ANSWERING: &str = "answering on ";
+
+/// A program that serves, ready to be started.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) program: PathBuf,
+    pub(crate) words: Vec<String>,
+    /// Its files, which it finds at the same path in a container.
+    pub(crate) folder: Option<ScratchDir>,
+    /// The words of its line on standard output from which on it can be asked.
+    pub(crate) ready: &'static str,
+}
+
+impl Rival {
+    fn of(work: &Work) -> Option<&'static Self> {
+        RIVALS.iter().find(|rival| rival.name == work.id)
+    }
+
+    fn program(&self) -> Result<PathBuf, TargetError> {
+        programs::require(self.program, self.name)
+    }
+
+    /// Makes its zone and its configuration.
+    fn prepare(&self, guard: &Guard) -> Result<Server, TargetError> {
+        let folder = guard.scratch(self.name)?;
+        let [zone, configuration] = ["zone", "conf"].map(|name| folder.path().join(name));
+        let output = File::create(&zone).map_err(|error| unwritable(&zone, &error))?;
+        let services = MeasuredFile::services();
+        let mut command = Command::new(services.path()?);
+        let written = command.args(["dns", "print"]).stdout(output).status();
+        if !written.is_ok_and(|status| status.success()) {
+            let why = format!(
+                "the zone of {} can't be written to {}",
+                self.name,
+                zone.display()
+            );
+            return Err(TargetError::Failed(why));
+        }
+        let (address, _) = TapNetwork::GUEST;
+        let text = self.configuration.replace("ADDRESS", &address.to_string());
+        let text = text.replace("FOLDER", &folder.path().display().to_string());
+        fs::write(&configuration, text).map_err(|error| unwritable(&configuration, &error))?;
+        let words = self.words.iter().map(|word| (*word).to_owned());
+        Ok(Server {
+            program: self.program()?,
+            words: words.chain([configuration.display().to_string()]).collect(),
+            folder: Some(folder),
+            ready: self.started,
+        })
+    }
+}
+
+impl Server {
+    /// Prepares the server of a work, whose id is the name of our service or of another server.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if its program is missing, or its files can't be written.
+    pub(crate) fn of(work: &Work, guard: &Guard) -> Result<Self, TargetError> {
+        match Rival::of(work) {
+            Some(rival) => rival.prepare(guard),
+            None => Ok(Self {
+                program: canonical(MeasuredFile::services().path()?),
+                words: vec![work.id.clone()],
+                folder: None,
+                ready: ANSWERING,
+            }),
+        }
+    }
+
+    /// Copies the program and the libraries that it needs into the root of a container, with the
+    /// mount points of its folders.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TargetError`] if they can't be written.
+    pub(crate) fn copy_to(&self, root: &Path) -> Result<(), TargetError> {
+        // It fails for static programs, which need none.
+        let libraries = Command::new("ldd").arg(&self.program).output();
+        let libraries = libraries.map(|ran| ran.stdout).unwrap_or_default();
+        let libraries = String::from_utf8_lossy(&libraries);
+        let libraries = libraries
+            .split_whitespace()
+            .filter(|word| word.starts_with('/'));
+        for from in libraries.map(Path::new).chain([&*self.program]) {
+            let to = within(root, from);
+            let made = to.parent().map_or(Ok(()), fs::create_dir_all);
+            if !to.exists() {
+                let copied = made.and_then(|()| fs::copy(from, &to));
+                copied.map_err(|error| unwritable(&to, &error))?;
+            }
+        }
+        if let Some(folder) = &self.folder {
+            for to in [folder.path(), Path::new("/tmp")].map(|path| within(root, path)) {
+                fs::create_dir_all(&to).map_err(|error| unwritable(&to, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the whole path of a program, by which a container finds it as well.
+fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns where a path is below a root.
+fn within(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Returns whether the program of a server of others is here, and if not, the remedy.
+#[must_use]
+pub fn present(work: &Work) -> Availability {
+    match Rival::of(work) {
+        Some(rival) => Availability::of(rival.program()),
+        None => Availability::Usable,
+    }
+}
