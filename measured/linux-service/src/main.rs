@@ -169,7 +169,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
         let listener = listener.map_err(|error| failed(&error))?;
         return thread::scope(|scope| {
             if let Some(socket) = datagrams {
-                let answered = answer(wanted, udp::Blocking(socket), &content);
+                let answered = answer(wanted, udp::Batched::new(socket), &content);
                 scope.spawn(|| block_on(answered));
             }
             async_io::block_on(serve(wanted, &listener, pending(), &content, local))
