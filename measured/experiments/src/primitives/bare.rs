@@ -25,21 +25,14 @@ const HUGE: usize = 2 << 20;
 
 /// The bare counterparts of an operating system's primitives.
 const OWN: &[Primitive] = &[
-    Primitive {
-        id: "getpid",
-        title: "asking the kernel for a number: here a call",
-        area: Area::Syscall,
-        measure: |bench, _| {
-            bench.each(PLAIN, || black_box(local()).number());
-            Ok(())
-        },
-        ..Primitive::NEW
-    },
-    Primitive {
-        id: "wake-to-run",
-        title: "interrupt of a waiting CPU, until it runs",
-        area: Area::Scheduling,
-        measure: |bench, _| {
+    Primitive::NEW
+        .named("getpid", "asking the kernel for a number: here a call")
+        .area(Area::Syscall)
+        .by(|bench, _| bench.each(PLAIN, || black_box(local()).number())),
+    Primitive::NEW
+        .named("wake-to-run", "interrupt of a waiting CPU, until it runs")
+        .area(Area::Scheduling)
+        .by(|bench, _| {
             let message = Message::Interrupt {
                 apic_id: local().apic_id(),
                 vector: WAKE,
@@ -52,16 +45,14 @@ const OWN: &[Primitive] = &[
                 Fenced::after().wrapping_sub(begin)
             };
             bench.single("cpu=same", || Ok(cpu::without_interrupts(wake)))
-        },
-        ..Primitive::NEW
-    },
-    Primitive {
-        id: "fault-anonymous",
-        title: "page fault, written: the handler clears a page and maps it",
-        area: Area::Fault,
-        measure: |bench, _| faults(bench),
-        ..Primitive::NEW
-    },
+        }),
+    Primitive::NEW
+        .named(
+            "fault-anonymous",
+            "page fault, written: the handler clears a page and maps it",
+        )
+        .area(Area::Fault)
+        .by(|bench, _| faults(bench)),
 ];
 
 /// Returns the experiment on a machine without a kernel.

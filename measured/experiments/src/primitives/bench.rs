@@ -299,26 +299,26 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures the intrinsic cost of an operation. `run` does a number of units, of `operations`
-    /// operations each, and returns the ticks they took.
+    /// operations each, and returns the ticks they took. Never fails.
     pub fn cost(
         &mut self,
         labels: impl fmt::Display + Copy,
         operations: u64,
         run: impl FnMut(u64) -> u64,
-    ) {
-        self.cost_in(1, ROUNDS, labels, operations, run);
+    ) -> Result<(), Why> {
+        self.cost_in(ROUNDS, labels, operations, run);
+        Ok(())
     }
 
-    /// Like [`Bench::cost`], in a part of the budget and with shorter rounds.
+    /// Like [`Bench::cost`], with shorter rounds.
     pub fn cost_in(
         &mut self,
-        share: u64,
         rounds: u64,
         labels: impl fmt::Display + Copy,
         operations: u64,
         run: impl FnMut(u64) -> u64,
     ) {
-        let measured = self.measured(share, rounds, operations, run);
+        let measured = self.measured(1, rounds, operations, run);
         self.value(Of::Cost, labels, measured.cost);
         self.value(Of::Mean, labels, measured.mean);
     }
@@ -357,21 +357,25 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures the intrinsic and the experienced cost of an operation that can be repeated.
-    pub fn each<T>(&mut self, labels: impl fmt::Display + Copy, mut operation: impl FnMut() -> T) {
+    /// Never fails.
+    pub fn each<T>(
+        &mut self,
+        labels: impl fmt::Display + Copy,
+        mut operation: impl FnMut() -> T,
+    ) -> Result<(), Why> {
         self.cost(labels, 1, |units| {
             let begin = Fenced::before();
             for _ in 0..units {
                 black_box(operation());
             }
             Fenced::after().wrapping_sub(begin)
-        });
+        })?;
         let timed = || {
             let begin = Fenced::before();
             black_box(operation());
             Ok(Fenced::after().wrapping_sub(begin))
         };
-        // It does not fail.
-        let _ = self.timed(labels, timed);
+        self.timed(labels, timed).map(drop)
     }
 
     /// Stores the times of single operations. Each returns the ticks between two fenced stamps,
@@ -496,7 +500,7 @@ mod tests {
         let mut results = results();
         let mut bench = Bench::new(&mut results, 100_000, 50);
         let mut disturbed = 0_u64;
-        bench.cost("a=1", 4, |units| {
+        let _ = bench.cost("a=1", 4, |units| {
             disturbed += 1;
             let noise = if disturbed.is_multiple_of(3) {
                 100_000
@@ -558,7 +562,7 @@ mod tests {
         let mut bench = Bench::new(&mut results, 100_000, 0);
         bench.value(Of::Number, "before", 1.0);
         let failed = bench.whole(|bench| {
-            bench.cost(PLAIN, 1, |units| units * 10);
+            bench.cost(PLAIN, 1, |units| units * 10)?;
             bench.timed(PLAIN, || Ok(10))?;
             Err(why("it no longer answers"))
         });

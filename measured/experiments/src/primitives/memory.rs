@@ -61,94 +61,62 @@ const MEMORY: Primitive = Primitive {
 
 /// The primitives.
 pub const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "latency",
-        title: "memory latency by working set",
-        method: "loads that wait for each other, in one random cycle through all lines",
-        tags: &["published", "curve"],
-        measure: |bench, around| {
+    MEMORY.named("latency", "memory latency by working set")
+        .method("loads that wait for each other, in one random cycle through all lines")
+        .tags(&["published", "curve"])
+        .by(|bench, around| {
             // Either may be unavailable without the other.
             let huge = curve(bench, around, Pages::Huge);
             curve(bench, around, Pages::Small).or(huge)
-        },
-        ..MEMORY
-    },
-    Primitive {
-        id: "latency-stride",
-        title: "memory latency by working set and stride",
-        method: "loads that wait for each other, one stride apart, over and over from the first to the last",
-        tags: &["published", "map"],
-        measure: |bench, around| map(bench, around),
-        ..MEMORY
-    },
-    Primitive {
-        id: "line",
-        title: "two loads by their distance",
-        method: "pairs of loads in a random order, the second at a fixed distance from the first: within a line it hits",
-        tags: &["map"],
-        measure: |bench, around| line(bench, around),
-        ..MEMORY
-    },
-    Primitive {
-        id: "tlb",
-        title: "memory latency by number of pages",
-        method: "loads that wait for each other, one line of each page of 4 KiB in a random order",
-        tags: &["curve"],
-        measure: |bench, around| pages(bench, around),
-        ..MEMORY
-    },
-    Primitive {
-        id: "bandwidth-read",
-        title: "read bandwidth of one core",
-        method: "sums of an array in 16 bytes at a time, unrolled 16 times; the label size is the size of each array",
-        tags: &["published", "bandwidth"],
-        measure: |bench, around| {
+        }),
+    MEMORY.named("latency-stride", "memory latency by working set and stride")
+        .method("loads that wait for each other, one stride apart, over and over from the first to the last")
+        .tags(&["published", "map"])
+        .by(map),
+    MEMORY.named("line", "two loads by their distance")
+        .method("pairs of loads in a random order, the second at a fixed distance from the first: within a line it hits")
+        .tags(&["map"])
+        .by(line),
+    MEMORY.named("tlb", "memory latency by number of pages")
+        .method("loads that wait for each other, one line of each page of 4 KiB in a random order")
+        .tags(&["curve"])
+        .by(pages),
+    MEMORY.named("bandwidth-read", "read bandwidth of one core")
+        .method("sums of an array in 16 bytes at a time, unrolled 16 times; the label size is the size of each array")
+        .tags(&["published", "bandwidth"])
+        .by(|bench, around| {
             // SAFETY: the array has as many elements.
             streams(bench, around, 1, |[a, ..], n| unsafe {
                 tare_stream_read(a, n)
             })
-        },
-        ..MEMORY
-    },
-    Primitive {
-        id: "bandwidth-write",
-        title: "write bandwidth of one core",
-        method: "stores of 16 bytes at a time, unrolled 16 times; the fetched lines are not counted",
-        tags: &["published", "bandwidth"],
-        measure: |bench, around| {
+        }),
+    MEMORY.named("bandwidth-write", "write bandwidth of one core")
+        .method("stores of 16 bytes at a time, unrolled 16 times; the fetched lines are not counted")
+        .tags(&["published", "bandwidth"])
+        .by(|bench, around| {
             // SAFETY: the array has as many elements.
             streams(bench, around, 1, |[a, ..], n| unsafe {
                 tare_stream_write(a, n, 1)
             })
-        },
-        ..MEMORY
-    },
-    Primitive {
-        id: "bandwidth-copy",
-        title: "copy bandwidth of one core",
-        method: "STREAM's Copy: bytes read and bytes written both count",
-        tags: &["bandwidth", "stream"],
-        measure: |bench, around| {
+        }),
+    MEMORY.named("bandwidth-copy", "copy bandwidth of one core")
+        .method("STREAM's Copy: bytes read and bytes written both count")
+        .tags(&["bandwidth", "stream"])
+        .by(|bench, around| {
             // SAFETY: the arrays have as many elements.
             streams(bench, around, 2, |[a, b, _], n| unsafe {
                 tare_stream_copy(b.cast(), a.cast(), n)
             })
-        },
-        ..MEMORY
-    },
-    Primitive {
-        id: "bandwidth-triad",
-        title: "triad bandwidth of one core",
-        method: "STREAM's Triad: bytes read and bytes written both count",
-        tags: &["bandwidth", "stream"],
-        measure: |bench, around| {
+        }),
+    MEMORY.named("bandwidth-triad", "triad bandwidth of one core")
+        .method("STREAM's Triad: bytes read and bytes written both count")
+        .tags(&["bandwidth", "stream"])
+        .by(|bench, around| {
             // SAFETY: the arrays have as many elements.
             streams(bench, around, 3, |[a, b, c], n| unsafe {
                 tare_stream_triad(a.cast(), b.cast(), c.cast(), n, 3.0)
             })
-        },
-        ..MEMORY
-    },
+        }),
 ];
 
 /// Returns the working sets of a grid in bytes, rising: `steps` in each octave, in whole lines.

@@ -52,7 +52,7 @@ pub struct Primitive {
     /// Requirements; none if it runs everywhere.
     pub needs: &'static [Need],
     /// The function that measures it.
-    pub measure: fn(&mut Bench<'_>, &Context<'_>) -> Result<(), Why>,
+    pub measure: Measure,
 }
 
 impl Primitive {
@@ -67,6 +67,42 @@ impl Primitive {
         measure: |_, _| Ok(()),
     };
 
+    /// Returns a primitive of this kind with another id and title.
+    #[must_use]
+    pub const fn named(self, id: &'static str, title: &'static str) -> Self {
+        Self { id, title, ..self }
+    }
+
+    /// Sets how it is measured, in words.
+    #[must_use]
+    pub const fn method(self, method: &'static str) -> Self {
+        Self { method, ..self }
+    }
+
+    /// Sets the area.
+    #[must_use]
+    pub const fn area(self, area: Area) -> Self {
+        Self { area, ..self }
+    }
+
+    /// Sets the tags.
+    #[must_use]
+    pub const fn tags(self, tags: &'static [&'static str]) -> Self {
+        Self { tags, ..self }
+    }
+
+    /// Sets what it needs.
+    #[must_use]
+    pub const fn needs(self, needs: &'static [Need]) -> Self {
+        Self { needs, ..self }
+    }
+
+    /// Sets the function that measures it.
+    #[must_use]
+    pub const fn by(self, measure: Measure) -> Self {
+        Self { measure, ..self }
+    }
+
     /// Returns whether a pattern matches its id (`*` stands for any characters, `?` for a single
     /// one), its area, or one of its tags.
     #[must_use]
@@ -76,6 +112,9 @@ impl Primitive {
             || fits(pattern.as_bytes(), self.id.as_bytes())
     }
 }
+
+/// A function that measures a primitive.
+pub type Measure = fn(&mut Bench<'_>, &Context<'_>) -> Result<(), Why>;
 
 /// Primitives that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

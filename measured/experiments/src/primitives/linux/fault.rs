@@ -31,83 +31,51 @@ const APART: usize = 10 * PAGE;
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "fault-anonymous",
-        title: "minor fault of anonymous memory, written",
-        measure: |bench, _| {
+    FAULT.named("fault-anonymous", "minor fault of anonymous memory, written")
+        .by(|bench, _| {
             counted(bench, Touch::Write, (BYTES, PAGE), || {
                 kernel::map_untouched(BYTES, Pages::Small)
             })
-        },
-        ..FAULT
-    },
-    Primitive {
-        id: "fault-zero",
-        title: "minor fault of anonymous memory, read: the zero page",
-        measure: |bench, _| {
+        }),
+    FAULT.named("fault-zero", "minor fault of anonymous memory, read: the zero page")
+        .by(|bench, _| {
             counted(bench, Touch::Read, (BYTES, PAGE), || {
                 kernel::map_untouched(BYTES, Pages::Small)
             })
-        },
-        ..FAULT
-    },
-    Primitive {
-        id: "fault-huge",
-        title: "minor fault of a huge page",
-        method: "first writes to blocks of 2 MiB, which the kernel clears; it counted one fault for each",
-        measure: |bench, _| {
+        }),
+    FAULT.named("fault-huge", "minor fault of a huge page")
+        .method("first writes to blocks of 2 MiB, which the kernel clears; it counted one fault for each")
+        .by(|bench, _| {
             counted(bench, Touch::Write, (8 * HUGE, HUGE), || {
                 kernel::map_untouched(8 * HUGE, Pages::Huge)
             })
-        },
-        ..FAULT
-    },
-    Primitive {
-        id: "fault-file",
-        title: "minor fault of a file in memory",
-        measure: |bench, around| {
+        }),
+    FAULT.named("fault-file", "minor fault of a file in memory")
+        .needs(&[Need::Kernel, Need::Folder])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = File::written(&folder, BYTES)?;
             counted(bench, Touch::Read, (BYTES, PAGE), || file.map())
-        },
-        needs: &[Need::Kernel, Need::Folder],
-        ..FAULT
-    },
-    Primitive {
-        id: "fault-major",
-        title: "major fault of a file",
-        method: "one access in every ten pages of a file of 10 MB of which nothing is in memory (fsync, POSIX_FADV_DONTNEED, \
-                 mincore); the kernel counted a major fault for each",
-        tags: &["published"],
-        measure: |bench, around| {
+        }),
+    FAULT.named("fault-major", "major fault of a file")
+        .needs(&[Need::Kernel, Need::Folder])
+        .method("one access in every ten pages of a file of 10 MB of which nothing is in memory (fsync, POSIX_FADV_DONTNEED, \
+                 mincore); the kernel counted a major fault for each")
+        .tags(&["published"])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = File::written(&folder, FILE)?;
             major(bench, &file)
-        },
-        needs: &[Need::Kernel, Need::Folder],
-        ..FAULT
-    },
-    Primitive {
-        id: "mmap",
-        title: "mmap of anonymous memory",
-        method: "each one between two stamps; the label size is the length",
-        measure: |bench, _| mapped(bench, Timed::Map),
-        ..FAULT
-    },
-    Primitive {
-        id: "munmap",
-        title: "munmap of memory that was written",
-        method: "each one between two stamps; the label size is the length",
-        measure: |bench, _| mapped(bench, Timed::Unmap),
-        ..FAULT
-    },
-    Primitive {
-        id: "mprotect",
-        title: "mprotect of memory that was written",
-        method: "to read-only and back, half of which is one; the label size is the length",
-        measure: |bench, _| mapped(bench, Timed::Protect),
-        ..FAULT
-    },
+        }),
+    FAULT.named("mmap", "mmap of anonymous memory")
+        .method("each one between two stamps; the label size is the length")
+        .by(|bench, _| mapped(bench, Timed::Map)),
+    FAULT.named("munmap", "munmap of memory that was written")
+        .method("each one between two stamps; the label size is the length")
+        .by(|bench, _| mapped(bench, Timed::Unmap)),
+    FAULT.named("mprotect", "mprotect of memory that was written")
+        .method("to read-only and back, half of which is one; the label size is the length")
+        .by(|bench, _| mapped(bench, Timed::Protect)),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -28,11 +28,9 @@ const MOST_PROCESSES: u32 = 8;
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "file-create",
-        title: "creating an empty file",
-        method: SINGLE,
-        measure: |bench, around| {
+    FILE.named("file-create", "creating an empty file")
+        .method(SINGLE)
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let path = folder.path("made");
             bench.single(PLAIN, || {
@@ -43,14 +41,10 @@ pub(crate) const TABLE: &[Primitive] = &[
                 unlink(&path)?;
                 Ok(ticks)
             })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-unlink",
-        title: "removing an empty file",
-        method: SINGLE,
-        measure: |bench, around| {
+        }),
+    FILE.named("file-unlink", "removing an empty file")
+        .method(SINGLE)
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let path = folder.path("made");
             bench.single(PLAIN, || {
@@ -59,14 +53,10 @@ pub(crate) const TABLE: &[Primitive] = &[
                 unlink(&path)?;
                 Ok(Fenced::after().wrapping_sub(begin))
             })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-fsync",
-        title: "fsync after a write of 4 KiB",
-        method: SINGLE,
-        measure: |bench, around| {
+        }),
+    FILE.named("file-fsync", "fsync after a write of 4 KiB")
+        .method(SINGLE)
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = open(&folder.path("synced"), libc::O_RDWR | libc::O_CREAT)?;
             let block = [1_u8; PAGE];
@@ -83,113 +73,79 @@ pub(crate) const TABLE: &[Primitive] = &[
             });
             close(file);
             synced
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-read-sequential",
-        title: "sequential read of a file in the cache",
-        method: "a file that was just read, in blocks of 1 MiB from its beginning to its end; the label size is its size",
-        tags: &["published", "bandwidth"],
-        measure: |bench, around| {
+        }),
+    FILE.named("file-read-sequential", "sequential read of a file in the cache")
+        .method("a file that was just read, in blocks of 1 MiB from its beginning to its end; the label size is its size")
+        .tags(&["published", "bandwidth"])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             for size in SIZES {
                 let file = Read::new(&folder, size, 0)?;
                 bench.passes(format_args!("size={size}"), size as u64, || file.whole())?;
             }
             Ok(())
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-read-random",
-        title: "random read of 4 KiB of a file in the cache",
-        method: "pread at random multiples of 4 KiB of a file that was just read; the label size is its size",
-        tags: &["published"],
-        measure: |bench, around| {
+        }),
+    FILE.named("file-read-random", "random read of 4 KiB of a file in the cache")
+        .method("pread at random multiples of 4 KiB of a file that was just read; the label size is its size")
+        .tags(&["published"])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             for size in SIZES {
                 let file = Read::new(&folder, size, 0)?;
                 bench.single(format_args!("size={size}"), || file.once())?;
             }
             Ok(())
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-direct-sequential",
-        title: "sequential read of a file past the cache",
-        method: "O_DIRECT in blocks of 1 MiB, of a file of 16 MiB",
-        tags: &["bandwidth", "direct"],
-        measure: |bench, around| {
+        }),
+    FILE.named("file-direct-sequential", "sequential read of a file past the cache")
+        .method("O_DIRECT in blocks of 1 MiB, of a file of 16 MiB")
+        .tags(&["bandwidth", "direct"])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
             bench.passes(format_args!("size={DIRECT}"), DIRECT as u64, || {
                 file.whole()
             })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-direct-random",
-        title: "random read of 4 KiB of a file past the cache",
-        method: "O_DIRECT at random multiples of 4 KiB, of a file of 16 MiB",
-        tags: &["direct"],
-        measure: |bench, around| {
+        }),
+    FILE.named("file-direct-random", "random read of 4 KiB of a file past the cache")
+        .method("O_DIRECT at random multiples of 4 KiB, of a file of 16 MiB")
+        .tags(&["direct"])
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = Read::new(&folder, DIRECT, libc::O_DIRECT)?;
             bench.single(format_args!("size={DIRECT}"), || file.once())
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "file-contention",
-        title: "random read of 4 KiB past the cache, by number of processes",
-        method: "each process reads its own file with O_DIRECT; the label processes is their number",
-        tags: &["published", "direct"],
-        measure: |bench, around| contention(bench, around),
-        ..FILE
-    },
-    Primitive {
-        id: "file-cache",
-        title: "reading a file again, by its size",
-        method: "a file is read twice; the time of the second reading shows whether it was in the cache. Files are doubled up to \
-                 the largest (--largest-file), or to half of what the disk has room for",
-        tags: &["published", "bandwidth", "curve"],
-        measure: |bench, around| cache(bench, around),
-        ..FILE
-    },
-    Primitive {
-        id: "remote-read-sequential",
-        title: "sequential read of a file on another machine",
-        method: "a file of 16 MiB in the folder of another machine, dropped from this machine's cache before each pass",
-        tags: &["published", "bandwidth"],
-        needs: &[Need::Kernel, Need::RemoteFolder],
-        measure: |bench, around| {
+        }),
+    FILE.named("file-contention", "random read of 4 KiB past the cache, by number of processes")
+        .method("each process reads its own file with O_DIRECT; the label processes is their number")
+        .tags(&["published", "direct"])
+        .by(contention),
+    FILE.named("file-cache", "reading a file again, by its size")
+        .method("a file is read twice; the time of the second reading shows whether it was in the cache. Files are doubled up to \
+                 the largest (--largest-file), or to half of what the disk has room for")
+        .tags(&["published", "bandwidth", "curve"])
+        .by(cache),
+    FILE.named("remote-read-sequential", "sequential read of a file on another machine")
+        .needs(&[Need::Kernel, Need::RemoteFolder])
+        .method("a file of 16 MiB in the folder of another machine, dropped from this machine's cache before each pass")
+        .tags(&["published", "bandwidth"])
+        .by(|bench, around| {
             let (_folder, file) = remote(around)?;
             bench.passes("at=remote", DIRECT as u64, || {
                 drop_from_cache(file.descriptor, file.size)?;
                 file.whole()
             })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "remote-read-random",
-        title: "random read of 4 KiB of a file on another machine",
-        method: "pread at random multiples of 4 KiB of a file of 16 MiB in the folder of another machine, which is dropped from this machine's \
-                 cache before each",
-        tags: &["published"],
-        needs: &[Need::Kernel, Need::RemoteFolder],
-        measure: |bench, around| {
+        }),
+    FILE.named("remote-read-random", "random read of 4 KiB of a file on another machine")
+        .needs(&[Need::Kernel, Need::RemoteFolder])
+        .method("pread at random multiples of 4 KiB of a file of 16 MiB in the folder of another machine, which is dropped from this machine's \
+                 cache before each")
+        .tags(&["published"])
+        .by(|bench, around| {
             let (_folder, file) = remote(around)?;
             bench.single("at=remote", || {
                 drop_from_cache(file.descriptor, file.size)?;
                 file.once()
             })
-        },
-        ..FILE
-    },
+        }),
 ];
 
 /// Writes a file in the folder of another machine. The file comes second in the pair, so that it is

@@ -25,61 +25,46 @@ const BLOCK: usize = 64 << 10;
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "pipe-round-trip",
-        title: "round trip through pipes",
-        measure: |bench, around| {
+    IPC.named("pipe-round-trip", "round trip through pipes")
+        .by(|bench, around| {
             round_trips(bench, around, || {
                 let ([a, b], [c, d]) = (Pair::pipe()?.keep(), Pair::pipe()?.keep());
                 Ok([(c, b), (a, d)])
             })
-        },
-        ..IPC
-    },
-    Primitive {
-        id: "unix-round-trip",
-        title: "round trip through a UNIX stream socket",
-        measure: |bench, around| {
+        }),
+    IPC.named("unix-round-trip", "round trip through a UNIX stream socket")
+        .by(|bench, around| {
             round_trips(bench, around, || {
                 let [a, b] = Pair::sockets(libc::SOCK_STREAM)?.keep();
                 Ok([(a, a), (b, b)])
             })
-        },
-        ..IPC
-    },
-    Primitive {
-        id: "unix-datagram-round-trip",
-        title: "round trip through a UNIX datagram socket",
-        measure: |bench, around| {
-            round_trips(bench, around, || {
-                let [a, b] = Pair::sockets(libc::SOCK_DGRAM)?.keep();
-                Ok([(a, a), (b, b)])
-            })
-        },
-        ..IPC
-    },
-    Primitive {
-        id: "pipe-bandwidth",
-        title: "bandwidth of a pipe",
-        measure: |bench, around| {
+        }),
+    IPC.named(
+        "unix-datagram-round-trip",
+        "round trip through a UNIX datagram socket",
+    )
+    .by(|bench, around| {
+        round_trips(bench, around, || {
+            let [a, b] = Pair::sockets(libc::SOCK_DGRAM)?.keep();
+            Ok([(a, a), (b, b)])
+        })
+    }),
+    BANDWIDTH
+        .named("pipe-bandwidth", "bandwidth of a pipe")
+        .by(|bench, around| {
             bandwidth(bench, around, || {
                 let [from, to] = Pair::pipe()?.keep();
                 Ok((from, to))
             })
-        },
-        ..BANDWIDTH
-    },
-    Primitive {
-        id: "unix-bandwidth",
-        title: "bandwidth of a UNIX stream socket",
-        measure: |bench, around| {
+        }),
+    BANDWIDTH
+        .named("unix-bandwidth", "bandwidth of a UNIX stream socket")
+        .by(|bench, around| {
             bandwidth(bench, around, || {
                 let [from, to] = Pair::sockets(libc::SOCK_STREAM)?.keep();
                 Ok((from, to))
             })
-        },
-        ..BANDWIDTH
-    },
+        }),
 ];
 
 /// The descriptors that one side reads from and writes to.
@@ -116,7 +101,7 @@ pub(crate) fn round_trip(
     }
     bench.whole(|bench| {
         let mut answers = true;
-        bench.each(labels, || answers &= put(to) && take(from));
+        bench.each(labels, || answers &= put(to) && take(from))?;
         match answers {
             true => Ok(()),
             false => Err(why("the other side no longer answers")),

@@ -18,47 +18,37 @@ use tare_wire::cpus::Cpus;
 use tare_workloads::stream::{tare_stream_copy, tare_stream_read, tare_stream_write};
 use tare_workloads::timing::{Fenced, Timing};
 
+const ON_ALL: Primitive = Primitive {
+    area: Area::Memory,
+    tags: &["bandwidth"],
+    needs: &[Need::Kernel],
+    ..Primitive::NEW
+};
+
 /// The primitives of memory that use several CPUs, and so require a kernel.
 pub const MEMORY: &[Primitive] = &[
-    Primitive {
-        id: "bandwidth-read-all",
-        title: "read bandwidth of all cores",
-        method: "sums of an array on each CPU that may be used, all at once",
-        area: Area::Memory,
-        tags: &["bandwidth"],
-        needs: &[Need::Kernel],
-        measure: |bench, around| {
+    ON_ALL.named("bandwidth-read-all", "read bandwidth of all cores")
+        .method("sums of an array on each CPU that may be used, all at once")
+        .by(|bench, around| {
             // SAFETY: the array has as many elements.
             everywhere(bench, around, |a, n| unsafe { tare_stream_read(a, n) })
-        },
-    },
-    Primitive {
-        id: "bandwidth-write-all",
-        title: "write bandwidth of all cores",
-        method: "stores on each CPU that may be used, all at once",
-        area: Area::Memory,
-        tags: &["bandwidth"],
-        needs: &[Need::Kernel],
-        measure: |bench, around| {
+        }),
+    ON_ALL.named("bandwidth-write-all", "write bandwidth of all cores")
+        .method("stores on each CPU that may be used, all at once")
+        .by(|bench, around| {
             // SAFETY: as above.
             everywhere(bench, around, |a, n| unsafe { tare_stream_write(a, n, 1) })
-        },
-    },
-    Primitive {
-        id: "bandwidth-copy-all",
-        title: "copy bandwidth of all cores",
-        method: "STREAM's Copy on each CPU that may be used, all at once: bytes read and bytes written both count",
-        area: Area::Memory,
-        tags: &["bandwidth", "stream"],
-        needs: &[Need::Kernel],
-        measure: |bench, around| {
+        }),
+    ON_ALL.named("bandwidth-copy-all", "copy bandwidth of all cores")
+        .method("STREAM's Copy on each CPU that may be used, all at once: bytes read and bytes written both count")
+        .tags(&["bandwidth", "stream"])
+        .by(|bench, around| {
             everywhere(bench, around, |a, n| {
                 let half = n as usize / 2;
                 // SAFETY: as above; the halves do not overlap.
                 unsafe { tare_stream_copy(a.cast(), a.add(half).cast(), n / 2) }
             })
-        },
-    },
+        }),
 ];
 
 /// Passes over an array on each CPU at the same time; a pass ends when the last CPU is done.

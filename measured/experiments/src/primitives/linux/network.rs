@@ -25,12 +25,10 @@ const ROUND_TRIP: &str = "one byte there and one back, many in a row and each be
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "tcp-round-trip",
-        title: "round trip by TCP",
-        method: ROUND_TRIP,
-        tags: &["published"],
-        measure: |bench, around| {
+    NETWORK.named("tcp-round-trip", "round trip by TCP")
+        .method(ROUND_TRIP)
+        .tags(&["published"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 let connection = connect(address, ECHO)?;
                 if !labels.contains("at=peer") {
@@ -40,27 +38,19 @@ pub(crate) const TABLE: &[Primitive] = &[
                 let socket = connection.as_raw_fd();
                 round_trip(bench, labels, (socket, socket))
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "udp-round-trip",
-        title: "round trip by UDP",
-        method: ROUND_TRIP,
-        measure: |bench, around| {
+        }),
+    NETWORK.named("udp-round-trip", "round trip by UDP")
+        .method(ROUND_TRIP)
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 let socket = udp(address)?;
                 round_trip(bench, labels, (socket.as_raw_fd(), socket.as_raw_fd()))
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "icmp-round-trip",
-        title: "round trip by ICMP echo: what the kernel answers itself",
-        method: "echo requests of 8 bytes, each between two stamps",
-        tags: &["published"],
-        measure: |bench, around| {
+        }),
+    NETWORK.named("icmp-round-trip", "round trip by ICMP echo: what the kernel answers itself")
+        .method("echo requests of 8 bytes, each between two stamps")
+        .tags(&["published"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 if ["cpu=other", "cpu=socket"]
                     .iter()
@@ -71,42 +61,30 @@ pub(crate) const TABLE: &[Primitive] = &[
                 }
                 ping(bench, labels, address)
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "tcp-bandwidth",
-        title: "bandwidth of TCP",
-        method: "blocks of 64 KiB, until the other side confirms that it has read 16 MiB",
-        tags: &["published", "bandwidth"],
-        measure: |bench, around| {
+        }),
+    NETWORK.named("tcp-bandwidth", "bandwidth of TCP")
+        .method("blocks of 64 KiB, until the other side confirms that it has read 16 MiB")
+        .tags(&["published", "bandwidth"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 let connection = connect(address, SINK)?;
                 let socket = connection.as_raw_fd();
                 pour(bench, labels, socket, socket)
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "udp-bandwidth",
-        title: "bandwidth of UDP",
-        method: "datagrams of 1,472 bytes, the most that Ethernet carries in one; of each 32, the last is answered when all have come",
-        tags: &["bandwidth"],
-        measure: |bench, around| {
+        }),
+    NETWORK.named("udp-bandwidth", "bandwidth of UDP")
+        .method("datagrams of 1,472 bytes, the most that Ethernet carries in one; of each 32, the last is answered when all have come")
+        .tags(&["bandwidth"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 datagrams(bench, labels, &udp(address)?)
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "tcp-connect",
-        title: "connect by TCP",
-        method: "each call between two stamps; the other side has accepted and answered before the next one, so that its queue is \
-                 empty",
-        tags: &["published"],
-        measure: |bench, around| {
+        }),
+    NETWORK.named("tcp-connect", "connect by TCP")
+        .method("each call between two stamps; the other side has accepted and answered before the next one, so that its queue is \
+                 empty")
+        .tags(&["published"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 bench.single(labels, || {
                     let socket = Socket::new(&address)?;
@@ -116,15 +94,11 @@ pub(crate) const TABLE: &[Primitive] = &[
                     Ok(ticks)
                 })
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "tcp-close",
-        title: "close of a TCP connection",
-        method: "each call between two stamps, of a connection that has carried a byte each way",
-        tags: &["published"],
-        measure: |bench, around| {
+        }),
+    NETWORK.named("tcp-close", "close of a TCP connection")
+        .method("each call between two stamps, of a connection that has carried a byte each way")
+        .tags(&["published"])
+        .by(|bench, around| {
             everywhere(bench, around, |bench, labels, address| {
                 bench.single(labels, || {
                     let socket = Socket::new(&address)?;
@@ -135,14 +109,10 @@ pub(crate) const TABLE: &[Primitive] = &[
                     Ok(Fenced::after().wrapping_sub(begin))
                 })
             })
-        },
-        ..NETWORK
-    },
-    Primitive {
-        id: "tcp-accept",
-        title: "accept of a TCP connection that waits",
-        method: "each call between two stamps, when the connection is there",
-        measure: |bench, _| {
+        }),
+    NETWORK.named("tcp-accept", "accept of a TCP connection that waits")
+        .method("each call between two stamps, when the connection is there")
+        .by(|bench, _| {
             let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| {
                 let address = listener.local_addr()?;
                 Ok((listener, address))
@@ -166,9 +136,7 @@ pub(crate) const TABLE: &[Primitive] = &[
                 close(checked(accepted, "no connection is there (accept)")?);
                 Ok(ticks)
             })
-        },
-        ..NETWORK
-    },
+        }),
 ];
 
 /// Measures over the loopback device for each placement of the other side, and to the plan's peer.

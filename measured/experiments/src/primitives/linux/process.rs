@@ -27,10 +27,8 @@ const STAMP: &str = "stamp";
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "fork",
-        title: "fork, until it returns in the parent",
-        measure: |bench, _| {
+    PROCESS.named("fork", "fork, until it returns in the parent")
+        .by(|bench, _| {
             small_and_big(bench, |bench, memory| {
                 bench.single(format_args!("memory={memory}"), || {
                     let begin = Fenced::before();
@@ -40,13 +38,9 @@ pub(crate) const TABLE: &[Primitive] = &[
                     Ok(ticks)
                 })
             })
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "exit",
-        title: "exit, until the parent's wait returns",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("exit", "exit, until the parent's wait returns")
+        .by(|bench, _| {
             // SAFETY: a number.
             let stamped = unsafe { Shared::<AtomicU64>::new()? };
             // SAFETY: mapped as long as `stamped`.
@@ -63,30 +57,18 @@ pub(crate) const TABLE: &[Primitive] = &[
                 }
                 Ok(Fenced::after().wrapping_sub(stamp.load(Ordering::Acquire)))
             })
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "fork-exit",
-        title: "fork, exit and wait",
-        tags: PUBLISHED,
-        measure: |bench, _| with_memory(bench, fork),
-        ..PROCESS
-    },
-    Primitive {
-        id: "vfork-exit",
-        title: "vfork, exit and wait",
-        method: "clone with CLONE_VM and CLONE_VFORK, as vfork and posix_spawn do, each one between two stamps",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("fork-exit", "fork, exit and wait")
+        .tags(PUBLISHED)
+        .by(|bench, _| with_memory(bench, fork)),
+    PROCESS.named("vfork-exit", "vfork, exit and wait")
+        .method("clone with CLONE_VM and CLONE_VFORK, as vfork and posix_spawn do, each one between two stamps")
+        .by(|bench, _| {
             let mut stack = Stack::new();
             with_memory(bench, || stack.vfork(end, ptr::null_mut()))
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "clone3-exit",
-        title: "clone3 without flags, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("clone3-exit", "clone3 without flags, exit and wait")
+        .by(|bench, _| {
             with_memory(bench, || {
                 // SAFETY: zero is a valid `clone_args`: no flags, and the stack of the parent, as
                 // fork.
@@ -100,78 +82,46 @@ pub(crate) const TABLE: &[Primitive] = &[
                     child => checked(child as c_int, "no process can be started (clone3)"),
                 }
             })
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "fork-exec-static",
-        title: "fork, exec of a static program, exit and wait",
-        tags: PUBLISHED,
-        measure: |bench, _| {
+        }),
+    PROCESS.named("fork-exec-static", "fork, exec of a static program, exit and wait")
+        .tags(PUBLISHED)
+        .by(|bench, _| {
             let program = Program::own()?;
             with_memory(bench, || program.fork_exec())
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "fork-exec-dynamic",
-        title: "fork, exec of a dynamic program, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("fork-exec-dynamic", "fork, exec of a dynamic program, exit and wait")
+        .by(|bench, _| {
             let program = Program::dynamic()?;
             with_memory(bench, || program.fork_exec())
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "vfork-exec-static",
-        title: "vfork, exec of a static program, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("vfork-exec-static", "vfork, exec of a static program, exit and wait")
+        .by(|bench, _| {
             let program = Program::own()?;
             let mut stack = Stack::new();
             with_memory(bench, || program.vfork_exec(&mut stack))
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "vfork-exec-dynamic",
-        title: "vfork, exec of a dynamic program, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("vfork-exec-dynamic", "vfork, exec of a dynamic program, exit and wait")
+        .by(|bench, _| {
             let program = Program::dynamic()?;
             let mut stack = Stack::new();
             with_memory(bench, || program.vfork_exec(&mut stack))
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "posix-spawn-static",
-        title: "posix_spawn of a static program, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("posix-spawn-static", "posix_spawn of a static program, exit and wait")
+        .by(|bench, _| {
             let program = Program::own()?;
             with_memory(bench, || program.spawn())
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "posix-spawn-dynamic",
-        title: "posix_spawn of a dynamic program, exit and wait",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("posix-spawn-dynamic", "posix_spawn of a dynamic program, exit and wait")
+        .by(|bench, _| {
             let program = Program::dynamic()?;
             with_memory(bench, || program.spawn())
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "exec",
-        title: "exec of a static program, until its main",
-        method: "from the call of execve to the first line of main of the new program, which stamps the time",
-        measure: |bench, _| exec(bench),
-        ..PROCESS
-    },
-    Primitive {
-        id: "thread-create",
-        title: "pthread_create, until it returns",
-        tags: PUBLISHED,
-        measure: |bench, _| {
+        }),
+    PROCESS.named("exec", "exec of a static program, until its main")
+        .method("from the call of execve to the first line of main of the new program, which stamps the time")
+        .by(|bench, _| exec(bench)),
+    PROCESS.named("thread-create", "pthread_create, until it returns")
+        .tags(PUBLISHED)
+        .by(|bench, _| {
             bench.single(PLAIN, || {
                 let begin = Fenced::before();
                 let thread = thread()?;
@@ -179,21 +129,15 @@ pub(crate) const TABLE: &[Primitive] = &[
                 join(thread);
                 Ok(ticks)
             })
-        },
-        ..PROCESS
-    },
-    Primitive {
-        id: "thread-create-join",
-        title: "pthread_create, end and pthread_join",
-        measure: |bench, _| {
+        }),
+    PROCESS.named("thread-create-join", "pthread_create, end and pthread_join")
+        .by(|bench, _| {
             bench.single(PLAIN, || {
                 let begin = Fenced::before();
                 join(thread()?);
                 Ok(Fenced::after().wrapping_sub(begin))
             })
-        },
-        ..PROCESS
-    },
+        }),
 ];
 
 /// Measures with little memory, and again after touching much.

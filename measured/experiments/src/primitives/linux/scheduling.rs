@@ -23,40 +23,26 @@ const SECONDS: f64 = 0.4;
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "wake-to-run",
-        title: "waking a sleeping process, until it runs",
-        method: "from the stamp before the call that wakes (FUTEX_WAKE) to the first stamp of the process that was woken",
-        measure: |bench, around| {
+    SCHEDULING.named("wake-to-run", "waking a sleeping process, until it runs")
+        .method("from the stamp before the call that wakes (FUTEX_WAKE) to the first stamp of the process that was woken")
+        .by(|bench, around| {
             for (label, cpu) in placements(around.plan) {
                 wake(bench, label, cpu)?;
             }
             Ok(())
-        },
-        ..SCHEDULING
-    },
-    Primitive {
-        id: "time-slice",
-        title: "time that a process runs while another one waits",
-        method: "two processes that spin on one CPU; from the end of one pause of at least 100 µs, in which the kernel counted an involuntary \
-                 switch, to the next",
-        measure: |bench, around| slices(bench, around),
-        ..SCHEDULING
-    },
-    Primitive {
-        id: "fairness",
-        title: "share of the CPU among four processes",
-        method: "four processes that spin on one CPU for 0.4 s; the least and the greatest share, where a quarter is fair",
-        tags: &["share"],
-        measure: |bench, around| fairness(bench, around),
-        ..SCHEDULING
-    },
-    Primitive {
-        id: "runnable",
-        title: "context switch by number of runnable threads",
-        method: "threads on one CPU that do nothing but yield; the time divided by the switches that they saw. runnable=each is what one \
-                 more adds",
-        measure: |bench, around| {
+        }),
+    SCHEDULING.named("time-slice", "time that a process runs while another one waits")
+        .method("two processes that spin on one CPU; from the end of one pause of at least 100 µs, in which the kernel counted an involuntary \
+                 switch, to the next")
+        .by(slices),
+    SCHEDULING.named("fairness", "share of the CPU among four processes")
+        .method("four processes that spin on one CPU for 0.4 s; the least and the greatest share, where a quarter is fair")
+        .tags(&["share"])
+        .by(fairness),
+    SCHEDULING.named("runnable", "context switch by number of runnable threads")
+        .method("threads on one CPU that do nothing but yield; the time divided by the switches that they saw. runnable=each is what one \
+                 more adds")
+        .by(|bench, around| {
             let (fewest, most) = (2, 32);
             let mut ends = [0.0; 2];
             for runnable in [fewest, 4, 8, 16, most] {
@@ -70,9 +56,7 @@ pub(crate) const TABLE: &[Primitive] = &[
             }
             bench.value(Of::Cost, "runnable=each", each);
             Ok(())
-        },
-        ..SCHEDULING
-    },
+        }),
 ];
 
 /// The number of attempts to find a process asleep before giving up.

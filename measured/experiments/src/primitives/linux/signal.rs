@@ -18,35 +18,21 @@ const SIGNAL: Primitive = Primitive {
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "signal-install",
-        title: "installing a signal handler",
-        measure: |bench, _| {
-            bench.each(PLAIN, || install(libc::SIGUSR1));
-            Ok(())
-        },
-        ..SIGNAL
-    },
-    Primitive {
-        id: "signal-catch",
-        title: "sending a signal to oneself and handling it",
-        measure: |bench, _| {
+    SIGNAL.named("signal-install", "installing a signal handler")
+        .by(|bench, _| bench.each(PLAIN, || install(libc::SIGUSR1))),
+    SIGNAL.named("signal-catch", "sending a signal to oneself and handling it")
+        .by(|bench, _| {
             install(libc::SIGUSR1);
             // SAFETY: no pointers are passed.
             let this = unsafe { libc::getpid() };
             bench.each(PLAIN, || {
                 // SAFETY: the handler does nothing.
                 unsafe { libc::kill(this, libc::SIGUSR1) }
-            });
-            Ok(())
-        },
-        ..SIGNAL
-    },
-    Primitive {
-        id: "signal-round-trip",
-        title: "signal to another process and back",
-        method: "two processes that wait for signals (sigwaitinfo) and answer each other; a round trip is two signals",
-        measure: |bench, around| {
+            })
+        }),
+    SIGNAL.named("signal-round-trip", "signal to another process and back")
+        .method("two processes that wait for signals (sigwaitinfo) and answer each other; a round trip is two signals")
+        .by(|bench, around| {
             for (label, cpu) in placements(around.plan) {
                 // SAFETY: no pointers are passed.
                 let this = unsafe { libc::getpid() };
@@ -68,9 +54,7 @@ pub(crate) const TABLE: &[Primitive] = &[
                 })?;
             }
             Ok(())
-        },
-        ..SIGNAL
-    },
+        }),
 ];
 
 extern "C" fn ignore(_: c_int) {}

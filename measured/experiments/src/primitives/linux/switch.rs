@@ -38,86 +38,76 @@ const RING: &str = "a token in a ring of pipes; what a pipe and the touched memo
 
 /// The primitives.
 pub(crate) const TABLE: &[Primitive] = &[
-    Primitive {
-        id: "switch-overhead",
-        title: "passing a token without a switch",
-        method: "a byte through a pipe within one process, with the memory touched that a ring touches",
-        measure: |bench, _| {
+    SWITCH
+        .named("switch-overhead", "passing a token without a switch")
+        .method(
+            "a byte through a pipe within one process, with the memory touched that a ring touches",
+        )
+        .by(|bench, _| {
             for memory in [0, 16 << 10, 64 << 10] {
                 let pipe = Pair::pipe()?;
                 let labels = format_args!("memory={memory}");
-                bench.cost_in(1, ROUNDS, labels, 1, token(pipe.0, memory));
+                bench.cost_in(ROUNDS, labels, 1, token(pipe.0, memory));
             }
             Ok(())
-        },
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-process",
-        title: "context switch between processes",
-        method: RING,
-        tags: PUBLISHED,
-        measure: |bench, around| rings(bench, around, Party::Process),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-thread",
-        title: "context switch between threads",
-        method: RING,
-        tags: PUBLISHED,
-        measure: |bench, around| rings(bench, around, Party::Thread),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-futex-process",
-        title: "hand-over between processes by futex",
-        method: FUTEX,
-        measure: |bench, around| futex(bench, around, Party::Process),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-futex-thread",
-        title: "hand-over between threads by futex",
-        method: FUTEX,
-        measure: |bench, around| futex(bench, around, Party::Thread),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-eventfd-process",
-        title: "hand-over between processes by eventfd",
-        method: EVENTFD,
-        measure: |bench, around| eventfd(bench, around, Party::Process),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-eventfd-thread",
-        title: "hand-over between threads by eventfd",
-        method: EVENTFD,
-        measure: |bench, around| eventfd(bench, around, Party::Thread),
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-yield-process",
-        title: "context switch between processes by sched_yield",
-        method: YIELD,
-        measure: |bench, around| {
+        }),
+    SWITCH
+        .named("switch-process", "context switch between processes")
+        .method(RING)
+        .tags(PUBLISHED)
+        .by(|bench, around| rings(bench, around, Party::Process)),
+    SWITCH
+        .named("switch-thread", "context switch between threads")
+        .method(RING)
+        .tags(PUBLISHED)
+        .by(|bench, around| rings(bench, around, Party::Thread)),
+    SWITCH
+        .named(
+            "switch-futex-process",
+            "hand-over between processes by futex",
+        )
+        .method(FUTEX)
+        .by(|bench, around| futex(bench, around, Party::Process)),
+    SWITCH
+        .named("switch-futex-thread", "hand-over between threads by futex")
+        .method(FUTEX)
+        .by(|bench, around| futex(bench, around, Party::Thread)),
+    SWITCH
+        .named(
+            "switch-eventfd-process",
+            "hand-over between processes by eventfd",
+        )
+        .method(EVENTFD)
+        .by(|bench, around| eventfd(bench, around, Party::Process)),
+    SWITCH
+        .named(
+            "switch-eventfd-thread",
+            "hand-over between threads by eventfd",
+        )
+        .method(EVENTFD)
+        .by(|bench, around| eventfd(bench, around, Party::Thread)),
+    SWITCH
+        .named(
+            "switch-yield-process",
+            "context switch between processes by sched_yield",
+        )
+        .method(YIELD)
+        .by(|bench, around| {
             let cost = yields(bench, around, Party::Process, 1)?;
             bench.value(Of::Cost, PLAIN, cost);
             Ok(())
-        },
-        ..SWITCH
-    },
-    Primitive {
-        id: "switch-yield-thread",
-        title: "context switch between threads by sched_yield",
-        method: YIELD,
-        measure: |bench, around| {
+        }),
+    SWITCH
+        .named(
+            "switch-yield-thread",
+            "context switch between threads by sched_yield",
+        )
+        .method(YIELD)
+        .by(|bench, around| {
             let cost = yields(bench, around, Party::Thread, 1)?;
             bench.value(Of::Cost, PLAIN, cost);
             Ok(())
-        },
-        ..SWITCH
-    },
+        }),
 ];
 
 /// The kind of the other members of a ring.
@@ -199,7 +189,7 @@ fn eventfd(bench: &mut Bench<'_>, around: &Context<'_>, party: Party) -> Result<
                 put_event(there);
                 take_event(back);
             })
-        });
+        })?;
     }
     Ok(())
 }

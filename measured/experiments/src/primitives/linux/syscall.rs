@@ -27,16 +27,10 @@ const VDSO: &[&str] = &["timer", "vdso"];
 /// Defines an entry that needs no preparation.
 macro_rules! plain {
     ($id:literal, $title:literal, $tags:expr, $operation:expr) => {
-        Primitive {
-            id: $id,
-            title: $title,
-            tags: $tags,
-            measure: |bench, _| {
-                bench.each(PLAIN, $operation);
-                Ok(())
-            },
-            ..SYSCALL
-        }
+        SYSCALL
+            .named($id, $title)
+            .tags($tags)
+            .by(|bench, _| bench.each(PLAIN, $operation))
     };
 }
 
@@ -44,14 +38,10 @@ macro_rules! plain {
 /// it.
 macro_rules! by_vdso {
     ($id:literal, $title:literal, $operation:expr) => {
-        Primitive {
-            measure: |bench, _| {
-                readable_by_vdso()?;
-                bench.each(PLAIN, $operation);
-                Ok(())
-            },
-            ..plain!($id, $title, VDSO, || {})
-        }
+        SYSCALL.named($id, $title).tags(VDSO).by(|bench, _| {
+            readable_by_vdso()?;
+            bench.each(PLAIN, $operation)
+        })
     };
 }
 
@@ -73,47 +63,31 @@ pub(crate) const TABLE: &[Primitive] = &[
         // SAFETY: no pointers are passed.
         unsafe { libc::getuid() };
     }),
-    Primitive {
-        id: "read",
-        title: "read of a byte of /dev/zero",
-        measure: |bench, _| {
+    SYSCALL
+        .named("read", "read of a byte of /dev/zero")
+        .by(|bench, _| {
             with_file(bench, c"/dev/zero", libc::O_RDONLY, |file| {
                 let mut byte = 0_u8;
                 // SAFETY: room for a byte.
                 unsafe { libc::read(file, (&raw mut byte).cast(), 1) == 1 }
             })
-        },
-        ..SYSCALL
-    },
-    Primitive {
-        id: "write",
-        title: "write of a byte to /dev/null",
-        measure: |bench, _| {
+        }),
+    SYSCALL
+        .named("write", "write of a byte to /dev/null")
+        .by(|bench, _| {
             with_file(bench, c"/dev/null", libc::O_WRONLY, |file| {
                 let byte = 0_u8;
                 // SAFETY: a byte.
                 unsafe { libc::write(file, (&raw const byte).cast(), 1) == 1 }
             })
-        },
-        ..SYSCALL
-    },
-    Primitive {
-        id: "open",
-        title: "open of a file",
-        tags: PUBLISHED,
-        measure: |bench, around| opened(bench, around, true),
-        ..FILE
-    },
-    Primitive {
-        id: "close",
-        title: "close of a file",
-        measure: |bench, around| opened(bench, around, false),
-        ..FILE
-    },
-    Primitive {
-        id: "open-close",
-        title: "open and close of a file",
-        measure: |bench, around| {
+        }),
+    FILE.named("open", "open of a file")
+        .tags(PUBLISHED)
+        .by(|bench, around| opened(bench, around, true)),
+    FILE.named("close", "close of a file")
+        .by(|bench, around| opened(bench, around, false)),
+    FILE.named("open-close", "open and close of a file")
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let path = folder.path("file");
             close(create(&path)?);
@@ -123,28 +97,19 @@ pub(crate) const TABLE: &[Primitive] = &[
                 close(file);
                 file != -1
             })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "stat",
-        title: "stat of a file",
-        measure: |bench, around| {
-            let folder = Folder::new(around)?;
-            let path = folder.path("file");
-            close(create(&path)?);
-            working(bench, || {
-                let mut told = MaybeUninit::<libc::stat>::uninit();
-                // SAFETY: a NUL-terminated path, and room for the result.
-                unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) == 0 }
-            })
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "fstat",
-        title: "fstat of an open file",
-        measure: |bench, around| {
+        }),
+    FILE.named("stat", "stat of a file").by(|bench, around| {
+        let folder = Folder::new(around)?;
+        let path = folder.path("file");
+        close(create(&path)?);
+        working(bench, || {
+            let mut told = MaybeUninit::<libc::stat>::uninit();
+            // SAFETY: a NUL-terminated path, and room for the result.
+            unsafe { libc::stat(path.as_ptr(), told.as_mut_ptr()) == 0 }
+        })
+    }),
+    FILE.named("fstat", "fstat of an open file")
+        .by(|bench, around| {
             let folder = Folder::new(around)?;
             let file = create(&folder.path("file"))?;
             let measured = working(bench, || {
@@ -154,20 +119,15 @@ pub(crate) const TABLE: &[Primitive] = &[
             });
             close(file);
             measured
-        },
-        ..FILE
-    },
-    Primitive {
-        id: "kill",
-        title: "kill of this process with no signal",
-        measure: |bench, _| {
+        }),
+    SYSCALL
+        .named("kill", "kill of this process with no signal")
+        .by(|bench, _| {
             // SAFETY: no pointers are passed.
             let own = unsafe { libc::getpid() };
             // SAFETY: signal 0 only checks that the process exists.
             working(bench, || unsafe { libc::kill(own, 0) == 0 })
-        },
-        ..SYSCALL
-    },
+        }),
     plain!("wait", "wait without a child to wait for", &[], || {
         // SAFETY: the status is not requested.
         unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG) };
@@ -278,7 +238,7 @@ fn opened(bench: &mut Bench<'_>, around: &Context<'_>, is_open: bool) -> Result<
                 })
             });
             ticks.sum()
-        });
+        })?;
         failed.map_or(Ok(()), Err)?;
         bench.timed(PLAIN, || timed(1)).map(drop)
     })
@@ -320,7 +280,7 @@ fn working(bench: &mut Bench<'_>, operation: impl Fn() -> bool) -> Result<(), Wh
     };
     bench.whole(|bench| {
         works()?;
-        bench.each(PLAIN, &operation);
+        bench.each(PLAIN, &operation)?;
         works()
     })
 }
