@@ -196,7 +196,6 @@ impl Latencies {
     }
 
     /// Returns whether all wake-ups were kept as they were.
-    #[must_use]
     pub fn has_all_raw(&self) -> bool {
         self.thread.woken > 0 && self.raw.len() as u64 == self.thread.woken
     }

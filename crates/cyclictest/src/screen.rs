@@ -22,7 +22,6 @@ pub struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     /// Prepares the lines of all threads.
-    #[must_use]
     pub fn new(settings: &'a Settings<'a>) -> Self {
         let plan = &settings.plan;
         let state = |number| State {

@@ -46,7 +46,6 @@ impl<'a> Summary<'a> {
 
     /// Returns the text for standard output; `histogram` is that of [`Self::histogram`], unless it
     /// goes to a file.
-    #[must_use]
     pub fn text(&self, screen: &Screen<'_>, histogram: &str) -> String {
         let (output, unit) = (&self.settings.arguments.output, self.settings.unit);
         if self.settings.is_json_only() {
@@ -72,7 +71,6 @@ impl<'a> Summary<'a> {
     }
 
     /// Returns the histogram, if one was asked for.
-    #[must_use]
     pub fn histogram(&self) -> Option<String> {
         let style = self.settings.histogram.as_ref();
         style.map(|style| histogram(&self.threads, style))

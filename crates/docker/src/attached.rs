@@ -39,7 +39,6 @@ impl Attached {
     }
 
     /// Returns whether both streams have ended.
-    #[must_use]
     pub fn ended(&self) -> bool {
         self.ended
     }

@@ -31,7 +31,6 @@ impl Exit {
     }
 
     /// Returns whether the status is known.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         self.status.is_some()
     }

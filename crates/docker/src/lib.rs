@@ -126,7 +126,6 @@ pub fn wait_by(left: RemainingTime) {
 
 impl Docker {
     /// Names an engine. It is not asked anything yet.
-    #[must_use]
     pub fn at(socket: &Path) -> Self {
         Self {
             socket: socket.to_owned(),
@@ -134,7 +133,6 @@ impl Docker {
     }
 
     /// Returns its socket.
-    #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }

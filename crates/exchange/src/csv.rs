@@ -11,7 +11,6 @@ use tare_stats::{Counts, Response, StatsError};
 
 /// Writes the exact counts: `thread,phase,between,latency_ns,count`. `between` is 1 where a wake-up
 /// came before the load of its phase began, while the one before still had to end.
-#[must_use]
 pub fn histogram(record: &Record, samples: &Samples) -> String {
     let rows = sets(record, samples).flat_map(|(head, set)| {
         let row = |row: &Count| counted(head, row.value, row.count);
@@ -65,7 +64,6 @@ fn key(head: &SetHead) -> [String; 3] {
 /// `thread,activation,planned_ns,phase,between,latency_ns`.
 ///
 /// Activations left out were missed. The phase is that of [`histogram`].
-#[must_use]
 pub fn raw(record: &Record, samples: &Samples) -> String {
     let kept = sets(record, samples)
         .flat_map(|(head, set)| set.raw.iter().map(move |event| (head, event)));
@@ -86,7 +84,6 @@ pub fn raw(record: &Record, samples: &Samples) -> String {
 /// `start_ns` is when it was due. The others say when its tools were started, told to end and had
 /// ended; they are empty where nothing tells, or where another clock than that of the wake-ups
 /// does.
-#[must_use]
 pub fn events(cell: &Cell, record: &Record) -> String {
     let length = cell.plan.phase_seconds.map_or(0, phase_ns);
     let origin_ns = record.sets.first().map_or(0, |head| head.first);

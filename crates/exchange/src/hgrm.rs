@@ -27,7 +27,6 @@ pub struct Uncounted {
 
 /// Writes the distribution of latencies in ns. Percentiles at or above the least of those that were
 /// not counted are left out, except for the greatest; a standard deviation is `NaN` then.
-#[must_use]
 pub fn hgrm(counts: &Counts, uncounted: &Uncounted) -> String {
     let mut text = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",

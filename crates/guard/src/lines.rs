@@ -20,7 +20,6 @@ impl Lines {
     pub const LONGEST: usize = 64 * 1024;
 
     /// Creates a splitter of lines of at most `longest` bytes (at least 1).
-    #[must_use]
     pub fn new(longest: usize) -> Self {
         Self {
             begun: Vec::new(),
@@ -52,7 +51,6 @@ impl Lines {
     }
 
     /// Returns the line that has begun.
-    #[must_use]
     pub fn begun(&self) -> &[u8] {
         &self.begun
     }

@@ -328,7 +328,6 @@ pub struct Patience {
 
 impl Patience {
     /// Begins to wait, at most for this time.
-    #[must_use]
     pub fn new(most: Duration) -> Self {
         let begun = Instant::now();
         Self::until(begun.checked_add(most).unwrap_or(begun + FOR_EVER))
@@ -345,7 +344,6 @@ impl Patience {
     }
 
     /// Returns how long there is to wait yet.
-    #[must_use]
     pub fn left(&self) -> Duration {
         let now = Instant::now();
         let own = self.deadline.saturating_duration_since(now);

@@ -17,7 +17,6 @@ extern "C" fn look() {
 }
 
 /// Returns whether standard output was closed when the program began.
-#[must_use]
 pub fn stdout_was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }

@@ -68,7 +68,6 @@ const MOST_GROUPS: usize = 4_096;
 ///
 /// In version 1 that is one with `cpuset.cpu_exclusive` (which the root has as well), in version 2
 /// the root of a valid partition.
-#[must_use]
 pub fn exclusive_cpuset(source: &Source, cpus: &Cpus) -> Option<(String, Cpus)> {
     let own = Cgroup::of_self(source, "cpuset");
     let own = own.known()?;

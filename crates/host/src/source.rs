@@ -81,7 +81,6 @@ impl Source {
     }
 
     /// Returns the source that holds the system's files one interval later.
-    #[must_use]
     pub fn later(&self) -> Self {
         Self {
             root: self.later.clone(),

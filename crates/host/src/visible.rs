@@ -8,7 +8,6 @@ use std::fmt::Write;
 
 /// Makes visible what a terminal would obey instead of showing it, in the way in which JSON writes
 /// it, so that JSON stays what it was: `\u001b`. Line feeds and tabs stay.
-#[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -27,7 +26,6 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Makes visible what would end a line or be obeyed.
-#[must_use]
 pub fn visible_in_line(text: &str) -> Cow<'_, str> {
     match visible(text) {
         text if !text.contains('\n') => text,

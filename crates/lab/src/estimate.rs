@@ -19,20 +19,17 @@ pub(crate) const LIMIT_FACTOR: f64 = 10.0;
 
 /// Returns the estimated duration of a cell under a load, from that of the same cell without: the
 /// load has to be started and ended, and takes a share of the CPU that can't be known before.
-#[must_use]
 pub fn under_load(estimate_seconds: f64) -> f64 {
     LOAD_SECONDS + LOAD_FACTOR * estimate_seconds
 }
 
 /// Writes how long something takes by its estimate: `about 8 s`.
-#[must_use]
 pub fn estimated(seconds: f64) -> String {
     let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     format!("about {}", human(duration))
 }
 
 /// Returns the estimate for all cells of a run in words: `5 cells, about 8 s in all`.
-#[must_use]
 pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
     let cells = counted(cells, "cell", "cells");
     let why = if is_busy {
@@ -45,14 +42,12 @@ pub fn in_all(cells: u64, seconds: f64, is_busy: bool) -> String {
 
 /// Returns the time in seconds after which a cell counts as hung: ten times what it should take,
 /// and half a minute for a machine that is busy with something else.
-#[must_use]
 pub fn limit_seconds(estimate_seconds: f64) -> f64 {
     30.0 + LIMIT_FACTOR * estimate_seconds
 }
 
 /// Returns the same for a cell under a load: among the 2,400 processes of hackbench an ordinary
 /// task gets a hundredth of its CPU for some time.
-#[must_use]
 pub fn limit_seconds_under_load(estimate_seconds: f64) -> f64 {
     300.0 + 50.0 * estimate_seconds
 }

@@ -132,7 +132,6 @@ pub struct Conditions {
 impl Conditions {
     /// Returns a cell under a load, with estimate and limit. `quiet_seconds` is its duration
     /// without.
-    #[must_use]
     pub fn under(&self, load: &Schedule, cell: CellPlan, quiet_seconds: f64) -> CellPlan {
         let (estimate_seconds, default_limit) = match load.is_idle() {
             true => (quiet_seconds, limit_seconds(quiet_seconds)),

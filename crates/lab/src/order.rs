@@ -12,7 +12,6 @@
 
 /// Returns which items run in each block and in which order, as indices: item `n` runs `runs[n]`
 /// times, at most once in a block. There are as many blocks as the item with the most runs needs.
-#[must_use]
 pub fn interleaved(runs: &[u32], seed: u64) -> Vec<Vec<usize>> {
     let blocks = runs.iter().copied().max().unwrap_or_default();
     let mut order = vec![Vec::new(); blocks as usize];

@@ -218,7 +218,6 @@ pub fn limit(other: &mut OtherWork, left: f64) {
 
 /// Says what may have kept the measured code from its CPU:
 /// `sh (process 4711) used CPU 1 for 9.5 s of 9.6 s`.
-#[must_use]
 pub fn blamed(other: &OtherWork) -> Option<String> {
     let watched = other.watched_ns as f64;
     let much = other.tasks.iter();

@@ -120,7 +120,6 @@ impl Parameter {
     /// # Panics
     ///
     /// Panics if the default is not a number that it takes.
-    #[must_use]
     pub fn number(&self, values: &Values) -> u64 {
         let default = || match self.read(self.default) {
             Ok(Value::Number(number)) => number,
@@ -159,7 +158,6 @@ impl Parameter {
     }
 
     /// Writes a value as it is read.
-    #[must_use]
     pub fn show(&self, value: &Value) -> String {
         match (value, self.takes) {
             (Value::Number(ns), Takes::Time { .. }) => exact_word(*ns),
@@ -210,13 +208,11 @@ impl Values {
     }
 
     /// Returns what was given to a parameter; nothing if it was left out.
-    #[must_use]
     pub fn of(&self, name: &str) -> &[Value] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the numbers given to a parameter; none if it was left out.
-    #[must_use]
     pub fn numbers(&self, name: &str) -> Vec<u64> {
         let all = self.of(name).iter();
         all.filter_map(|value| match value {
@@ -227,7 +223,6 @@ impl Values {
     }
 
     /// Returns the words or texts given to a parameter; none if it was left out.
-    #[must_use]
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let all = self.of(name).iter();
         all.filter_map(|value| match value {
@@ -238,27 +233,23 @@ impl Values {
     }
 
     /// Returns the number given to a parameter that takes one.
-    #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers(name).first().copied()
     }
 
     /// Returns the same for values that are kept in less: what does not fit is out of bounds
     /// anyway.
-    #[must_use]
     pub fn small(&self, name: &str) -> Option<u32> {
         let number = self.number(name)?;
         Some(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// Returns the word or text given to a parameter that takes one.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).first().copied()
     }
 
     /// Returns whether a parameter was given.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

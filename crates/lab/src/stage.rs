@@ -152,7 +152,6 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the plan of the cell.
-    #[must_use]
     pub fn plan(&self) -> &CellPlan {
         self.plan
     }

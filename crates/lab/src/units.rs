@@ -71,7 +71,6 @@ pub fn nanoseconds(text: &str, bare: Option<&str>) -> Result<u64, String> {
 }
 
 /// Reads a whole number: `1000000`, `1e6`, `2.5e3`.
-#[must_use]
 pub fn whole(text: &str) -> Option<u64> {
     // Beyond 2^53 not every whole number is one of floating point.
     let exact = |number: &f64| number.fract() == 0.0 && (0.0..9e15).contains(number);
@@ -81,7 +80,6 @@ pub fn whole(text: &str) -> Option<u64> {
 
 /// Writes a time exactly, in the largest unit of which it is a whole number: `100 µs`, `1500 ns`,
 /// `25 s`.
-#[must_use]
 pub fn exact(ns: u64) -> String {
     let (number, unit) = in_largest_unit(ns);
     let unit = if unit == "us" { "µs" } else { unit };
@@ -89,7 +87,6 @@ pub fn exact(ns: u64) -> String {
 }
 
 /// Writes a time exactly as one word that [`nanoseconds`] reads: `100us`, `1500ns`, `25s`.
-#[must_use]
 pub fn exact_word(ns: u64) -> String {
     let (number, unit) = in_largest_unit(ns);
     format!("{number}{unit}")
@@ -103,7 +100,6 @@ fn in_largest_unit(ns: u64) -> (u64, &'static str) {
 }
 
 /// Writes a duration as people say it: `8 s`, `3 min 20 s`, `2 h 5 min`.
-#[must_use]
 pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().ceil() as u64;
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
@@ -124,7 +120,6 @@ pub(crate) fn limit(seconds: f64) -> String {
 }
 
 /// Writes a number with its noun: `1 cell`, `5 cells`.
-#[must_use]
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
     let noun = if number == N::from(1) { one } else { many };
     format!("{number} {noun}")
@@ -132,7 +127,6 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &s
 
 /// Returns the file of a kernel setting, which is given as that or, as for sysctl, by its path
 /// below /proc/sys with dots.
-#[must_use]
 pub fn setting_file(name: &str) -> String {
     if name.starts_with('/') {
         name.to_owned()
@@ -142,7 +136,6 @@ pub fn setting_file(name: &str) -> String {
 }
 
 /// Reads a size in bytes: `512M`, `8G`, with binary units.
-#[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     let (number, factor) = match text.split_at_checked(text.len().checked_sub(1)?)? {
         (number, "K") => (number, 1 << 10),

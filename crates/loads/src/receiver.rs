@@ -21,7 +21,6 @@ pub struct LoadReceiver {
 
 impl LoadReceiver {
     /// Creates the receiver of a load at `place`.
-    #[must_use]
     pub fn at(place: LoadPlace) -> Self {
         Self {
             sequence: Sequence::of(Stream::Load),

@@ -98,13 +98,11 @@ impl Running {
     }
 
     /// Lists the processes of the load, if it has its own control group.
-    #[must_use]
     pub fn processes(&self) -> Option<Vec<u32>> {
         self.group.as_ref().map(OwnedCgroup::procs)
     }
 
     /// Returns the id of the driver's process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }

@@ -10,7 +10,6 @@ use tare_host::visible_in_line;
 /// # Panics
 ///
 /// If a row has more or fewer fields than the head, which is a defect.
-#[must_use]
 pub fn table<R: IntoIterator<Item = String>>(
     head: &str,
     rows: impl IntoIterator<Item = R>,

@@ -142,7 +142,6 @@ impl RunFolder {
 
     /// Returns the newest run folder directly below a folder of runs, by the time at which its plan
     /// was made; `None` if there is none.
-    #[must_use]
     pub fn newest(folder: &Path) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.flatten();
         let runs = entries.filter_map(|entry| Some((head::created(&entry.path())?, entry.path())));
@@ -150,19 +149,16 @@ impl RunFolder {
     }
 
     /// Returns the path of the folder, as it was given.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Returns what the run is to do.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// Returns what the run was made on.
-    #[must_use]
     pub fn machine(&self) -> &MachineRecord {
         &self.machine
     }
@@ -170,7 +166,6 @@ impl RunFolder {
     /// Says how far a cell has come; compares the checksums of all its files.
     ///
     /// A cell that the plan does not have is missing.
-    #[must_use]
     pub fn state(&self, id: u32) -> CellState {
         let Ok(plan) = self.cell_plan(id) else {
             return CellState::Missing;
@@ -182,7 +177,6 @@ impl RunFolder {
     /// Reads a cell with its samples, each file once. Samples of a cell that is not done are empty.
     ///
     /// A cell that the plan does not have is missing.
-    #[must_use]
     pub fn read(&self, id: u32) -> (CellState, Samples) {
         let Ok(plan) = self.cell_plan(id) else {
             return (CellState::Missing, Samples::default());
@@ -265,7 +259,6 @@ impl RunFolder {
 
     /// Returns the cells that are not done or were cut short, in running order: what a resumed run
     /// has to do.
-    #[must_use]
     pub fn missing(&self) -> Vec<&CellPlan> {
         let is_missing = |cell: &&CellPlan| !self.state(cell.id).is_whole();
         self.plan.cells.iter().filter(is_missing).collect()

@@ -65,7 +65,6 @@ pub struct TscFrequency {
 /// timer, since a short count against a timer is coarse, and coarser under an emulator. The
 /// disciplined clock comes last although it is right on the long run: a daemon that is correcting
 /// an offset steers it by tens of thousands of ppm for that time. It confirms or contradicts.
-#[must_use]
 pub fn choose(claims: &[Frequency]) -> Option<TscFrequency> {
     const ORDER: [FrequencySource; 6] = [
         FrequencySource::KernelClock,

@@ -19,7 +19,6 @@ pub struct MachineRecord {
 
 impl MachineRecord {
     /// Makes the record of a machine in the current version of the schema.
-    #[must_use]
     pub fn new(machine: Machine, findings: Vec<Finding>) -> Self {
         Self {
             schema: SCHEMA,

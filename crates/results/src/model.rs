@@ -90,14 +90,12 @@ pub struct StudyPlan {
 
 impl Plan {
     /// Returns the measured CPU; none where instances run on any.
-    #[must_use]
     pub fn measured_cpu(&self) -> Option<u32> {
         let mut cells = self.cells.iter();
         cells.any(CellPlan::has_its_cpus).then_some(self.cpu)
     }
 
     /// Returns the command that goes on with the run, without the name of its folder.
-    #[must_use]
     pub fn resume_command(&self) -> String {
         let is_reproduction = self.command.get(1).is_some_and(|word| word == "reproduce");
         let command = match self.study {
@@ -115,7 +113,6 @@ impl Plan {
 
     /// Lists what of the plan names programs of this machine that would be executed: commands,
     /// options of ssh, kernel settings. Who wrote the plan can have anything done with these.
-    #[must_use]
     pub fn programs(&self) -> Vec<String> {
         let cells = self.cells.iter();
         let mut all: Vec<String> = cells.flat_map(CellPlan::programs).collect();
@@ -261,7 +258,6 @@ impl CellPlan {
     }
 
     /// Makes the plan of a cell without load, not yet numbered.
-    #[must_use]
     pub fn new(experiment: &str, target: TargetSpec, name: &str, work: Work) -> Self {
         Self {
             id: 0,
@@ -298,28 +294,24 @@ impl CellPlan {
     }
 
     /// Says whether two cells differ only in their block: then they are repetitions of each other.
-    #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
         self.combination() == other.combination()
     }
 
     /// Says whether it is measured on CPUs that tare chose: many instances run where the kernel
     /// puts them, and another tool where its options say.
-    #[must_use]
     pub fn has_its_cpus(&self) -> bool {
         self.arrivals.is_none() && self.target.kernel() != Kernel::Unknown
     }
 
     /// Returns the engine that must run while it is measured: its target's, or the one next to
     /// which it is measured.
-    #[must_use]
     pub fn engine(&self) -> Option<Engine> {
         let needed = self.target.capabilities().engine;
         needed.or(self.beside_engine.then_some(Engine::Docker))
     }
 
     /// Names the combination: target, workload and load, as far as they distinguish it from others.
-    #[must_use]
     pub fn label(&self) -> String {
         let mut label = format!("{} {}", self.target, self.name);
         if let Some(seconds) = self.phase_seconds {
@@ -334,7 +326,6 @@ impl CellPlan {
     }
 
     /// Says whether the kernel's events are recorded, which costs time.
-    #[must_use]
     pub fn is_traced(&self) -> bool {
         self.work.rights.kernel_events
     }
@@ -395,7 +386,6 @@ pub struct Cell {
 impl Cell {
     /// Returns how long it was measured, in ns: all its sets one after the other. `None` if it has
     /// none, their ticks are of unknown length, or it measured between them.
-    #[must_use]
     pub fn measured_ns(&self) -> Option<f64> {
         let record = self
             .outcome
@@ -411,7 +401,6 @@ impl Cell {
 
     /// Returns whether other work says something of its figures: it was watched for long enough, and
     /// not mostly while nothing was measured.
-    #[must_use]
     pub fn is_told_by(&self, other: &OtherWork) -> bool {
         let is_within =
             |ns| ns >= OtherWork::SHORTEST_NS as f64 && 2.0 * ns >= other.watched_ns as f64;
@@ -449,7 +438,6 @@ impl OtherWork {
     pub const SHORTEST_NS: u64 = 50_000_000;
 
     /// Returns whether it was watched for long enough to say something.
-    #[must_use]
     pub fn is_telling(&self) -> bool {
         self.watched_ns >= Self::SHORTEST_NS
     }
@@ -620,7 +608,6 @@ impl<'de> Deserialize<'de> for Outcome {
 
 impl Outcome {
     /// Makes the outcome of a cell that was measured to its end.
-    #[must_use]
     pub fn done(record: Record) -> Self {
         Self::Done {
             record: Box::new(record),
@@ -629,7 +616,6 @@ impl Outcome {
     }
 
     /// Returns what was measured, if the cell is done.
-    #[must_use]
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Done { record, .. } => Some(record),
@@ -639,7 +625,6 @@ impl Outcome {
 
     /// Returns why the cell ended before its plan was done, if it did: what there is of it was
     /// measured, and is no whole cell.
-    #[must_use]
     pub fn cut_short(&self) -> Option<&str> {
         match self {
             Self::Done { cut_short, .. } => cut_short.as_deref(),
@@ -648,7 +633,6 @@ impl Outcome {
     }
 
     /// Returns why nothing was measured, if nothing was.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Done { .. } => None,

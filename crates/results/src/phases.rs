@@ -11,7 +11,6 @@ use crate::receive::Phase;
 
 impl CellPlan {
     /// Returns how long each phase is; `None` if there is but one.
-    #[must_use]
     pub fn phase_ns(&self) -> Option<u64> {
         let seconds = self.phase_seconds.filter(|_| self.phases.len() > 1)?;
         Some((seconds * 1e9).round() as u64)
@@ -20,19 +19,16 @@ impl CellPlan {
 
 impl LoadPhase {
     /// Returns how late its load began.
-    #[must_use]
     pub fn late_ns(&self) -> u64 {
         self.started_ns.saturating_sub(self.due_ns)
     }
 
     /// Returns whether its load began so late that the samples from before are separated.
-    #[must_use]
     pub fn is_late(&self, phase_ns: u64) -> bool {
         slots_apart(self.late_ns(), phase_ns) > 0
     }
 
     /// Says whether its load was not started, since most of the phase had passed.
-    #[must_use]
     pub fn is_skipped(&self, phase_ns: u64) -> bool {
         slots_apart(self.late_ns(), phase_ns) == SLOTS
     }
@@ -40,7 +36,6 @@ impl LoadPhase {
 
 impl Load {
     /// Returns when its phases were, counted from the first sample; none if it had but one.
-    #[must_use]
     pub fn phases_of(&self, plan: &CellPlan) -> Vec<Phase> {
         let Some(phase_ns) = plan.phase_ns() else {
             return Vec::new();

@@ -16,7 +16,6 @@ pub struct Rate {
 impl Achieved {
     /// Returns the rate: bytes in MB/s (10⁶ bytes), CPU time as the number of CPUs that it kept
     /// busy, all else by the second. None if no time passed.
-    #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         let seconds = self.ns as f64 / 1e9;
         if seconds == 0.0 {

@@ -10,7 +10,6 @@ use crate::machine::MachineRecord;
 use crate::model::{Cell, Plan};
 
 /// Returns the schema of each JSON file, with the name of the file in `docs/schema`.
-#[must_use]
 pub fn schemas() -> [(&'static str, Schema); 3] {
     [
         ("plan.schema.json", schema_of::<Plan>()),

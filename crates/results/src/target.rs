@@ -94,7 +94,6 @@ pub enum Group {
 
 impl TargetSpec {
     /// Creates a target from its parts.
-    #[must_use]
     pub fn new(kind: &str, options: Vec<TargetOption>, group: Group) -> Self {
         let mut text = kind.to_owned();
         for TargetOption { key, value } in &options {
@@ -114,13 +113,11 @@ impl TargetSpec {
     }
 
     /// Creates the target of results that another tool measured.
-    #[must_use]
     pub fn imported(name: &str) -> Self {
         Self::new(name, Vec::new(), Group::Imported)
     }
 
     /// Returns the value of an option; None if it has its default.
-    #[must_use]
     pub fn option(&self, key: &str) -> Option<&str> {
         let mut options = self.options.iter();
         let option = options.find(|option| option.key == key)?;
@@ -128,7 +125,6 @@ impl TargetSpec {
     }
 
     /// Returns the number of a guest's CPUs; None if the target is no guest.
-    #[must_use]
     pub fn guest_cpus(&self) -> Option<u32> {
         let cpus = self.option("cpus").and_then(|cpus| cpus.parse().ok());
         self.kernel().is_guest().then(|| cpus.unwrap_or(1))
@@ -154,7 +150,6 @@ impl PartialEq<&str> for TargetSpec {
 }
 
 /// Splits a target's text into its kind and its options. An option without `=` has an empty value.
-#[must_use]
 pub fn split(text: &str) -> (String, Vec<TargetOption>) {
     let mut pieces = pieces(text);
     let kind = pieces.next().unwrap_or_default().into_owned();

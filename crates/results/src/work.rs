@@ -64,7 +64,6 @@ pub struct RealTime {
 
 impl Work {
     /// Makes work of one ordinary thread that may run anywhere and takes no buffers.
-    #[must_use]
     pub fn new(id: &str, words: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -75,13 +74,11 @@ impl Work {
     }
 
     /// Returns the CPU of a thread, if they are pinned.
-    #[must_use]
     pub fn cpu_of(&self, thread: u32) -> Option<u32> {
         self.cpus?.in_turn(thread)
     }
 
     /// Returns the CPUs that threads are pinned to; none if they are not.
-    #[must_use]
     pub fn measured_cpus(&self) -> Cpus {
         let all = self.cpus.unwrap_or_default();
         all.iter().take(self.threads as usize).collect()
@@ -89,7 +86,6 @@ impl Work {
 
     /// Returns the CPUs that it uses: those it measures, and those of the watching thread. None if
     /// it may run anywhere.
-    #[must_use]
     pub fn used_cpus(&self) -> Option<Cpus> {
         let main = self.main.unwrap_or_default();
         Some(self.cpus?.iter().chain(main.iter()).collect())

@@ -107,7 +107,6 @@ pub struct FalseAlarms {
 impl Difference {
     /// Returns whether the groups differ in this figure, with a probability of at most
     /// `significance` that any figure of the table is wrongly said to.
-    #[must_use]
     pub fn differs(&self, significance: f64) -> bool {
         self.adjusted_p_value <= significance
     }

@@ -67,7 +67,6 @@ pub struct Interval {
 
 impl Interval {
     /// Returns whether its ends are equally far from the estimate, so that `±` says both.
-    #[must_use]
     pub fn is_symmetric(&self) -> bool {
         let skew = (self.high - self.estimate) - (self.estimate - self.low);
         skew.abs() <= 1e-9 * (self.high - self.low)
@@ -76,7 +75,6 @@ impl Interval {
 
 impl Method {
     /// Returns a short name of the method that stays the same between versions.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Student {

@@ -55,7 +55,6 @@ const BEHIND: f64 = 0.55 * std::f64::consts::LN_2;
 /// Finds the levels of a curve of (working set, latency), by rising working set, from the fastest
 /// to the slowest. A curve of fewer than eight points, or with values that are not above 0, has
 /// none.
-#[must_use]
 pub fn memory_levels(curve: &[(f64, f64)]) -> Vec<MemoryLevel> {
     let is_usable = curve.iter().all(|(size, ns)| *size > 0.0 && *ns > 0.0)
         && curve.windows(2).all(|two| two[0].0 < two[1].0);

@@ -32,7 +32,6 @@ impl Modes {
 
     /// Finds two modes; `None` if there is but one, or too few samples. The border is where the
     /// variance between the groups is greatest (Otsu, 1979), on a logarithmic scale.
-    #[must_use]
     pub fn of(counts: &Counts) -> Option<Self> {
         let total = counts.total();
         let log = |value: u64| (value.max(1) as f64).ln();

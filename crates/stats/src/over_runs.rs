@@ -116,7 +116,6 @@ pub enum NoInterval {
 
 impl Kind {
     /// Returns how many runs an interval of such a figure needs.
-    #[must_use]
     pub fn runs_needed(self, level: Level) -> u64 {
         match self {
             Self::Mean | Self::Rate | Self::Share => STUDENT_RUNS,

@@ -94,7 +94,6 @@ pub(crate) fn divisions(all: u64, chosen: u64) -> f64 {
 
 /// Returns how many invocations, or runs, each side needs so that any figure can be said to differ:
 /// 4 at 5 %; `None` if more than 60 would not do.
-#[must_use]
 pub fn invocations_needed(significance: f64) -> Option<u64> {
     (1..=MOST_RUNS).find(|&runs| least_p_value(runs, runs) <= significance)
 }

@@ -5,7 +5,6 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Returns the two-sided p-value of the hypothesis that two sets of independent values have the
 /// same mean, whatever their variances (Welch, Biometrika 34, 1947, 28–35). `None` if a set has
 /// fewer than two values, or a value is no finite number.
-#[must_use]
 pub fn welch(first: &[f64], second: &[f64]) -> Option<f64> {
     let [(mean, squared_error, n), other] = [first, second].map(described);
     let least = n.min(other.2);

@@ -81,7 +81,6 @@ pub(crate) fn remedy(error: &DockerError) -> String {
 }
 
 /// Returns whether a private engine can be started, and if not, the remedy.
-#[must_use]
 pub fn startable(engine: Engine) -> Availability {
     Availability::of(program(engine))
 }
@@ -97,14 +96,12 @@ fn program(engine: Engine) -> Result<PathBuf, TargetError> {
 }
 
 /// Returns whether an engine that targets find by themselves runs and answers.
-#[must_use]
 pub fn runs(engine: Engine) -> bool {
     let Engine::Docker = engine;
     find().is_ok_and(|docker| docker.version().is_ok())
 }
 
 /// Lists the daemons that run on this machine now and may disturb, each once, by name.
-#[must_use]
 pub fn daemons() -> Vec<String> {
     let mut found: Vec<String> = processes().filter_map(daemon).collect();
     found.sort_unstable();
@@ -120,7 +117,6 @@ fn processes() -> impl Iterator<Item = u32> {
 /// Returns the CPU time in ns that daemons have used so far, including the children that they
 /// waited for. The shims of containers and the runtimes that these execute are not included: they
 /// are no daemon's children.
-#[must_use]
 pub fn daemons_cpu_ns() -> u64 {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let ticks = |pid: u32| -> Option<u64> {
@@ -191,13 +187,11 @@ impl Running {
     }
 
     /// Returns the socket at which it listens.
-    #[must_use]
     pub fn socket(&self) -> &Path {
         self.docker.socket()
     }
 
     /// Returns the id of its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }

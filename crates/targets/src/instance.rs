@@ -33,7 +33,6 @@ const MOST_READS: usize = 64;
 const LONGEST_LOOK: Duration = Duration::from_secs(3600);
 
 /// Reads CLOCK_MONOTONIC, the clock of all events, in ns.
-#[must_use]
 pub fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
@@ -271,7 +270,6 @@ impl Instance {
 
     /// Returns the id of its process, or of the one that stands for it on this machine, if it is
     /// known.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.body.pid()
     }
@@ -383,7 +381,6 @@ impl Instance {
     }
 
     /// Returns when it was ready, by CLOCK_MONOTONIC in ns; 0 if it is not.
-    #[must_use]
     pub fn ready_ns(&self) -> u64 {
         self.output.ready_ns()
     }

@@ -179,7 +179,6 @@ impl Launch {
     }
 
     /// Makes the launch of what is started that way, prints records, and ends with status 0.
-    #[must_use]
     pub fn new(name: &'static str, start: Start) -> Self {
         Self {
             name,
@@ -202,7 +201,6 @@ impl Launch {
 
     /// Returns whether instances report how much memory they take. Of a guest, it is the
     /// hypervisor's that counts.
-    #[must_use]
     pub fn tells_memory(&self) -> bool {
         matches!(self.ready, Ready::Record) && self.shares_clock
     }
@@ -268,7 +266,6 @@ impl Launch {
 
 impl Channels {
     /// Returns why a hypervisor has ended that nobody spoke with, as it has said by itself.
-    #[must_use]
     pub fn reason(self) -> Option<String> {
         let stream = self.input?;
         stream.set_nonblocking(true).ok()?;

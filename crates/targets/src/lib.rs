@@ -168,7 +168,6 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Makes the job of one instance without a load.
-    #[must_use]
     pub fn idle(work: &'a Work) -> Self {
         Self {
             work,
@@ -180,7 +179,6 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the words of the agent's plan.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let words = self.work.to_string();
         words.split_whitespace().map(str::to_owned).collect()
@@ -246,7 +244,6 @@ pub struct Program {
 
 impl Program {
     /// Returns the facts about the program that the laboratory knows; the program reports the rest.
-    #[must_use]
     pub fn agent(&self) -> Agent {
         Agent {
             sha256: self.sha256.clone(),

@@ -34,7 +34,6 @@ pub struct MeasuredFile {
 
 impl MeasuredFile {
     /// Looks for the agent.
-    #[must_use]
     pub fn agent() -> Self {
         const VARIABLE: &str = "TARE_AGENT";
         let given = env::var_os(VARIABLE).map(PathBuf::from);
@@ -48,7 +47,6 @@ impl MeasuredFile {
     }
 
     /// Looks for an image by its name: `bench`, `hello`.
-    #[must_use]
     pub fn image(name: &str) -> Self {
         Self::image_in(name, name)
     }
@@ -62,7 +60,6 @@ impl MeasuredFile {
     }
 
     /// Looks for the program of the network services.
-    #[must_use]
     pub fn services() -> Self {
         const VARIABLE: &str = "TARE_SERVICE";
         let given = env::var_os(VARIABLE).map(PathBuf::from);
@@ -74,13 +71,11 @@ impl MeasuredFile {
     }
 
     /// Looks for the image of a network service by its name: `dns`.
-    #[must_use]
     pub fn service(name: &str) -> Self {
         Self::image_in(name, &format!("{SERVICES}/{name}"))
     }
 
     /// Takes the file at a path.
-    #[must_use]
     pub fn at(path: &Path) -> Self {
         Self::first("the image".to_owned(), None, vec![path.to_owned()])
     }

@@ -12,7 +12,6 @@ use crate::qemu::accelerator::Accelerator;
 const REST: Size = Size::mib(512);
 
 /// Returns the memory of an instance whose measured code has buffers of this size.
-#[must_use]
 pub fn needed(buffer_bytes: u64) -> Size {
     Size::mib(buffer_bytes.div_ceil(1 << 20)).and(REST)
 }

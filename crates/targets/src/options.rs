@@ -82,13 +82,11 @@ impl Opt {
     }
 
     /// An option for whole numbers.
-    #[must_use]
     pub const fn number(key: &'static str, least: u32, most: u32) -> Self {
         Self::new(key, Takes::Number { least, most })
     }
 
     /// The option `mem`, from a least size on.
-    #[must_use]
     pub const fn memory(least: Size) -> Self {
         Self::new("mem", Takes::Memory { least })
             .unset("the plan's buffers and 512M")
@@ -96,14 +94,12 @@ impl Opt {
     }
 
     /// An option for one of a few words.
-    #[must_use]
     pub const fn word<T: Word>(key: &'static str) -> Self {
         Self::new(key, Takes::Word(words::<T>))
     }
 
     /// An option for texts. `form` stands for the value in lists, `wanted` describes it in errors,
     /// and `canonical` returns its canonical text, or None for an invalid value.
-    #[must_use]
     pub const fn text(
         key: &'static str,
         form: &'static str,
@@ -120,7 +116,6 @@ impl Opt {
 
     /// An option for the path of a file, which becomes absolute: the target then means the same
     /// file wherever a run is resumed.
-    #[must_use]
     pub const fn file(key: &'static str, wanted: &'static str) -> Self {
         Self::text(key, "FILE", wanted, canonical::<PathBuf>)
     }
@@ -168,13 +163,11 @@ impl Opt {
     }
 
     /// Returns whether it must be given.
-    #[must_use]
     pub fn is_required(&self) -> bool {
         matches!(self.unset, Unset::Missing)
     }
 
     /// Returns the option as it is documented.
-    #[must_use]
     pub fn description(&self) -> Description {
         Description {
             key: self.key,
@@ -257,7 +250,6 @@ pub trait Word: Copy + PartialEq + 'static {
     const WORDS: &'static [(Self, &'static str)];
 
     /// Returns the word for the value.
-    #[must_use]
     fn word(self) -> &'static str {
         let mut words = Self::WORDS.iter();
         let found = words.find(|(value, _)| *value == self);
@@ -345,13 +337,11 @@ impl Value for Cpus {
 }
 
 /// Returns the canonical text of a value, if it is one.
-#[must_use]
 pub fn canonical<T: Value>(text: &str) -> Option<String> {
     Some(T::parse(text)?.text())
 }
 
 /// Returns a text that is not empty.
-#[must_use]
 pub fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -444,13 +434,11 @@ impl Options {
     }
 
     /// Returns whether an option is given, even if with its default.
-    #[must_use]
     pub fn has(&self, option: &Opt) -> bool {
         self.given.iter().any(|given| given.key == option.key)
     }
 
     /// Returns the target in canonical form.
-    #[must_use]
     pub fn spec(&self, group: Group) -> TargetSpec {
         let default = |key: &str| {
             let mut options = self.table.iter();
@@ -500,7 +488,6 @@ impl Size {
     pub const MOST: Self = Self::mib(1 << 20);
 
     /// Creates a size from MiB.
-    #[must_use]
     pub const fn mib(mib: u64) -> Self {
         Self { mib }
     }
@@ -512,7 +499,6 @@ impl Size {
     }
 
     /// Reads `64M` or `2G`; None if it is neither.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok()?;

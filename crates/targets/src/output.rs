@@ -97,7 +97,6 @@ impl InstanceOutput {
     }
 
     /// Returns when it got ready; 0 if it did not.
-    #[must_use]
     pub fn ready_ns(&self) -> u64 {
         self.ready_ns
     }

@@ -15,7 +15,6 @@ use crate::server::Server;
 use crate::{Availability, Job, Program, Target};
 
 /// Returns the target where none is named.
-#[must_use]
 pub fn spec() -> TargetSpec {
     TargetSpec::new("process", Vec::new(), Group::Process)
 }
@@ -28,7 +27,6 @@ pub struct Process {
 
 impl Process {
     /// Makes the target from the agent's program.
-    #[must_use]
     pub fn new(agent: MeasuredFile) -> Self {
         Self { agent }
     }
@@ -72,7 +70,6 @@ impl Target for Process {
 
 /// Returns whether servers and clients can be started here, each in its own network, and if not,
 /// the remedy.
-#[must_use]
 pub fn networks() -> Availability {
     let why = "a network for a service and its clients requires root";
     Availability::of(programs::require_root(why).and_then(|()| programs::require("ip", "iproute2")))

@@ -51,7 +51,6 @@ impl Kind {
     }
 
     /// Returns how targets of this kind are written: `ssh,host=[USER@]HOST[,port=N]…`.
-    #[must_use]
     pub fn form(&self) -> String {
         options::form(self.name, self.options)
     }
@@ -140,7 +139,6 @@ pub fn install(kinds: &'static [Kind]) {
 }
 
 /// Returns the kinds of target that exist.
-#[must_use]
 pub fn kinds() -> &'static [Kind] {
     INSTALLED.get_or_init(|| KINDS)
 }

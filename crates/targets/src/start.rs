@@ -24,14 +24,12 @@ const MOST_TARGETS: usize = 1_000;
 type Starts = BTreeMap<String, f64>;
 
 /// Returns a typical start time in seconds, between a fast machine and an emulator.
-#[must_use]
 pub fn guessed(target: &dyn Target) -> f64 {
     target.spec().capabilities().start_seconds
 }
 
 /// Returns the last start time of a target on this machine, in seconds; a guess if it never
 /// started.
-#[must_use]
 pub fn expected(target: &dyn Target) -> f64 {
     let folder = default_state_dir().ok();
     folder

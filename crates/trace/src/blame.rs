@@ -169,7 +169,6 @@ pub struct Blame {
 impl Blame {
     /// Returns how much of the latency the kernel's events explain: what is neither outside this
     /// kernel nor unseen.
-    #[must_use]
     pub fn explained_ns(&self) -> u64 {
         let shares = self.shares.iter();
         let explained = shares.filter(|share| share.culprit.is_of_kernel());
@@ -177,14 +176,12 @@ impl Blame {
     }
 
     /// Returns whether they explain most of it.
-    #[must_use]
     pub fn is_explained(&self) -> bool {
         self.explained_ns() * 2 > self.latency_ns
     }
 
     /// Says who is to blame and for how much, with durations written by `time`: `softirq NET_RX in
     /// dd/123 explains 612 µs of it (61 %)`.
-    #[must_use]
     pub fn told(&self, time: impl Fn(u64) -> String) -> String {
         let percent = |ns: u64| (ns as f64 / self.latency_ns.max(1) as f64 * 100.0).round();
         let part = |ns: u64| format!("{} of it ({} %)", time(ns), percent(ns));
@@ -207,7 +204,6 @@ impl Blame {
 impl Culprit {
     /// Returns whether it is something that this kernel's events show: not what lies outside it, or
     /// may.
-    #[must_use]
     pub fn is_of_kernel(&self) -> bool {
         !matches!(
             self,
@@ -226,7 +222,6 @@ pub struct Share {
 }
 
 /// Finds out who caused a late wake-up of a thread.
-#[must_use]
 pub fn blame(wakeup: &Trace, thread: u32) -> Blame {
     let (parts, shares) = divide(wakeup);
     let shares: Vec<Share> = shares

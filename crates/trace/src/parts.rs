@@ -44,7 +44,6 @@ pub struct Parts {
 
 impl Parts {
     /// Returns their sum: the latency.
-    #[must_use]
     pub fn total_ns(&self) -> u64 {
         let parts = [
             self.late_interrupt_ns,
@@ -79,7 +78,6 @@ enum Part {
 
 /// Divides a latency into its parts, and says who caused how much of it, from the greatest share
 /// on. Both sum up to it.
-#[must_use]
 pub fn divide(wakeup: &Trace) -> (Parts, Vec<(Culprit, u64)>) {
     let timeline = Timeline::new(wakeup);
     let mut parts = Parts::default();

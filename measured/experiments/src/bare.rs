@@ -26,7 +26,6 @@ pub fn experiments<M: Bare>() -> impl Iterator<Item = Measurement<M>> {
 
 /// Returns the CPU that prepares, measures and reports: the first one if there are several threads,
 /// because it starts all other CPUs.
-#[must_use]
 pub fn reporting_cpu(threads: Threads) -> u32 {
     match threads.number {
         1 => threads.first_cpu.unwrap_or(0),
@@ -35,7 +34,6 @@ pub fn reporting_cpu(threads: Threads) -> u32 {
 }
 
 /// Returns the events that were counted on this CPU.
-#[must_use]
 #[inline]
 pub fn counters() -> [(&'static str, u64); 3] {
     [

@@ -47,7 +47,6 @@ pub struct Threads {
 
 impl Threads {
     /// Returns one thread, on the plan's CPU if there is one.
-    #[must_use]
     pub fn one(cpu: Option<u32>) -> Self {
         Self {
             number: 1,
@@ -66,7 +65,6 @@ pub enum Failure<'a, E> {
 }
 
 /// Returns the experiments that every platform can run.
-#[must_use]
 pub fn everywhere<P: Platform>() -> [Measurement<P>; 3] {
     [noise::on(), start::on(), stream::on()]
 }

@@ -18,13 +18,11 @@ pub struct Heap(TalcLock<SpinLock, FreeMemory>);
 
 impl Heap {
     /// Returns an empty heap.
-    #[must_use]
     pub const fn new() -> Self {
         Self(TalcLock::new(FreeMemory))
     }
 
     /// Returns the number of allocated bytes.
-    #[must_use]
     pub fn allocated(&self) -> usize {
         self.0.lock().counters().allocated_bytes
     }

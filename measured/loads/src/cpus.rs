@@ -23,7 +23,6 @@ pub enum Cpus {
 
 impl Cpus {
     /// Parses `all`, `others`, or a list in the kernel's notation, `0-2,5`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "all" => Some(Self::All),

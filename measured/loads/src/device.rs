@@ -10,7 +10,6 @@ use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 pub const LOOPBACK: &str = "lo";
 
 /// Returns whether the loopback device is up.
-#[must_use]
 pub fn is_loopback_up() -> bool {
     let Ok(text) = fs::read_to_string("/sys/class/net/lo/flags") else {
         // Without sysfs: binding succeeds if there is an address.

@@ -67,7 +67,6 @@ impl Schedule {
     }
 
     /// Returns the schedule without a load.
-    #[must_use]
     pub fn idle() -> Self {
         Load::idle().into()
     }
@@ -90,13 +89,11 @@ impl Schedule {
     }
 
     /// Returns the canonical text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns the end of a phrase that names it: ` under dd`; empty without a load.
-    #[must_use]
     pub fn under(&self) -> String {
         match self.is_idle() {
             true => String::new(),
@@ -105,7 +102,6 @@ impl Schedule {
     }
 
     /// Returns its phases, each as a schedule; empty if it has none.
-    #[must_use]
     pub fn phases(&self) -> Vec<Self> {
         let phases = self
             .phase_ns
@@ -115,43 +111,36 @@ impl Schedule {
     }
 
     /// Returns the length of each phase in ns; None if the load runs until it is ended.
-    #[must_use]
     pub fn phase_ns(&self) -> Option<u64> {
         self.phase_ns
     }
 
     /// Returns the loads in order, at least one. A load of several phases is listed several times.
-    #[must_use]
     pub fn loads(&self) -> &[Load] {
         &self.loads
     }
 
     /// Returns whether it is a single idle load. Idle phases still have their marks in time.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.phase_ns.is_none() && self.loads.iter().all(Load::is_idle)
     }
 
     /// Returns the distinct programs that the loads execute, except those of `command:`.
-    #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
         once(self.loads.iter().flat_map(Load::tools))
     }
 
     /// Returns the distinct programs of `command:`.
-    #[must_use]
     pub fn commands(&self) -> Vec<&str> {
         once(self.loads.iter().filter_map(Load::command))
     }
 
     /// Returns the part that requires root, and why, if there is one.
-    #[must_use]
     pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
         self.loads.iter().find_map(Load::needs_root)
     }
 
     /// Returns the distinct differences from the published loads, on any system.
-    #[must_use]
     pub fn deviations(&self) -> Vec<String> {
         once(self.loads.iter().flat_map(Load::deviations))
     }

@@ -36,7 +36,6 @@ pub(crate) struct Part {
 
 impl Load {
     /// Returns the load that does nothing.
-    #[must_use]
     pub fn idle() -> Self {
         Self {
             cpus: Cpus::All,
@@ -94,13 +93,11 @@ impl Load {
     }
 
     /// Returns whether it does nothing.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// Returns the CPUs that it runs on.
-    #[must_use]
     pub fn cpus(&self) -> &Cpus {
         &self.cpus
     }
@@ -114,13 +111,11 @@ impl Load {
 
     /// Returns the distinct programs that it executes, except that of `command:`, whose package is
     /// unknown.
-    #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
         once(self.parts.iter().flat_map(|part| part.kind.tools).copied())
     }
 
     /// Returns the program of a `command:`, if there is one.
-    #[must_use]
     pub fn command(&self) -> Option<&str> {
         let mut parts = self.parts.iter();
         let command = parts.find(|part| part.kind.name == COMMAND.name)?;
@@ -128,7 +123,6 @@ impl Load {
     }
 
     /// Returns why one of its parts requires root, if it does.
-    #[must_use]
     pub fn needs_root(&self) -> Option<(&'static str, &'static str)> {
         let mut kinds = self.parts.iter().map(|part| part.kind);
         kinds.find_map(|kind| Some((kind.name, kind.root?)))
@@ -136,7 +130,6 @@ impl Load {
 
     /// Returns its differences from the published load, on any system. The driver's notices report
     /// those that depend on the system.
-    #[must_use]
     pub fn deviations(&self) -> Vec<String> {
         let texts = |part: &Part| {
             let kind = part.kind;

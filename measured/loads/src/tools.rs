@@ -20,14 +20,12 @@ impl Tool {
     }
 
     /// Finds the program.
-    #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         find(self.program, &env::var_os("PATH")?)
     }
 }
 
 /// Returns whether a program is executable: by its name in `PATH`, or by its path.
-#[must_use]
 pub fn is_found(program: &str) -> bool {
     find(program, &env::var_os("PATH").unwrap_or_default()).is_some()
 }

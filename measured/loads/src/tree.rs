@@ -40,14 +40,12 @@ pub struct Size {
 
 impl Size {
     /// Returns the approximate disk usage of the tree, in bytes: whole blocks.
-    #[must_use]
     pub fn disk_bytes(&self) -> u64 {
         self.bytes + (self.files + self.folders) * BLOCK
     }
 }
 
 /// Returns the size of the tree of a seed, without creating it.
-#[must_use]
 pub fn size(seed: u64) -> Size {
     Size {
         files: FILES,

@@ -130,7 +130,6 @@ impl Settings {
     }
 
     /// Returns the configuration of the stack.
-    #[must_use]
     pub fn config(&self) -> Config {
         let mut config = Config::default();
         if let Some((address, prefix)) = self.v4.address {
@@ -170,7 +169,6 @@ fn halves(text: &str, separator: char) -> Option<(&str, &str)> {
 }
 
 /// Reads a number.
-#[must_use]
 #[inline(never)]
 pub fn number(text: &str) -> Option<u32> {
     text.parse().ok()

@@ -55,7 +55,6 @@ impl Dropped {
     ];
 
     /// Returns its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -83,7 +82,6 @@ impl Lease {
     pub const ALL: [Self; 3] = [Self::Renewed, Self::Refused, Self::Lost];
 
     /// Returns its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Renewed => "renewed",
@@ -129,7 +127,6 @@ pub struct Watch {
 
 impl Watch {
     /// Returns counts of zero for a service on a port.
-    #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {
             port,
@@ -173,13 +170,11 @@ impl Watch {
     }
 
     /// Returns how many packets were dropped at a place.
-    #[must_use]
     pub fn dropped(&self, at: Dropped) -> u64 {
         self.dropped[at as usize].get()
     }
 
     /// Returns how often this became of the address that DHCP gave.
-    #[must_use]
     pub fn leases(&self, what: Lease) -> u64 {
         self.leases[what as usize].get()
     }

@@ -81,7 +81,6 @@ impl Zone {
     /// # Panics
     ///
     /// Panics for more than [`MOST_HOSTS`].
-    #[must_use]
     pub fn synthetic(hosts: u32) -> Self {
         assert!(
             hosts <= MOST_HOSTS,
@@ -116,19 +115,16 @@ impl Zone {
     }
 
     /// Returns the name of the zone.
-    #[must_use]
     pub fn origin(&self) -> &[u8] {
         &self.origin
     }
 
     /// Returns whether a name, in lower case, is within the zone.
-    #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
         is_within(name, &self.origin)
     }
 
     /// Returns the records of a name, in lower case. None if there is no such name.
-    #[must_use]
     pub fn records(&self, name: &[u8]) -> Option<impl Iterator<Item = Record<'_>> + Clone> {
         let order = |(start, _): &(u32, u32)| self.name_at(*start).cmp(name);
         let place = self.names.binary_search_by(order).ok()?;
@@ -224,7 +220,6 @@ const LONGEST_HOST: usize = 22;
 const HOST_BYTES: usize = 1 + LONGEST_HOST + 8 + 4 + 8 + 16;
 
 /// Returns a name in wire format, in lower case. None if it is invalid.
-#[must_use]
 pub fn wire(name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(name.len() + 2);
     let name = name.as_bytes();

@@ -42,7 +42,6 @@ pub struct Counters {
 }
 
 /// Returns the counters.
-#[must_use]
 pub fn counters() -> Counters {
     Counters {
         wake_ups: WAKE_UPS.load(Ordering::Relaxed),

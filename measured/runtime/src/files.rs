@@ -87,7 +87,6 @@ impl Files {
     }
 
     /// Returns the content of a file.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&'static [u8]> {
         let found = self
             .0
@@ -96,7 +95,6 @@ impl Files {
     }
 
     /// Returns whether there are no files.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -124,7 +124,6 @@ impl Network {
     }
 
     /// Returns the card.
-    #[must_use]
     pub fn card(&self) -> &'static Port {
         self.port
     }
@@ -153,7 +152,6 @@ unsafe impl<T> Sync for OnFirstCpu<T> {}
 
 impl<T> OnFirstCpu<T> {
     /// Wraps a value.
-    #[must_use]
     pub const fn new(value: T) -> Self {
         Self(value)
     }

@@ -96,7 +96,6 @@ impl Alarm {
 
     /// Returns the uncertainty of the timer's rate relative to the TSC, in parts per million; None
     /// if it follows the TSC.
-    #[must_use]
     pub fn uncertainty_ppm(&self) -> Option<f64> {
         match self.by {
             By::Deadline => None,

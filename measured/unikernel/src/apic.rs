@@ -84,7 +84,6 @@ pub fn set_count(count: u32) {
 }
 
 /// Returns the timer's current count.
-#[must_use]
 pub fn count() -> u32 {
     read(CURRENT_COUNT)
 }
@@ -136,7 +135,6 @@ pub fn send(message: Message) {
 
 /// Returns the address and the data by which a device interrupts this CPU with a message
 /// (Intel SDM, volume 3, "Message Signalled Interrupts").
-#[must_use]
 pub fn device_message(vector: u8) -> (u64, u32) {
     (BASE | u64::from(local().apic_id()) << 12, u32::from(vector))
 }

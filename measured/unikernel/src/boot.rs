@@ -94,7 +94,6 @@ fn info() -> Option<&'static BootInfo<'static>> {
 }
 
 /// Returns the image's archive (QEMU's `-initrd`). Empty if there is none.
-#[must_use]
 pub fn archive() -> &'static [u8] {
     let module = info().and_then(|info| info.module(&bytes));
     let archive = module.and_then(|(start, length)| bytes(start, length.try_into().ok()?));

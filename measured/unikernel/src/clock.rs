@@ -31,7 +31,6 @@ pub enum Source {
 }
 
 /// Determines the frequency. None if there is no source.
-#[must_use]
 pub fn tsc_frequency() -> Option<Frequency> {
     paravirtual()
         .or_else(|| with_pit().map(|rate| (Source::Pit, rate)))
@@ -41,14 +40,12 @@ pub fn tsc_frequency() -> Option<Frequency> {
 
 /// Returns the frequency of the APIC's timer in Hz if it is known without measuring: it is 1 GHz
 /// under KVM and QEMU's emulation.
-#[must_use]
 pub fn apic_timer_hz() -> Option<f64> {
     let known: [&[u8; 12]; 2] = [b"KVMKVMKVM\0\0\0", b"TCGTCGTCGTCG"];
     known.contains(&&cpu::hypervisor()?).then_some(1e9)
 }
 
 /// Measures the frequency of the APIC's timer in Hz with the PIT. None without PIT.
-#[must_use]
 pub fn measure_apic_timer_hz() -> Option<f64> {
     apic::set_timer(apic::Mode::OneShot, None);
     apic::set_count(u32::MAX);
@@ -66,7 +63,6 @@ pub fn measure_apic_timer_hz() -> Option<f64> {
 
 /// Counts the APIC's timer against the TSC for 100 ms, with interrupts of the timer masked. Returns
 /// how many ticks of the TSC one step takes; None if it does not count.
-#[must_use]
 pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
     /// The number of readings at each end; the tightest is used.
     const READINGS: u32 = 100;
@@ -98,7 +94,6 @@ pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
 
 /// Returns the time of day in seconds since 1970. None if there is no clock, or it shows no valid
 /// time.
-#[must_use]
 pub fn wall_seconds() -> Option<u64> {
     /// The register with the update flag, which is set once per second for up to 2 ms.
     const STATUS_A: u8 = 10;

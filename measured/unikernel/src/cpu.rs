@@ -99,7 +99,6 @@ pub unsafe fn write_msr(register: u32, value: u64) {
 }
 
 /// Reads the time-stamp counter.
-#[must_use]
 pub fn tsc() -> u64 {
     // SAFETY: reads a counter.
     unsafe { core::arch::x86_64::_rdtsc() }
@@ -163,20 +162,17 @@ pub fn stop() -> ! {
 }
 
 /// Returns whether the CPU has RDTSCP.
-#[must_use]
 pub fn has_rdtscp() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx >> 27 & 1 != 0
 }
 
 /// Returns whether the CPU has AVX, which is then enabled.
-#[must_use]
 pub fn has_avx() -> bool {
     const XSAVE_AVX: u32 = 1 << 26 | 1 << 28;
     __cpuid(1).ecx & XSAVE_AVX == XSAVE_AVX
 }
 
 /// Returns whether the APIC's timer can fire at a given TSC.
-#[must_use]
 pub fn has_tsc_deadline() -> bool {
     __cpuid(1).ecx >> 24 & 1 != 0
 }
@@ -204,7 +200,6 @@ pub fn random() -> Option<u64> {
 }
 
 /// Returns the hypervisor's name for itself, if there is one.
-#[must_use]
 pub fn hypervisor() -> Option<[u8; 12]> {
     if __cpuid(1).ecx >> 31 == 0 {
         return None;
@@ -218,7 +213,6 @@ pub fn hypervisor() -> Option<[u8; 12]> {
 }
 
 /// Returns the number by which the interrupt controller addresses this CPU.
-#[must_use]
 pub fn apic_id() -> u8 {
     (__cpuid(1).ebx >> 24) as u8
 }

@@ -27,7 +27,6 @@ pub struct Demand {
 impl Demand {
     /// Creates the region, and handles its page faults; later calls return the same region. None if
     /// there is not enough memory.
-    #[must_use]
     pub fn new() -> Option<Self> {
         let mut start = START.load(Ordering::Relaxed);
         if start == 0 {
@@ -62,7 +61,6 @@ impl Demand {
     }
 
     /// Returns the number of handled faults.
-    #[must_use]
     pub fn faults(&self) -> u64 {
         FAULTS.load(Ordering::Relaxed)
     }

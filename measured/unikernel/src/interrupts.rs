@@ -169,7 +169,6 @@ pub fn take_vector() -> Option<u8> {
 /// Returns whether the host has requested the end on this CPU, by an NMI, which only arrives after
 /// [`apic::let_nmi_in`].
 #[inline]
-#[must_use]
 pub fn asked_to_end() -> bool {
     local().asked.load(Ordering::Relaxed) > 0
 }

@@ -216,7 +216,6 @@ impl TablePointer {
 }
 
 /// Returns the data of this CPU.
-#[must_use]
 pub fn local() -> &'static Local {
     let this: *const Local;
     // SAFETY: `install` ran on this CPU before any other code of the image, and the data change
@@ -240,7 +239,6 @@ pub(crate) unsafe fn of(area: usize) -> &'static Local {
 
 impl Local {
     /// Returns the number of the CPU, from 0.
-    #[must_use]
     pub fn number(&self) -> u32 {
         self.number.load(Ordering::Relaxed)
     }
@@ -250,7 +248,6 @@ impl Local {
     }
 
     /// Returns the CPU's APIC id.
-    #[must_use]
     pub fn apic_id(&self) -> u8 {
         self.apic_id
     }
@@ -260,13 +257,11 @@ impl Local {
     /// # Panics
     ///
     /// Panics for another vector.
-    #[must_use]
     pub fn interrupts(&self, vector: u8) -> u64 {
         self.counts[usize::from(vector) - 32].load(Ordering::Relaxed)
     }
 
     /// Returns the CPU's number of interrupts by unused vectors.
-    #[must_use]
     pub fn unexpected_interrupts(&self) -> u64 {
         self.unexpected.load(Ordering::Relaxed)
     }

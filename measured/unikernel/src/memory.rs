@@ -51,7 +51,6 @@ fn end() -> u64 {
 }
 
 /// Returns the number of free bytes.
-#[must_use]
 pub fn left() -> usize {
     let (next, end) = free();
     (end - next) as usize

@@ -30,7 +30,6 @@ const PAGE: u64 = 4096;
 /// The piece is empty if there is none.
 ///
 /// If regions overlap, reserved ones take precedence.
-#[must_use]
 pub fn usable(regions: impl Iterator<Item = Region> + Clone, image_end: u64) -> (u64, u64) {
     let mut best = (image_end, image_end);
     // A piece begins at the start of a free region or the end of a reserved one, and ends where

@@ -15,7 +15,6 @@ pub struct Layout {
 
 /// Describes the access: error code and address are those from the CPU (Intel SDM, volume 3,
 /// "Interrupt 14").
-#[must_use]
 pub fn describe(error: u64, address: u64, layout: &Layout) -> &'static str {
     const PRESENT: u64 = 1;
     const WRITE: u64 = 1 << 1;

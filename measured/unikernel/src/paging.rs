@@ -52,7 +52,6 @@ impl PageSize {
 }
 
 /// Returns the bytes that are free for pages of this size.
-#[must_use]
 pub fn left(pages: PageSize) -> usize {
     if !pages.is_there() {
         return 0;
@@ -67,7 +66,6 @@ pub fn left(pages: PageSize) -> usize {
 /// # Panics
 ///
 /// Panics if the address is not below 4 GiB.
-#[must_use]
 pub fn size_at(address: usize) -> PageSize {
     let address = address as u64;
     assert!(address >> 32 == 0, "an address that is never mapped");

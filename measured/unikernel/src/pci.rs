@@ -59,14 +59,12 @@ pub fn functions() -> impl Iterator<Item = Function> {
 
 impl Function {
     /// Returns the vendor and the device.
-    #[must_use]
     pub fn id(&self) -> (u16, u16) {
         let id = self.read(0);
         (id as u16, (id >> 16) as u16)
     }
 
     /// Reads the 32 bits around an offset of the configuration.
-    #[must_use]
     pub fn read(&self, offset: u8) -> u32 {
         if self.by_memory {
             // SAFETY: configuration, mapped uncached.
@@ -129,7 +127,6 @@ impl Function {
 
     /// Returns the address and the bytes of one of its six ranges of registers; assigns an address
     /// if it has none that is mapped. None if it is not in memory, or there is no room.
-    #[must_use]
     pub fn registers(&self, range: u8) -> Option<(u64, u32)> {
         const PORTS: u32 = 1;
         const WIDE: u32 = 4;
@@ -161,7 +158,6 @@ impl Function {
     }
 
     /// Finds the messages (MSI-X) of the function. None if it has none.
-    #[must_use]
     pub fn messages(&self) -> Option<Messages> {
         let (_, offset) = self.capabilities().find(|(kind, _)| *kind == MSI_X)?;
         let control = self.read(offset);

@@ -27,7 +27,6 @@ pub struct Rate {
 ///
 /// Each reading took place somewhere between its two time stamps, and each count stands for up to
 /// one whole step. None if the counter stood still.
-#[must_use]
 pub fn between(start: Reading, end: Reading, count_hz: f64) -> Option<Rate> {
     let steps = end
         .count
@@ -46,7 +45,6 @@ pub fn between(start: Reading, end: Reading, count_hz: f64) -> Option<Rate> {
 
 /// Returns the TSC's frequency in Hz by the factor and shift of KVM's and Xen's paravirtual clock,
 /// which convert ticks to ns: `ns = (ticks << shift) * factor >> 32`.
-#[must_use]
 pub fn paravirtual_hz(factor: u32, shift: i8) -> Option<f64> {
     if factor == 0 || !(-31..=31).contains(&shift) {
         return None;
@@ -58,7 +56,6 @@ pub fn paravirtual_hz(factor: u32, shift: i8) -> Option<f64> {
 
 /// Returns the number of steps of a counter with `count_hz` in one period of `hz`, rounded; None if
 /// it is 0 or exceeds 32 bits.
-#[must_use]
 pub fn steps_per_period(count_hz: f64, hz: u32) -> Option<u32> {
     let steps = count_hz / f64::from(hz) + 0.5;
     (steps >= 1.0 && steps < f64::from(u32::MAX)).then_some(steps as u32)
@@ -77,7 +74,6 @@ pub struct Scale {
 impl Scale {
     /// Returns the conversion from a clock to another. None if they differ by more than a factor of
     /// a million.
-    #[must_use]
     pub fn new(from_hz: f64, to_hz: f64) -> Option<Self> {
         const ONE: f64 = 4_294_967_296.0;
         let factor = to_hz / from_hz;
@@ -87,7 +83,6 @@ impl Scale {
     }
 
     /// Converts a count, rounding down.
-    #[must_use]
     pub fn convert(self, count: u64) -> u64 {
         let product = u128::from(count) * u128::from(self.factor);
         u64::try_from(product >> 32).unwrap_or(u64::MAX)

@@ -154,7 +154,6 @@ fn area(slot: u32) -> usize {
 }
 
 /// Returns the number of CPUs.
-#[must_use]
 pub fn count() -> u32 {
     COUNT.load(Ordering::Acquire)
 }

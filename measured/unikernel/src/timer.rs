@@ -60,20 +60,17 @@ pub fn start_by_deadline(period: u64) {
 }
 
 /// Returns the TSC at which the next tick is due on this CPU, in deadline mode.
-#[must_use]
 pub fn deadline() -> u64 {
     local().deadline.load(Ordering::Relaxed)
 }
 
 /// Returns the number of ticks on this CPU.
-#[must_use]
 pub fn ticks() -> u64 {
     local().interrupts(TIMER)
 }
 
 /// Returns the number of ticks skipped on this CPU because they had passed before they could be
 /// set.
-#[must_use]
 pub fn missed() -> u64 {
     local().missed.load(Ordering::Relaxed)
 }

@@ -12,7 +12,6 @@ const IS_AFTERNOON: u8 = 1 << 7;
 
 /// Returns the time in seconds since 1970 of a reading, with the status read at the same time. None
 /// if it is no valid time. The clock is assumed to run in UTC, as QEMU's does, and in this century.
-#[must_use]
 pub fn since_1970(reading: [u8; 6], status: u8) -> Option<u64> {
     let is_afternoon = status & HAS_24_HOURS == 0 && reading[2] & IS_AFTERNOON != 0;
     let mut reading = reading;

@@ -58,7 +58,6 @@ impl Disk {
     }
 
     /// Returns the number of sectors.
-    #[must_use]
     pub fn sectors(&self) -> u64 {
         self.sectors
     }

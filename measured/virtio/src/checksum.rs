@@ -25,7 +25,6 @@ pub struct Place {
 
 impl Place {
     /// Finds the checksum of a frame. None if it contains no whole UDP or TCP packet.
-    #[must_use]
     pub fn find(frame: &[u8]) -> Option<Self> {
         const LEAST: usize = 20;
         let packet = frame.get(ETHERNET..).filter(|rest| rest.len() >= LEAST)?;
@@ -75,7 +74,6 @@ impl Place {
     /// # Panics
     ///
     /// Panics for another frame.
-    #[must_use]
     pub fn is_right(&self, frame: &[u8]) -> bool {
         let has_none = self.protocol == UDP && frame[self.field()] == [0, 0];
         let is_ipv4 = self.addresses.1 - self.addresses.0 == 8;

@@ -121,7 +121,6 @@ impl Interrupts {
     }
 
     /// Returns their number.
-    #[must_use]
     pub fn count(&self) -> u64 {
         local().interrupts(self.vector)
     }
@@ -306,7 +305,6 @@ impl Device {
     }
 
     /// Returns whether a feature was negotiated.
-    #[must_use]
     pub fn has(&self, feature: u64) -> bool {
         self.features & feature != 0
     }
@@ -353,7 +351,6 @@ impl Device {
     }
 
     /// Returns whether the device uses MMIO.
-    #[must_use]
     pub fn is_in_memory(&self) -> bool {
         matches!(self.registers, Registers::Mmio { .. })
     }

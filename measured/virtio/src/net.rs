@@ -231,7 +231,6 @@ impl Port {
     }
 
     /// Returns the counters.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         let (receive, transmit) = (self.receive.borrow(), self.transmit.borrow());
         let interrupts =

@@ -80,7 +80,6 @@ impl Rings {
     pub const ALIGNMENT: usize = 16;
 
     /// Returns the number of bytes that a queue of a size takes.
-    #[must_use]
     pub fn bytes(size: u16) -> usize {
         Self::shared(size) + usize::from(size) * size_of::<Link>()
     }
@@ -111,7 +110,6 @@ impl Rings {
     }
 
     /// Returns the number of entries in each part.
-    #[must_use]
     pub fn size(&self) -> u16 {
         self.size
     }
@@ -129,7 +127,6 @@ impl Rings {
     }
 
     /// Returns the addresses of the descriptors, the driver's part and the device's part.
-    #[must_use]
     pub fn addresses(&self) -> [u64; 3] {
         self.parts()
             .map(|part| self.start.wrapping_add(part) as u64)
@@ -221,7 +218,6 @@ pub struct Queue {
 
 impl Queue {
     /// Makes a queue. `has_events` says whether the device has agreed on event indices.
-    #[must_use]
     pub fn over(rings: Rings, bell: Bell, has_events: bool) -> Self {
         let mut queue = Self {
             free: 0,
@@ -242,37 +238,31 @@ impl Queue {
     }
 
     /// Returns the number of entries.
-    #[must_use]
     pub fn size(&self) -> u16 {
         self.rings.size
     }
 
     /// Returns the number of free descriptors.
-    #[must_use]
     pub fn room(&self) -> u16 {
         self.free_count
     }
 
     /// Returns the number of chains that the device owns.
-    #[must_use]
     pub fn in_flight(&self) -> u16 {
         self.in_flight
     }
 
     /// Returns the number of notifications of the device.
-    #[must_use]
     pub fn notifications(&self) -> u64 {
         self.notifications
     }
 
     /// Returns how often the device returned what it did not have.
-    #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
     /// Returns the descriptor that [`Queue::put`] will use next. None if all are in use.
-    #[must_use]
     pub fn next(&self) -> Option<u16> {
         (self.free_count > 0).then_some(self.free)
     }
@@ -403,7 +393,6 @@ impl Queue {
     }
 
     /// Returns whether a chain has come back.
-    #[must_use]
     pub fn has_come(&self) -> bool {
         self.come() > 0
     }

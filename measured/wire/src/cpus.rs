@@ -31,13 +31,11 @@ impl Cpus {
     /// # Panics
     ///
     /// Panics if the number is not below [`MOST`].
-    #[must_use]
     pub fn one(cpu: u32) -> Self {
         [cpu].into_iter().collect()
     }
 
     /// Returns the set of some CPUs. None if one of the numbers is not below [`MOST`].
-    #[must_use]
     pub fn checked(cpus: impl IntoIterator<Item = u32>) -> Option<Self> {
         let mut set = Self::default();
         for cpu in cpus {
@@ -56,7 +54,6 @@ impl Cpus {
     }
 
     /// Returns whether a CPU is in the set.
-    #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         let word = self.words.get((cpu / 64) as usize);
         word.is_some_and(|word| word & (1 << (cpu % 64)) != 0)
@@ -74,31 +71,26 @@ impl Cpus {
     }
 
     /// Returns how many CPUs are in the set.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Returns whether the set is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
     /// Returns the lowest CPU. None if the set is empty.
-    #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.iter().next()
     }
 
     /// Returns the highest CPU. None if the set is empty.
-    #[must_use]
     pub fn last(&self) -> Option<u32> {
         self.iter().next_back()
     }
 
     /// Returns the CPU of a thread, if threads take them in turn. None if the set is empty.
-    #[must_use]
     pub fn in_turn(&self, thread: u32) -> Option<u32> {
         let place = thread.checked_rem(self.count())?;
         self.iter().nth(place as usize)
@@ -128,7 +120,6 @@ impl Cpus {
     }
 
     /// Reads `0`, `0,2` or `0-3,8`. None if the text is empty or not of that form.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().filter(|set: &Self| !set.is_empty())
     }

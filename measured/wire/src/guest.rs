@@ -82,7 +82,6 @@ pub enum Message<'a> {
 
 impl<'a> Message<'a> {
     /// Finds a message in a line, behind any other text.
-    #[must_use]
     pub fn parse(line: &'a str) -> Option<Self> {
         let (_, said) = line.rsplit_once(MARKER)?;
         match said.trim_end().split_once(' ')? {

@@ -60,7 +60,6 @@ impl Pages {
     ];
 
     /// Returns its word.
-    #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].1
     }
@@ -135,7 +134,6 @@ impl<'a> Settings<'a> {
     }
 
     /// Returns whether a word is for the service: neither a setting nor a device's.
-    #[must_use]
     pub fn is_for_service(word: &str) -> bool {
         let key = word.split_once('=').map_or(word, |(key, _)| key);
         !matches!(key, "service" | "irq" | "timer-hz" | "cpus" | "pages") && !key.contains('.')

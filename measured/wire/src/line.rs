@@ -27,7 +27,6 @@ pub enum Stream {
 
 impl Stream {
     /// Returns the start of each of its records.
-    #[must_use]
     pub const fn marker(self) -> &'static str {
         match self {
             Self::Measured => MARKER,
@@ -60,7 +59,6 @@ impl Default for Encoder {
 
 impl Encoder {
     /// Starts a stream.
-    #[must_use]
     pub const fn of(stream: Stream) -> Self {
         Self {
             stream,
@@ -96,7 +94,6 @@ impl Encoder {
     }
 
     /// Returns how many records were written.
-    #[must_use]
     pub fn written(&self) -> u64 {
         self.next
     }
@@ -153,7 +150,6 @@ pub enum Damage {
 }
 
 /// Finds the record of the measured code in a line, as [`decode_of`] does.
-#[must_use]
 pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
     decode_of(Stream::Measured, line, room)
 }
@@ -162,7 +158,6 @@ pub fn decode<'a>(line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
 /// [`Line::Other`].
 ///
 /// `room` receives the decoded payload, from which the record borrows.
-#[must_use]
 pub fn decode_of<'a>(stream: Stream, line: &[u8], room: &'a mut [u8; MAX_PAYLOAD]) -> Line<'a> {
     let marker = stream.marker();
     let Some(found) = find_last(line, marker.as_bytes()) else {

@@ -84,13 +84,11 @@ impl Packer {
     }
 
     /// Returns the collected rows.
-    #[must_use]
     pub fn packed(&self) -> Packed<'_> {
         Packed(&self.bytes[..self.used])
     }
 
     /// Returns whether nothing was collected.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }

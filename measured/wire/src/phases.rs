@@ -16,7 +16,6 @@ pub const SLOTS: u32 = 7;
 
 /// Returns the beginning of a slot, from the beginning of its phase: 0, 1/64 of the phase, and
 /// twice as far each time, up to one half.
-#[must_use]
 pub const fn slot_begin_ns(phase_ns: u64, slot: u32) -> u64 {
     match slot {
         0 => 0,
@@ -30,7 +29,6 @@ pub const fn slot_begin_ns(phase_ns: u64, slot: u32) -> u64 {
 /// A slot belongs to the load if the load began no later. The first slot also does if the load
 /// began within it: less is not worth speaking of. A load that began in the second half of its
 /// phase has none.
-#[must_use]
 pub fn slots_apart(late_ns: u64, phase_ns: u64) -> u32 {
     if late_ns <= slot_begin_ns(phase_ns, 1) {
         return 0;

@@ -114,7 +114,6 @@ pub enum Record<'a> {
 
 impl Record<'_> {
     /// Returns the name of the record in its line.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Hello(_) => "hello",
@@ -202,7 +201,6 @@ impl Calibration {
     /// Returns the least duration of an empty region, between fenced stamps or bare `rdtscp`, in
     /// cycles. One shorter than the timer's step is 0: an emulator may let two reads within a step
     /// differ by a cycle.
-    #[must_use]
     pub fn empty_region(&self, is_published: bool) -> u64 {
         let region = match is_published {
             true => self.published_region_cycles,

@@ -61,7 +61,6 @@ pub struct Part {
 
 impl Count {
     /// Packs the row that follows `before` in a record; values of a part rise.
-    #[must_use]
     pub fn pack(self, before: Option<Self>) -> [u64; 4] {
         let step = self.value - self.base(before);
         [self.set.into(), self.part.into(), step, self.count]
@@ -76,7 +75,6 @@ impl Count {
 impl Sample {
     /// Packs the row that follows `before` in a record of [`crate::record::Record::Events`] or
     /// [`crate::record::Record::Raw`]; indices of a set rise. `period` is that of the set.
-    #[must_use]
     pub fn pack(self, before: Option<Self>, period: u64) -> [u64; 4] {
         let (index, time) = self.base(before);
         let time = match period {
@@ -98,7 +96,6 @@ impl Sample {
 
 impl Bin {
     /// Packs the row.
-    #[must_use]
     pub fn pack(self) -> [u64; 6] {
         let set = self.set.into();
         [set, self.number, self.n, self.sum, self.min, self.max]
@@ -107,7 +104,6 @@ impl Bin {
 
 impl Part {
     /// Packs the row that follows `before` in a record; begins of a set rise.
-    #[must_use]
     pub fn pack(self, before: Option<Self>) -> [u64; 2] {
         [self.set.into(), self.begin - self.base(before)]
     }

@@ -23,7 +23,6 @@ impl Policy {
     pub const ALL: [Self; 4] = [Self::Fifo, Self::RoundRobin, Self::Deadline, Self::Other];
 
     /// Returns the word for the policy.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fifo => "fifo",
@@ -34,13 +33,11 @@ impl Policy {
     }
 
     /// Finds a policy by its word.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
     /// Returns whether the policy has priorities from 1 to 99.
-    #[must_use]
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::Fifo | Self::RoundRobin)
     }

@@ -59,13 +59,11 @@ impl Kind {
     ];
 
     /// Finds a kind by its number.
-    #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
     /// Returns the kind's number.
-    #[must_use]
     pub const fn number(self) -> u64 {
         self as u64
     }
@@ -86,14 +84,12 @@ impl Task {
     const SHIFT: u32 = 8;
 
     /// Packs both into one number.
-    #[must_use]
     pub fn number(self) -> u64 {
         let priority = self.priority.clamp(-1, 254) + 1;
         u64::from(self.tid) << Self::SHIFT | u64::from(priority.unsigned_abs())
     }
 
     /// Unpacks the number of [`Task::number`]. None if it is invalid.
-    #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         let tid = u32::try_from(number >> Self::SHIFT).ok()?;
         let priority = i16::from(number as u8) - 1;
@@ -102,13 +98,11 @@ impl Task {
 }
 
 /// Encodes a difference as an unsigned number, a small one if the difference is small.
-#[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 /// Decodes [`zigzag`].
-#[must_use]
 pub const fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }

@@ -30,7 +30,6 @@ pub enum PlanError<'a> {
 }
 
 /// Reads a time with its unit: `500ns`, `100us`, `3ms`, `25s`.
-#[must_use]
 pub fn parse_ns(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);

@@ -101,7 +101,6 @@ pub type Repeated = unsafe extern "C" fn(u64, *mut u64, u64, *mut Stamp) -> u64;
 
 impl Code {
     /// Returns whether it only reads the timer.
-    #[must_use]
     pub fn only_reads_clock(&self) -> bool {
         matches!(self.kind, Kind::Clock(_))
     }
@@ -152,7 +151,6 @@ pub fn codes() -> impl Iterator<Item = &'static Code> {
 }
 
 /// Finds the code of a workload by its id.
-#[must_use]
 pub fn find(id: &str) -> Option<&'static Code> {
     codes().find(|code| code.id == id)
 }

@@ -71,7 +71,6 @@ unsafe extern "C" fn published(limit: u64, _: *mut u64, repetitions: u64, out: *
 ///
 /// Runs outside the timed code, and computes the number rather than simulating the loop: for n the
 /// number of divisors tried is its smallest prime factor minus one.
-#[must_use]
 pub fn divisions(limit: u32) -> u64 {
     (2..limit).map(|n| u64::from(smallest_factor(n)) - 1).sum()
 }
@@ -88,7 +87,6 @@ fn roughly(limit: u64) -> f64 {
 }
 
 /// Counts the primes below `limit` by a different method from the measured code's.
-#[must_use]
 pub fn primes_below(limit: u32) -> u32 {
     (2..limit).map(|n| u32::from(smallest_factor(n) == n)).sum()
 }

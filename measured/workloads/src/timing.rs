@@ -23,7 +23,6 @@ pub struct Stamp {
 
 impl Stamp {
     /// Returns the duration in TSC ticks.
-    #[must_use]
     pub fn cycles(self) -> u64 {
         self.end.wrapping_sub(self.start)
     }
@@ -110,7 +109,6 @@ pub unsafe fn batch<T: Timing>(repetitions: u64, out: *mut Stamp, mut body: impl
 
 /// Reads the TSC by a bare `rdtsc`, without ordering.
 #[inline(always)]
-#[must_use]
 pub fn bare_rdtsc() -> u64 {
     let (low, high): (u64, u64);
     // SAFETY: reads a counter and touches no memory.

@@ -22,14 +22,12 @@ impl Histogram {
     pub const MOST: u64 = 1_000_000;
 
     /// Returns the least latency in ns that overflows.
-    #[must_use]
     pub fn limit_ns(&self) -> u64 {
         self.size.saturating_mul(self.unit.ns())
     }
 }
 
 /// Writes the histogram.
-#[must_use]
 pub fn histogram(threads: &[Latencies], style: &Histogram) -> String {
     let columns: Vec<Column> = threads
         .iter()

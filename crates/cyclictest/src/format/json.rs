@@ -50,7 +50,6 @@ pub struct System {
 
 impl Head {
     /// Describes a cell of a run that has ended.
-    #[must_use]
     pub fn of_cell(
         run: &Plan,
         machine: &MachineRecord,

@@ -32,20 +32,17 @@ pub struct State {
 }
 
 /// Returns cyclictest's first line.
-#[must_use]
 pub fn first_lines() -> &'static str {
     "# /dev/cpu_dma_latency set to 0us\n"
 }
 
 /// Returns the lines of `-v` before it: how many CPUs there are, and how many of them are online.
-#[must_use]
 pub fn cpus(present: u32, online: u32) -> String {
     format!("Max CPUs = {present}\nOnline CPUs = {online}\n")
 }
 
 /// Returns the lines of `-v` after it. cyclictest shows the interval of the next thread there;
 /// these are the threads' own.
-#[must_use]
 pub fn intervals(threads: &[State]) -> String {
     let lines = threads.iter().map(|thread| {
         let interval = thread.interval_ns / 1_000;
@@ -55,7 +52,6 @@ pub fn intervals(threads: &[State]) -> String {
 }
 
 /// Returns the line above the status lines; `loadavg` is the text of /proc/loadavg.
-#[must_use]
 pub fn policy(name: &str, loadavg: &str) -> String {
     // cyclictest's name of SCHED_OTHER.
     let name = if name == "other" { "other/other" } else { name };
@@ -66,19 +62,16 @@ pub fn policy(name: &str, loadavg: &str) -> String {
 }
 
 /// Returns how many lines the policy and the status of the threads take.
-#[must_use]
 pub const fn height(threads: usize) -> usize {
     threads + 2
 }
 
 /// Returns the status line of a thread.
-#[must_use]
 pub fn status(state: &State, unit: Unit) -> String {
     line(state, unit.of(state.mean_ns), unit)
 }
 
 /// Returns the status lines of threads that have ended; `last_ns` gives each one's last latency.
-#[must_use]
 pub fn status_lines(
     threads: &[Latencies],
     last_ns: impl Fn(&Latencies) -> u64,
@@ -103,7 +96,6 @@ pub fn status_lines(
 }
 
 /// Returns the lines of `-b` at the end: the threads, and the one that was late, if any.
-#[must_use]
 pub fn breaks(threads: &[Latencies], broke: Option<(u32, u64)>, unit: Unit) -> String {
     let mut text = "# Thread Ids:".to_owned();
     let mut all = threads.iter().map(|latencies| &latencies.thread);
@@ -121,7 +113,6 @@ pub fn breaks(threads: &[Latencies], broke: Option<(u32, u64)>, unit: Unit) -> S
 
 /// Returns the lines of `--spike` at the end: every wake-up later than `trigger`, with the time at
 /// which it ran in µs of CLOCK_MONOTONIC; at most `nodes` of them.
-#[must_use]
 pub fn spikes(threads: &[Latencies], trigger: u64, nodes: usize, unit: Unit) -> String {
     let mut spikes: Vec<(u64, u32, u64)> = Vec::new();
     for latencies in threads {
@@ -144,7 +135,6 @@ pub fn spikes(threads: &[Latencies], trigger: u64, nodes: usize, unit: Unit) -> 
 }
 
 /// Returns the lines of `-v`: every latency, or with `-o` the greatest of every `reduction`.
-#[must_use]
 pub fn values(thread: u32, latencies_ns: &[u64], reduction: usize, unit: Unit) -> String {
     let mut text = String::new();
     let reduction = reduction.max(1);

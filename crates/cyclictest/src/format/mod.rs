@@ -32,13 +32,11 @@ pub enum Unit {
 
 impl Unit {
     /// Returns a latency in this unit, what is left over cut off.
-    #[must_use]
     pub fn of(self, ns: u64) -> u64 {
         ns / self.ns()
     }
 
     /// Returns the unit's length in ns.
-    #[must_use]
     pub fn ns(self) -> u64 {
         match self {
             Self::Micros => 1_000,

@@ -23,7 +23,6 @@ pub struct ThreadTime {
 
 impl ThreadTimes {
     /// Reads the threads of a process and of its descendants.
-    #[must_use]
     pub fn of(source: &Source, process: u32) -> Self {
         let all = processes::read(source).into_known().unwrap_or_default();
         let mut family = vec![process];

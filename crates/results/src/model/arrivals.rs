@@ -34,7 +34,6 @@ pub struct Arrivals {
 impl Arrivals {
     /// Returns a duration in ns as it is carried out: as a whole number of intervals, so that the
     /// arrivals in it are at the rate that was asked for.
-    #[must_use]
     pub fn whole_ns(&self, ns: u64) -> u64 {
         let interval_ns = self.interval_ns.unwrap_or(1);
         ns.checked_next_multiple_of(interval_ns).unwrap_or(ns)
@@ -84,7 +83,6 @@ impl Failure {
     const SHOWN: usize = 3;
 
     /// Lists the most frequent reasons: `516 × it ended with status 7`.
-    #[must_use]
     pub fn list(mut failures: Vec<Self>) -> String {
         failures.sort_by(|a, b| (b.count, &a.reason).cmp(&(a.count, &b.reason)));
         let shown = failures.iter().take(Self::SHOWN);

@@ -166,7 +166,6 @@ pub struct Value {
 
 impl Record {
     /// Returns the program that measured, where there was but one: the first.
-    #[must_use]
     pub fn program(&self) -> Option<&Program> {
         self.programs.first()
     }
@@ -178,7 +177,6 @@ impl Record {
     }
 
     /// Returns a number that is not sampled.
-    #[must_use]
     pub fn value(&self, measure: &str, labels: &Labels) -> Option<f64> {
         let mut values = self.values.iter();
         let found = values.find(|value| value.measure == measure && value.labels == *labels)?;
@@ -188,7 +186,6 @@ impl Record {
 
 impl SetHead {
     /// Returns the time from the first sample to the end of the last one.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.last.wrapping_sub(self.first)
     }
@@ -196,13 +193,11 @@ impl SetHead {
 
 impl Program {
     /// Returns a fact about the place as a whole.
-    #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.fact_of(name, &Labels::default())
     }
 
     /// Returns a fact about one part of the place: about a thread, for example.
-    #[must_use]
     pub fn fact_of(&self, name: &str, labels: &Labels) -> Option<&str> {
         let mut facts = self.facts.iter();
         let found = facts.find(|fact| fact.name == name && fact.labels == *labels)?;
@@ -228,7 +223,6 @@ impl Labels {
     }
 
     /// Makes labels from pairs.
-    #[must_use]
     pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
         let owned = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Self(Arc::new(owned.into()))
@@ -249,13 +243,11 @@ impl Labels {
     }
 
     /// Returns the value of a label.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
 
     /// Returns the value of a label that is a whole number.
-    #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key)?.parse().ok()
     }
@@ -268,7 +260,6 @@ impl Labels {
     }
 
     /// Says whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -127,13 +127,11 @@ impl InstanceOutcome {
     const ALL: [Self; 4] = [Self::Done, Self::Rejected, Self::Failed, Self::Unfinished];
 
     /// Returns its number in a row.
-    #[must_use]
     pub fn number(self) -> u32 {
         self as u32
     }
 
     /// Returns the outcome of a number, if it is one.
-    #[must_use]
     pub fn of(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }
@@ -141,7 +139,6 @@ impl InstanceOutcome {
 
 impl Instance {
     /// Returns how late it was started, or rejected, in ns; None if neither is known.
-    #[must_use]
     pub fn lag_ns(&self) -> Option<u64> {
         let taken_ns = match self.outcome() {
             InstanceOutcome::Rejected => self.exited_ns,
@@ -153,7 +150,6 @@ impl Instance {
     }
 
     /// Returns its outcome; [`InstanceOutcome::Failed`] where the number is none.
-    #[must_use]
     pub fn outcome(&self) -> InstanceOutcome {
         InstanceOutcome::of(self.fate).unwrap_or(InstanceOutcome::Failed)
     }

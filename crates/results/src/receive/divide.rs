@@ -28,7 +28,6 @@ impl Received {
     /// Makes the record and the samples of a cell with one instance. `agent` is who ran it, as far
     /// as the laboratory knows; `phases` are those of its load, none if it had but one. More sets
     /// than a cell can have are not divided further: writing the cell refuses them.
-    #[must_use]
     pub fn into_record(
         self,
         agent: Agent,

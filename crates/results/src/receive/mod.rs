@@ -211,7 +211,6 @@ impl Receiver {
 
     /// Makes the receiver of an instance that measures: with room for twice its buffers, since a
     /// row takes more here than there, and for what needs no buffers.
-    #[must_use]
     pub fn of(work: &Work) -> Self {
         let buffers = work.buffer_bytes.saturating_mul(2);
         Self {
@@ -221,7 +220,6 @@ impl Receiver {
     }
 
     /// Makes the receiver of an instance that is only started ([`started`](Self::started)).
-    #[must_use]
     pub fn of_started() -> Self {
         Self::with_room(ROOM_OF_STARTED)
     }
@@ -270,13 +268,11 @@ impl Receiver {
 
     /// Says why nothing that comes can make a whole cell any more: there was more than its plan can
     /// have. None if that is not so.
-    #[must_use]
     pub fn too_much(&self) -> Option<String> {
         self.sequence.is_full().then(|| self.sequence.first_error())
     }
 
     /// Returns how the instance was prepared, once it has said so.
-    #[must_use]
     pub fn preparation(&self) -> Option<&Preparation> {
         self.preparation.as_ref()
     }

@@ -38,13 +38,11 @@ impl Default for Sequence {
 
 impl Sequence {
     /// Creates the sequence of a stream.
-    #[must_use]
     pub fn of(stream: Stream) -> Self {
         Self::with_room(stream, ROOM)
     }
 
     /// Creates the sequence of a stream that keeps at most `room` bytes of records.
-    #[must_use]
     pub(super) fn with_room(stream: Stream, room: u64) -> Self {
         Self {
             stream,
@@ -145,7 +143,6 @@ impl Sequence {
     }
 
     /// Returns whether more came than the plan can have.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.is_full
     }

@@ -68,19 +68,16 @@ pub enum Kernel {
 
 impl Kernel {
     /// Returns whether it is this machine's, so that CPUs and clock are too.
-    #[must_use]
     pub fn is_host(self) -> bool {
         self == Self::Host
     }
 
     /// Returns whether a virtual machine on this machine runs it.
-    #[must_use]
     pub fn is_guest(self) -> bool {
         matches!(self, Self::Guest | Self::None | Self::Foreign)
     }
 
     /// Returns whether it is another machine's.
-    #[must_use]
     pub fn is_remote(self) -> bool {
         self == Self::Remote
     }
@@ -242,7 +239,6 @@ fn find(group: Group, kind: &str) -> &'static Capabilities {
 
 impl Group {
     /// Returns the capabilities that all targets of the group have.
-    #[must_use]
     pub fn capabilities(self) -> &'static Capabilities {
         find(self, "")
     }
@@ -250,13 +246,11 @@ impl Group {
 
 impl TargetSpec {
     /// Returns the capabilities of the target's kind.
-    #[must_use]
     pub fn capabilities(&self) -> &'static Capabilities {
         find(self.group, &self.kind)
     }
 
     /// Returns the kernel under which measured code runs.
-    #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.capabilities().kernel
     }

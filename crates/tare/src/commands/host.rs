@@ -92,7 +92,6 @@ impl Host {
 
     /// Keeps tare itself off the measured CPUs for as long as what is returned lives: a study that
     /// is run after this one chooses among all CPUs again.
-    #[must_use]
     pub fn step_aside(&self, terminal: &Terminal) -> Aside {
         let before = sched_getaffinity(None).ok();
         let mut set = CpuSet::new();

@@ -28,7 +28,6 @@ const SET: u32 = 0;
 const SETTLING: u64 = 16;
 
 /// Returns the size of the buffers of a plan within its bounds, in bytes.
-#[must_use]
 pub fn arena_bytes(plan: &Plan) -> usize {
     let lists = Arena::bytes::<Gap>(list_length(plan)) + Arena::bytes::<Bin>(plan.bins as usize);
     let stamped =

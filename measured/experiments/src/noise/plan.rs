@@ -81,7 +81,6 @@ pub enum Timing {
 
 impl Timing {
     /// Returns the word that selects it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Fenced => "fenced",
@@ -113,7 +112,6 @@ impl Plan {
     pub const DEFAULT_WARMUP: u64 = 1_000;
 
     /// Returns a plan with default settings.
-    #[must_use]
     pub fn new(workload: &'static Code, size: u64, repetitions: u64) -> Self {
         Self {
             workload,
@@ -229,7 +227,6 @@ impl Form for Threshold {
 impl Threshold {
     /// Parses `auto`, or a whole number with a unit: `400cycles`, `500ns`, `2us`, `1ms`. A bare
     /// number is in cycles, as in kot-2019.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text == "auto" {
             return Some(Self::Auto);

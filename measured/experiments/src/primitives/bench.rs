@@ -69,7 +69,6 @@ pub enum Of {
 
 impl Of {
     /// Returns the name of the measure and its unit.
-    #[must_use]
     pub fn named(self) -> (&'static str, &'static str) {
         match self {
             Self::Cost => ("cost", "cycles"),
@@ -173,7 +172,6 @@ impl Found {
     };
 
     /// Returns the measure.
-    #[must_use]
     pub fn of(&self) -> Of {
         self.of
     }
@@ -185,7 +183,6 @@ impl Found {
 
     /// Returns the labels that distinguish it from other results of the primitive:
     /// `size=4096 pages=4K`.
-    #[must_use]
     pub fn labels(&self) -> &str {
         let bytes = self.labels.get(..usize::from(self.length));
         core::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
@@ -265,13 +262,11 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the length of a series, in ticks of the TSC.
-    #[must_use]
     pub fn budget(&self) -> u64 {
         self.budget
     }
 
     /// Returns the duration of an empty region between fenced stamps, in ticks.
-    #[must_use]
     pub fn region(&self) -> u64 {
         self.region
     }

@@ -38,13 +38,11 @@ const BLOCKS: u64 = 8;
 pub const ARRAY: usize = 64 << 20;
 
 /// Returns the greatest working set, in bytes: four times the largest cache.
-#[must_use]
 pub fn most(cache: Option<u64>) -> usize {
     beyond(cache, 4).clamp(MOST, UTMOST)
 }
 
 /// Returns the size of an array that exceeds the caches, in bytes: twice the largest cache.
-#[must_use]
 pub fn array(cache: Option<u64>) -> usize {
     beyond(cache, 2).clamp(ARRAY, UTMOST / 4)
 }

@@ -105,7 +105,6 @@ impl Primitive {
 
     /// Returns whether a pattern matches its id (`*` stands for any characters, `?` for a single
     /// one), its area, or one of its tags.
-    #[must_use]
     pub fn is_meant(&self, pattern: &str) -> bool {
         pattern == self.area.name()
             || self.tags.contains(&pattern)
@@ -160,7 +159,6 @@ impl Area {
     ];
 
     /// Returns the word that selects it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Processor => "processor",
@@ -178,7 +176,6 @@ impl Area {
     }
 
     /// Returns the area of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|area| area.name() == word)
     }

@@ -142,14 +142,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns whether a primitive is selected.
-    #[must_use]
     pub fn has(&self, primitive: &Primitive) -> bool {
         let mut patterns = self.only.unwrap_or("*").split(',');
         primitive.area == self.area && patterns.any(|pattern| primitive.is_meant(pattern))
     }
 
     /// Returns the measured CPU.
-    #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.as_ref()?.iter();
         match self.place {

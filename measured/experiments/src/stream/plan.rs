@@ -89,7 +89,6 @@ impl Plan {
     }
 
     /// Returns the size of the buffers, in bytes: three arrays, and the ticks of each pass twice.
-    #[must_use]
     pub fn buffer_bytes(&self) -> u64 {
         let arrays = 3 * Arena::bytes::<u64>(self.elements() as usize);
         let ticks = super::KERNELS.len() * Arena::bytes::<u64>(self.passes as usize);

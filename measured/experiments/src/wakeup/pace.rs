@@ -27,7 +27,6 @@ pub struct Pace {
 
 impl Pace {
     /// Starts at activation 0 of a thread.
-    #[must_use]
     pub fn new(plan: &Plan, thread: u32) -> Self {
         let interval_ns = plan.interval_of(thread).max(1);
         let by_time = |duration: u64| duration.div_ceil(interval_ns);
@@ -40,7 +39,6 @@ impl Pace {
     }
 
     /// Returns the next activation; None at the end of the thread's measurement.
-    #[must_use]
     pub fn due(&self) -> Option<Due> {
         let goes_on = self.next < self.activations && self.wanted > 0;
         goes_on.then(|| Due {

@@ -122,7 +122,6 @@ impl Plan {
     pub const DEFAULT_BINS: u32 = 1_000;
 
     /// Returns a plan with one thread under SCHED_FIFO and default settings.
-    #[must_use]
     pub fn new(interval_ns: u64, duration_ns: u64) -> Self {
         Self {
             interval_ns,
@@ -148,7 +147,6 @@ impl Plan {
     }
 
     /// Returns the interval of a thread.
-    #[must_use]
     pub fn interval_of(&self, thread: u32) -> u64 {
         self.distance_ns
             .saturating_mul(thread.into())
@@ -156,7 +154,6 @@ impl Plan {
     }
 
     /// Returns the number of its threads and the first CPU.
-    #[must_use]
     pub fn threads(&self) -> Threads {
         Threads {
             number: self.threads,
@@ -165,13 +162,11 @@ impl Plan {
     }
 
     /// Returns the CPU of a thread, if they are pinned.
-    #[must_use]
     pub fn cpu_of(&self, thread: u32) -> Option<u32> {
         self.cpu?.in_turn(thread)
     }
 
     /// Returns the real-time priority of a thread, or 0 if the policy has none.
-    #[must_use]
     pub fn priority_of(&self, thread: u32) -> u32 {
         // CPUs are used in turn: the same CPU recurs after `turn` threads.
         let turn = self.cpu.map_or(1, |cpus| cpus.count()).max(1);
@@ -188,7 +183,6 @@ impl Plan {
 
     /// Returns the greatest number of activations of a thread, which determines the size of its
     /// buffers.
-    #[must_use]
     pub fn activations(&self, thread: u32) -> u64 {
         let by_time = self
             .duration_ns
@@ -201,7 +195,6 @@ impl Plan {
     }
 
     /// Returns the duration if no activation is missed.
-    #[must_use]
     pub fn expected_ns(&self) -> u64 {
         let last = self.threads.saturating_sub(1);
         let by_loops = self

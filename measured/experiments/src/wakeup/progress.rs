@@ -26,7 +26,6 @@ unsafe impl Zeroed for Progress {}
 
 impl Progress {
     /// Returns the totals; the number of the thread is left to the caller.
-    #[must_use]
     pub fn snapshot(&self) -> Live {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Live {

@@ -78,7 +78,6 @@ impl WakeupList {
 ///
 /// It is bounded by the plan's limits, including 16 MiB for the counts, and less for short plans:
 /// there are never more entries than wake-ups.
-#[must_use]
 pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
     Arena::bytes::<Progress>(1)
         + Counts::arena_bytes(plan.activations(thread))
@@ -88,7 +87,6 @@ pub fn arena_bytes(plan: &Plan, thread: u32) -> usize {
 }
 
 /// Returns the size of the recorders of all threads of a plan, in bytes.
-#[must_use]
 pub fn buffer_bytes(plan: &Plan) -> usize {
     let recorders = (0..plan.threads).map(|thread| arena_bytes(plan, thread));
     recorders.fold(0, usize::saturating_add)
@@ -101,7 +99,6 @@ impl Recorder {
     /// # Panics
     ///
     /// Panics if the memory is too small or not aligned.
-    #[must_use]
     pub fn new(plan: &Plan, thread: u32, memory: &'static mut [u8]) -> Self {
         let mut arena = Arena::new(memory);
         let interval_ns = plan.interval_of(thread);
@@ -131,13 +128,11 @@ impl Recorder {
     }
 
     /// Returns the totals that other threads may read while this one measures.
-    #[must_use]
     pub fn progress(&self) -> &'static Progress {
         self.progress
     }
 
     /// Returns the cost of recording one wake-up in ns; 0 before [`Recorder::calibrate`].
-    #[must_use]
     pub fn recording_ns(&self) -> u64 {
         self.recording_ns
     }

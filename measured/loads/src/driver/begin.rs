@@ -21,7 +21,6 @@ const WORD: &str = "origin";
 const LONGEST: usize = 100;
 
 /// Returns the line that announces the beginning of the first phase, CLOCK_MONOTONIC in ns.
-#[must_use]
 pub fn origin_line(origin_ns: u64) -> String {
     format!("{WORD} {origin_ns}\n")
 }

@@ -60,7 +60,6 @@ pub struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// Finds the answer to a request.
-    #[must_use]
     pub fn to(request: &Request<'_>, site: &'a impl Site) -> Self {
         let found = request.path.and_then(|path| find(path, site));
         let status = found.err().unwrap_or(Status::Ok);

@@ -29,7 +29,6 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Returns the request that is answered with an error, after which the connection ends.
-    #[must_use]
     pub const fn refused(status: Status) -> Self {
         Self {
             path: Err(status),
@@ -42,7 +41,6 @@ impl Request<'_> {
 
 /// Reads the first request, and returns it with its number of bytes. None if it is incomplete; with
 /// `all`, the buffer is full and no more can come.
-#[must_use]
 pub fn read(bytes: &[u8], all: bool) -> Option<(Request<'_>, usize)> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut parsed = httparse::Request::new(&mut []);

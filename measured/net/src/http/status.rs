@@ -25,7 +25,6 @@ pub enum Status {
 
 impl Status {
     /// Returns the reason phrase of the RFC.
-    #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Ok => "OK",

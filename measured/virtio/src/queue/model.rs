@@ -21,7 +21,6 @@ pub struct Memory {
 
 impl Memory {
     /// Makes memory for a queue of a size.
-    #[must_use]
     pub fn new(size: u16) -> Self {
         let words = Rings::bytes(size).div_ceil(size_of::<u128>());
         Self {

@@ -62,7 +62,6 @@ pub fn all() -> impl Iterator<Item = &'static Primitive> {
 }
 
 /// Finds a primitive by its id.
-#[must_use]
 pub fn find(id: &str) -> Option<&'static Primitive> {
     all().find(|primitive| primitive.id == id)
 }
