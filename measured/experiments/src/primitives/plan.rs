@@ -61,30 +61,20 @@ pub struct Plan<'a> {
     pub place: Option<u64>,
 }
 
-/// The words that are not texts.
-#[derive(Clone, Copy)]
-struct Numbers {
-    largest: u64,
-    budget_ns: u64,
-    limit_ns: u64,
-    cache: Option<u64>,
-    cpus: Option<Cpus>,
-    place: Option<u64>,
-}
-
-const WORDS: [Word<Numbers>; 6] = [
-    ("budget", |numbers| Slot::Time(&mut numbers.budget_ns)),
-    ("limit", |numbers| Slot::Time(&mut numbers.limit_ns)),
-    ("largest", |numbers| Slot::Number(&mut numbers.largest)),
-    ("cache", |numbers| Slot::AnyNumber(&mut numbers.cache)),
-    ("place", |numbers| Slot::AnyNumber(&mut numbers.place)),
-    ("cpu", |numbers| Slot::Cpus(&mut numbers.cpus)),
-];
-
 /// The keys whose values are texts.
 const TEXTS: [&str; 5] = ["area", "only", "dir", "remote", "peer"];
 
 impl<'a> Plan<'a> {
+    /// The words that are not texts.
+    const WORDS: [Word<Self>; 6] = [
+        ("budget", |plan| Slot::Time(&mut plan.budget_ns)),
+        ("limit", |plan| Slot::Time(&mut plan.limit_ns)),
+        ("largest", |plan| Slot::Number(&mut plan.largest)),
+        ("cache", |plan| Slot::AnyNumber(&mut plan.cache)),
+        ("place", |plan| Slot::AnyNumber(&mut plan.place)),
+        ("cpu", |plan| Slot::Cpus(&mut plan.cpus)),
+    ];
+
     /// Reads a plan from its words.
     ///
     /// # Errors
@@ -93,29 +83,31 @@ impl<'a> Plan<'a> {
     pub fn parse(given: impl IntoIterator<Item = &'a str>) -> Result<Self, PlanError<'a>> {
         let mut texts: [Option<&'a str>; TEXTS.len()] = [None; TEXTS.len()];
         let mut twice = None;
-        let numbers = given.into_iter().filter(|word| {
+        let others = given.into_iter().filter(|word| {
             let place = word.split_once('=').and_then(|(key, value)| {
                 Some((TEXTS.iter().position(|text| *text == key)?, value))
             });
-            match place {
-                Some((place, value)) => {
-                    if texts[place].replace(value).is_some() {
-                        twice = Some(TEXTS[place]);
-                    }
-                    false
-                }
-                None => true,
+            if let Some((place, value)) = place
+                && texts[place].replace(value).is_some()
+            {
+                twice = Some(TEXTS[place]);
             }
+            place.is_none()
         });
-        let mut plan = Numbers {
-            largest: LARGEST,
+        let mut plan = Self {
+            area: Area::Fault,
+            only: None,
             budget_ns: BUDGET_NS,
             limit_ns: LIMIT_NS,
+            dir: FOLDER,
+            remote: None,
+            largest: LARGEST,
+            peer: None,
             cache: None,
             cpus: None,
             place: None,
         };
-        words::read(&mut plan, &WORDS, numbers, &[])?;
+        words::read(&mut plan, &Self::WORDS, others, &[])?;
         if let Some(key) = twice {
             return Err(PlanError::Twice(key));
         }
@@ -126,18 +118,14 @@ impl<'a> Plan<'a> {
             value,
             wanted: "an area of primitives",
         })?;
+        let dir = dir.unwrap_or(FOLDER);
         Ok(Self {
             area,
             only,
-            budget_ns: plan.budget_ns,
-            limit_ns: plan.limit_ns,
-            dir: dir.unwrap_or(FOLDER),
+            dir,
             remote,
-            largest: plan.largest,
             peer,
-            cache: plan.cache,
-            cpus: plan.cpus,
-            place: plan.place,
+            ..plan
         })
     }
 
@@ -179,15 +167,7 @@ impl fmt::Display for Plan<'_> {
             }
         }
         f.write_str(" ")?;
-        let numbers = Numbers {
-            largest: self.largest,
-            budget_ns: self.budget_ns,
-            limit_ns: self.limit_ns,
-            cache: self.cache,
-            cpus: self.cpus,
-            place: self.place,
-        };
-        words::write(numbers, &WORDS, f)
+        words::write(*self, &Self::WORDS, f)
     }
 }
 
