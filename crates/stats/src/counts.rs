@@ -49,21 +49,9 @@ impl Counts {
     ///
     /// [`StatsError::CountOverflow`] if there are more than 2^64 − 1 samples.
     pub fn merge(&self, other: &Self) -> Result<Self, StatsError> {
-        let mut merged = Vec::with_capacity(self.pairs.len() + other.pairs.len());
-        let (mut left, mut right) = (self.pairs.as_slice(), other.pairs.as_slice());
-        while let (Some((&a, rest_of_left)), Some((&b, rest_of_right))) =
-            (left.split_first(), right.split_first())
-        {
-            if a.0 <= b.0 {
-                merged.push(a);
-                left = rest_of_left;
-            } else {
-                merged.push(b);
-                right = rest_of_right;
-            }
-        }
-        merged.extend_from_slice(left);
-        merged.extend_from_slice(right);
+        // It finds the two sorted halves, and merges them.
+        let mut merged = [&*self.pairs, &*other.pairs].concat();
+        merged.sort_by_key(|&(value, _)| value);
         Self::from_sorted(merged)
     }
 

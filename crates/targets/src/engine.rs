@@ -191,11 +191,6 @@ impl Running {
         self.docker.socket()
     }
 
-    /// Returns the id of its process.
-    pub fn pid(&self) -> u32 {
-        self.child.pid()
-    }
-
     /// Returns whether its process still runs.
     ///
     /// # Errors

@@ -220,6 +220,7 @@ const LONGEST_HOST: usize = 22;
 const HOST_BYTES: usize = 1 + LONGEST_HOST + 8 + 4 + 8 + 16;
 
 /// Returns a name in wire format, in lower case. None if it is invalid.
+#[cfg(test)]
 pub fn wire(name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(name.len() + 2);
     let name = name.as_bytes();

@@ -70,17 +70,8 @@ pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
     let span = (tsc_hz / PART_OF_A_SECOND) as u64;
     apic::set_timer(apic::Mode::OneShot, None);
     apic::set_count(u32::MAX);
-    let reading = |_| {
-        let before = tsc();
-        let count = u32::MAX - apic::count();
-        Reading {
-            before,
-            after: tsc(),
-            count: count.into(),
-        }
-    };
     let tightest = || {
-        let readings = (0..READINGS).map(reading);
+        let readings = (0..READINGS).map(|_| apic_reading());
         readings.min_by_key(|reading| reading.after.wrapping_sub(reading.before))
     };
     let start = tightest()?;
@@ -259,20 +250,22 @@ fn with_apic_timer() -> Option<Rate> {
     apic::enable();
     apic::set_timer(apic::Mode::OneShot, None);
     apic::set_count(u32::MAX);
-    let reading = || {
-        let before = tsc();
-        let count = u32::MAX - apic::count();
-        Reading {
-            before,
-            after: tsc(),
-            count: count.into(),
-        }
-    };
-    let start = reading();
+    let start = apic_reading();
     let mut end = start;
     while end.count - start.count < STEPS {
-        end = reading();
+        end = apic_reading();
     }
     apic::set_count(0);
     rate::between(start, end, hz)
+}
+
+/// Reads how far the APIC's timer has counted.
+fn apic_reading() -> Reading {
+    let before = tsc();
+    let count = u32::MAX - apic::count();
+    Reading {
+        before,
+        after: tsc(),
+        count: count.into(),
+    }
 }

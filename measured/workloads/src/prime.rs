@@ -87,7 +87,8 @@ fn roughly(limit: u64) -> f64 {
 }
 
 /// Counts the primes below `limit` by a different method from the measured code's.
-pub fn primes_below(limit: u32) -> u32 {
+#[cfg(test)]
+fn primes_below(limit: u32) -> u32 {
     (2..limit).map(|n| u32::from(smallest_factor(n) == n)).sum()
 }
 

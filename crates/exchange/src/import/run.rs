@@ -257,12 +257,6 @@ impl Sums {
                 "it counts latencies from {least} to {most} µs, but names {min} and {max} as least and greatest"
             ));
         }
-        if column.over > 0 && max < column.limit {
-            return Err(format!(
-                "{} latencies are above {} µs, but the greatest is {max}",
-                column.over, column.limit
-            ));
-        }
         let mut counts = column.counts.iter();
         let counted_ns = counts.try_fold(0_u64, |sum, (us, count)| {
             sum.checked_add(us.checked_mul(US)?.checked_mul(*count)?)

@@ -11,13 +11,10 @@ mod elf;
 mod libraries;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Doing, KernelError};
+use crate::error::KernelError;
 
 /// An initramfs that is being put together.
 #[derive(Clone, Debug, Default)]
@@ -116,45 +113,6 @@ impl Initramfs {
     pub fn program(&mut self, host_path: impl AsRef<Path>) -> Result<&mut Self, KernelError> {
         for (path, bytes) in libraries::closure(host_path.as_ref())? {
             self.file(path, 0o755, bytes)?;
-        }
-        Ok(self)
-    }
-
-    /// Adds a folder of the host with all that is in it, below `prefix`.
-    ///
-    /// Permissions are kept, owners are not. Links are copied as links.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError::Io`] if something can't be read, [`KernelError::Failed`] if there is a
-    /// socket, a pipe or a device, or as [`dir`](Self::dir).
-    pub fn tree(
-        &mut self,
-        host_dir: impl AsRef<Path>,
-        prefix: impl AsRef<Path>,
-    ) -> Result<&mut Self, KernelError> {
-        let host_dir = host_dir.as_ref();
-        let mut open = vec![(host_dir.to_owned(), prefix.as_ref().to_owned())];
-        while let Some((from, to)) = open.pop() {
-            let status = fs::symlink_metadata(&from).doing("read", &from)?;
-            let (kind, mode) = (status.file_type(), status.mode() & 0o7777);
-            if kind.is_dir() {
-                if normal(&to)?.as_os_str() != OsStr::new("") {
-                    self.dir(&to, mode)?;
-                }
-                for entry in fs::read_dir(&from).doing("read", &from)? {
-                    let name = entry.doing("read", &from)?.file_name();
-                    open.push((from.join(&name), to.join(&name)));
-                }
-            } else if kind.is_symlink() {
-                self.symlink(&to, fs::read_link(&from).doing("read", &from)?)?;
-            } else if kind.is_file() {
-                self.file(&to, mode, fs::read(&from).doing("read", &from)?)?;
-            } else if kind.is_socket() || kind.is_fifo() {
-                return Err(refused(&from, "it is a socket or a pipe"));
-            } else {
-                return Err(refused(&from, "it is a device"));
-            }
         }
         Ok(self)
     }
