@@ -1,7 +1,6 @@
 //! Files: creating and removing them, reads from the page cache and from the disk, and contention.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 
 use crate::primitives::bench::{Bench, Of, PLAIN, Why, why};
 use crate::primitives::{Area, Context, Need, Primitive};
@@ -293,12 +292,11 @@ fn contention(bench: &mut Bench<'_>, around: &Context<'_>) -> Result<(), Why> {
 
 /// Returns the free space of a file's file system, in bytes.
 fn free_bytes(path: &CStr) -> Result<u64, Why> {
-    let mut told = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a NUL-terminated path, and room for the answer.
-    let known = unsafe { libc::statvfs(path.as_ptr(), told.as_mut_ptr()) };
-    checked(known, "the free space of the disk is unknown (statvfs)")?;
-    // SAFETY: it has been filled in.
-    let told = unsafe { told.assume_init() };
+    let told = rustix::fs::statvfs(path).map_err(|error| {
+        why(format_args!(
+            "the free space of the disk is unknown (statvfs): {error}"
+        ))
+    })?;
     Ok(told.f_bavail * told.f_frsize)
 }
 

@@ -4,7 +4,6 @@ use core::fmt;
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::ptr;
 use std::sync::OnceLock;
@@ -14,6 +13,7 @@ use crate::primitives::bench::{Bench, Why, why};
 use crate::primitives::memory::{ARRAY, array as array_bytes};
 use crate::primitives::{Area, Context, FOLDER, Need, Pages, Plan, Primitive};
 use libc::{c_int, c_long, pid_t};
+use rustix::time::{ClockId, clock_gettime};
 use tare_wire::cpus::Cpus;
 use tare_workloads::stream::{tare_stream_copy, tare_stream_read, tare_stream_write};
 use tare_workloads::timing::{Fenced, Timing};
@@ -388,13 +388,8 @@ pub(crate) fn exit(status: c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the time is our own.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -623,9 +618,8 @@ fn lock(path: &std::path::Path) -> Option<std::fs::File> {
         .read(true)
         .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
     let folder = options.open(path).ok()?;
-    // SAFETY: our own descriptor.
-    let locked = unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    (locked == 0).then_some(folder)
+    folder.try_lock().ok()?;
+    Some(folder)
 }
 
 /// Removes folders that killed processes left in these directories.

@@ -2,18 +2,20 @@
 //! machine that the user names.
 
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::ptr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use crate::primitives::bench::{Bench, PLAIN, Why, why};
 use crate::primitives::{Area, Context, Need, Primitive};
-use libc::c_int;
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
 use tare_workloads::timing::{Fenced, Timing};
 
 use super::ipc::{pour, round_trip};
-use super::kernel::{checked, close, error, placements, put, take};
+use super::kernel::{placements, put, take};
 use super::peer::{ANSWER, COUNT, ECHO, Peer, SINK, connect};
 
 const NETWORK: Primitive = Primitive {
@@ -123,17 +125,10 @@ pub(crate) const TABLE: &[Primitive] = &[
                 let socket = Socket::new(&address)?;
                 socket.connect(&address)?;
                 let begin = Fenced::before();
-                // SAFETY: the peer's address is not requested.
-                let accepted = unsafe {
-                    libc::accept(
-                        listener.as_raw_fd(),
-                        std::ptr::null_mut(),
-                        std::ptr::null_mut(),
-                    )
-                };
+                let accepted = net::accept(&listener);
                 let ticks = Fenced::after().wrapping_sub(begin);
                 socket.abort();
-                close(checked(accepted, "no connection is there (accept)")?);
+                accepted.map_err(failed("no connection is there (accept)"))?;
                 Ok(ticks)
             })
         }),
@@ -167,7 +162,7 @@ fn udp(address: SocketAddr) -> Result<UdpSocket, Why> {
     let made = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(address)?;
         // A lost datagram must not block the measurement.
-        socket.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
+        socket.set_read_timeout(Some(Duration::from_secs(1)))?;
         Ok(socket)
     });
     made.map_err(|error| why(format_args!("no UDP socket to {address}: {error}")))
@@ -180,7 +175,7 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
     const AT_A_TIME: u32 = 32;
     const TIMES: u32 = 64;
     let (sunk, counted) = ([SINK; BYTES], [COUNT; BYTES]);
-    let ask = || {
+    let ask = || -> io::Result<u32> {
         let mut answer = [0; 4];
         socket.send(&counted)?;
         socket.recv(&mut answer)?;
@@ -193,7 +188,7 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
         ask()
     };
     // Forget datagrams from earlier measurements.
-    ask().map_err(|error| no_answer(&error))?;
+    ask().map_err(no_answer)?;
     let bytes = BYTES as u64 * u64::from(AT_A_TIME * TIMES);
     bench.whole(|bench| {
         bench.passes(labels, bytes, || {
@@ -206,7 +201,7 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
                             "{came} of {AT_A_TIME} datagrams have come: the rest is lost, and no bandwidth"
                         )));
                     }
-                    Err(error) => return Err(no_answer(&error)),
+                    Err(error) => return Err(no_answer(error)),
                 }
             }
             Ok(Fenced::after().wrapping_sub(begin))
@@ -215,7 +210,8 @@ fn datagrams(bench: &mut Bench<'_>, labels: &str, socket: &UdpSocket) -> Result<
 }
 
 /// Formats the error of a peer that does not answer; the kernel's text for a timeout is of no help.
-fn no_answer(error: &io::Error) -> Why {
+fn no_answer(error: impl Into<io::Error>) -> Why {
+    let error = error.into();
     let waited = [Some(libc::EAGAIN), Some(libc::EINPROGRESS)].contains(&error.raw_os_error());
     match waited {
         true => why("the other side does not answer in time"),
@@ -223,109 +219,52 @@ fn no_answer(error: &io::Error) -> Why {
     }
 }
 
-/// A TCP socket with timeouts, closed on drop.
-struct Socket(c_int);
+fn failed(what: &str) -> impl Fn(Errno) -> Why {
+    move |error| why(format_args!("{what}: {error}"))
+}
+
+/// A TCP socket with timeouts.
+struct Socket(OwnedFd);
 
 impl Socket {
     fn new(address: &SocketAddr) -> Result<Self, Why> {
-        let family = if address.is_ipv4() {
-            libc::AF_INET
-        } else {
-            libc::AF_INET6
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
         };
-        // SAFETY: no pointers are passed.
-        let socket = unsafe { libc::socket(family, libc::SOCK_STREAM, 0) };
-        let socket = Self(checked(socket, "no TCP socket")?);
-        let wait = libc::timeval {
-            tv_sec: ANSWER.as_secs().cast_signed(),
-            tv_usec: 0,
-        };
-        set(socket.0, libc::SO_RCVTIMEO, &wait);
-        set(socket.0, libc::SO_SNDTIMEO, &wait);
-        Ok(socket)
+        let socket = net::socket(family, SocketType::STREAM, None);
+        let socket = socket.map_err(failed("no TCP socket"))?;
+        for direction in [Timeout::Recv, Timeout::Send] {
+            let _ = set_socket_timeout(&socket, direction, Some(ANSWER));
+        }
+        Ok(Self(socket))
     }
 
     /// Connects, and returns the ticks that took.
     fn connect(&self, address: &SocketAddr) -> Result<u64, Why> {
-        let (name, length) = name_of(address);
+        let name = address.as_any();
         let begin = Fenced::before();
-        // SAFETY: a name of that length.
-        let connected = unsafe { libc::connect(self.0, (&raw const name).cast(), length) };
+        let connected = net::connect(&self.0, &name);
         let ticks = Fenced::after().wrapping_sub(begin);
-        match connected {
-            -1 => Err(no_answer(&io::Error::last_os_error())),
-            _ => Ok(ticks),
-        }
+        connected.map_err(no_answer)?;
+        Ok(ticks)
     }
 
     /// Waits until the other side has accepted and answers.
     fn asks(&self) -> Result<(), Why> {
-        let wanted = ECHO;
-        // SAFETY: one byte is there.
-        let sent = unsafe { libc::write(self.0, (&raw const wanted).cast(), 1) == 1 };
-        match sent && take(self.0) && put(self.0) && take(self.0) {
+        rustix::io::write(&self.0, &[ECHO]).map_err(no_answer)?;
+        let socket = self.0.as_raw_fd();
+        match take(socket) && put(socket) && take(socket) {
             true => Ok(()),
-            false => Err(no_answer(&io::Error::last_os_error())),
+            false => Err(no_answer(io::Error::last_os_error())),
         }
     }
-}
 
-impl Socket {
     /// Resets the connection, so that its port does not stay in TIME_WAIT for a minute: there are
     /// not many ports.
     fn abort(self) {
-        let now = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
-        set(self.0, libc::SO_LINGER, &now);
+        let _ = set_socket_linger(&self.0, Some(Duration::ZERO));
     }
-}
-
-/// Sets an option of a socket.
-fn set<T>(socket: c_int, option: c_int, value: &T) {
-    let length = size_of_val(value) as libc::socklen_t;
-    // SAFETY: a value of that length.
-    unsafe {
-        libc::setsockopt(
-            socket,
-            libc::SOL_SOCKET,
-            option,
-            ptr::from_ref(value).cast(),
-            length,
-        )
-    };
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        close(self.0);
-    }
-}
-
-fn name_of(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: zero is a valid name.
-    let mut name: libc::sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
-    let length = match address {
-        SocketAddr::V4(v4) => {
-            // SAFETY: there is room for a name of every family.
-            let own = unsafe { &mut *(&raw mut name).cast::<libc::sockaddr_in>() };
-            own.sin_family = libc::AF_INET as libc::sa_family_t;
-            own.sin_port = v4.port().to_be();
-            own.sin_addr.s_addr = u32::from_ne_bytes(v4.ip().octets());
-            size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            // SAFETY: as above.
-            let own = unsafe { &mut *(&raw mut name).cast::<libc::sockaddr_in6>() };
-            own.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-            own.sin6_port = v6.port().to_be();
-            own.sin6_addr.s6_addr = v6.ip().octets();
-            own.sin6_scope_id = v6.scope_id();
-            size_of::<libc::sockaddr_in6>()
-        }
-    };
-    (name, length as libc::socklen_t)
 }
 
 /// Sends echo requests (RFC 792), each after the reply to the previous one.
@@ -333,26 +272,16 @@ fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), 
     if address.is_ipv6() {
         return Err(why("ICMP echo is measured over IPv4 only"));
     }
-    // SAFETY: no pointers are passed.
-    let socket = |kind| unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
+    let socket = |kind| net::socket(AddressFamily::INET, kind, Some(ipproto::ICMP));
     // The raw socket requires privileges, the other one only that net.ipv4.ping_group_range
     // includes this group.
-    let (raw, datagrams) = (socket(libc::SOCK_RAW), || socket(libc::SOCK_DGRAM));
-    let is_raw = raw != -1;
-    let opened = Socket(checked(
-        if is_raw { raw } else { datagrams() },
+    let raw = socket(SocketType::RAW);
+    let is_raw = raw.is_ok();
+    let socket = raw.or_else(|_| socket(SocketType::DGRAM)).map_err(failed(
         "no raw socket, which takes CAP_NET_RAW, and none for ICMP (net.ipv4.ping_group_range)",
-    )?);
-    let socket = opened.0;
-    let (name, length) = name_of(&address);
-    // SAFETY: a name of that length.
-    let connected = unsafe { libc::connect(socket, (&raw const name).cast(), length) };
-    checked(connected, "no way to the other side")?;
-    let wait = libc::timeval {
-        tv_sec: 1,
-        tv_usec: 0,
-    };
-    set(socket, libc::SO_RCVTIMEO, &wait);
+    ))?;
+    net::connect(&socket, &address).map_err(failed("no way to the other side"))?;
+    let _ = set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_secs(1)));
     let id = (std::process::id() as u16).to_be_bytes();
     let mut number = 0_u16;
     bench.single(labels, || {
@@ -360,13 +289,10 @@ fn ping(bench: &mut Bench<'_>, labels: &str, address: SocketAddr) -> Result<(), 
         let request = request(id, number);
         let mut reply = [0_u8; 128];
         let begin = Fenced::before();
-        // SAFETY: the buffer has that length.
-        unsafe { libc::send(socket, request.as_ptr().cast(), request.len(), 0) };
+        let _ = net::send(&socket, &request, SendFlags::empty());
         loop {
-            // SAFETY: the buffer has that length.
-            let got = unsafe { libc::recv(socket, reply.as_mut_ptr().cast(), reply.len(), 0) };
-            let got =
-                usize::try_from(got).map_err(|_| error("no reply to an ICMP echo request"))?;
+            let got = net::recv(&socket, &mut reply, RecvFlags::empty());
+            let (got, _) = got.map_err(failed("no reply to an ICMP echo request"))?;
             // A raw socket shows the IP header, and on the loopback device the requests as well; a
             // datagram socket replaces the id.
             let header = if is_raw {
@@ -406,7 +332,7 @@ mod tests {
     use super::*;
 
     /// Returns a socket that listens with this backlog and accepts nothing.
-    fn mute(queue: c_int) -> TcpListener {
+    fn mute(queue: i32) -> TcpListener {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         // SAFETY: no pointers are passed. It changes the backlog.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), queue) }, 0);
