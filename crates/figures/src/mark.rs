@@ -5,7 +5,8 @@ use crate::rows::Row;
 use crate::words;
 
 /// The meaning of an asterisk behind a figure.
-pub const BETWEEN_MODES: &str = "* A figure that does not describe its samples: they have two modes. figures.csv has the share of the slow one (figure slow).";
+pub const NO_SAMPLE: &str = "* A figure that describes no sample: it lies between two modes (figures.csv has the share of the slow \
+                             one, figure slow), or between the two runs in the middle, which are far apart.";
 
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl Mark {
         let over = row.over.as_ref().ok()?;
         let spread = Spread::of(row);
         let mut label = write(over.estimate);
-        if row.is_between_modes() {
+        if row.is_marked() {
             label.push('*');
         }
         let mut said = format!("{}: {label}", row.place());

@@ -1,7 +1,6 @@
 //! Distributions with two modes, in words: where they are, and the share of the slow one.
 
 use crate::format::Numbers;
-use crate::notices::Notice;
 use crate::rows::derive::TwoModes;
 use crate::rows::{Better, Figure, Row, Rows, written};
 use crate::words;
@@ -47,8 +46,7 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
     }
     if found.len() > MANY {
         details.push(format!(
-            "{} distributions of samples have two modes; the page lists the first measure of each, figures.csv has all (figure \
-             slow).",
+            "{} distributions of samples have two modes; figures.csv has the share of the slow one of each (figure slow).",
             found.len()
         ));
         return;
@@ -125,29 +123,4 @@ pub fn both(row: &Row, modes: TwoModes) -> String {
         written(modes.low, unit),
         written(modes.high, unit)
     )
-}
-
-/// Lists where samples have two modes, if there are too many for the verdict.
-pub(crate) fn notice(rows: &Rows) -> Option<Notice> {
-    let found = found(rows);
-    let each: Vec<String> = found
-        .iter()
-        .map(|(row, modes)| {
-            format!(
-                "{} of {} ({})",
-                row.measure.id,
-                row.place(),
-                both(row, *modes)
-            )
-        })
-        .collect();
-    (found.len() > MANY).then(|| {
-        let text = format!(
-            "{} distributions of samples have two modes, so that a median is of one of them at most; the first measure of each: \
-             {}.",
-            found.len(),
-            each.join("; ")
-        );
-        Notice::note("two-modes", text)
-    })
 }

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 use tare_results::model::CellPlan;
-use tare_results::target::Clock;
 
 use crate::claims::Reproduction;
 use crate::modes;
@@ -20,8 +19,6 @@ pub struct Verdict {
     pub headline: String,
     /// Further sentences, one or two each.
     pub details: Vec<String>,
-    /// Confidence intervals of what the headline says.
-    pub certainty: Vec<String>,
     /// Reasons to doubt the figures: first the notices, in their order.
     pub cautions: Vec<String>,
 }
@@ -40,7 +37,6 @@ pub(crate) fn of(
     for other in told {
         verdict.details.push(other.headline);
         verdict.details.extend(other.details);
-        verdict.certainty.extend(other.certainty);
     }
     modes::tell(&run.rows, &mut verdict.details);
     if let Some(reproduction) = reproduction.filter(|_| !run.cells.is_empty()) {
@@ -57,7 +53,7 @@ fn nothing(not_measured: &[NotMeasured]) -> Verdict {
         |cell| format!("cell {} ({}): {}", cell.id, cell.label, cell.reason),
     );
     Verdict {
-        headline: format!("Nothing was measured: {reason}"),
+        headline: format!("Nothing was measured: {}.", reason.trim_end_matches('.')),
         ..Verdict::default()
     }
 }
@@ -100,8 +96,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     }
     let machine = run.machine.as_ref();
     // A count of instructions is the same on any machine.
-    let is_timed =
-        |plan: &CellPlan| plan.target.clock != Clock::Instructions || plan.work.cpus.is_none();
+    let is_timed = |plan: &CellPlan| !plan.counts_instructions();
     let is_measured = not_measured.len() < run.plan.cells.len();
     let bears = is_measured && run.plan.cells.iter().any(is_timed);
     if let Some(machine) = machine.filter(|_| bears) {

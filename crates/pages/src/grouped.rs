@@ -3,7 +3,7 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_figures::mark::BETWEEN_MODES;
+use tare_figures::mark::NO_SAMPLE;
 use tare_figures::rows::{Row, RunFigure};
 use tare_figures::words::NONE;
 
@@ -115,9 +115,8 @@ impl<'a> Grouped<'a> {
 
     /// Returns whether a figure is marked.
     fn has_marks(&self) -> bool {
-        let marked = |column: &Column, row: &Option<&Row>| {
-            row.is_some_and(|row| column.is_between_modes(row))
-        };
+        let marked =
+            |column: &Column, row: &Option<&Row>| row.is_some_and(|row| column.is_marked(row));
         let mut lines = self.lines.iter();
         lines.any(|(.., line)| {
             let mut figures = self.columns.iter().zip(&line.rows);
@@ -196,7 +195,7 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
             table.row(name.chain(figures));
         }
         let runs = grouped.lacks_runs().then_some(LACKING);
-        let marks = grouped.has_marks().then_some(BETWEEN_MODES);
+        let marks = grouped.has_marks().then_some(NO_SAMPLE);
         let read = Some(tabled.read.as_str()).filter(|read| !read.is_empty());
         let read = read.into_iter().chain(runs).chain(marks);
         let read = read.collect::<Vec<_>>().join(" ");

@@ -4,7 +4,7 @@ use maud::Markup;
 
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
-use crate::kit::sentence::{certainty_of_ends, few_or_ends};
+use crate::kit::sentence::few_or_ends;
 use crate::kit::series::native_first;
 use crate::tables::{Column, Tabled};
 use crate::view::Story;
@@ -85,10 +85,8 @@ impl Story for Plain {
         let each: Vec<(f64, String)> = each.collect();
         let first = rows.iter().find(|row| row.over.is_ok())?;
         let title = words::capital(first.measure.title);
-        let known = rows.iter().filter(|row| row.over.is_ok());
         Some(Verdict {
             headline: format!("{title}, {}: {}.", first.figure, few_or_ends(&each)),
-            certainty: certainty_of_ends(known.map(|row| (row.name(), *row))),
             ..Verdict::default()
         })
     }

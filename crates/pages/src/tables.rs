@@ -8,7 +8,7 @@ use tare_stats::Interval;
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
-use tare_figures::rows::{Figure, Places, Row};
+use tare_figures::rows::{Figure, Places, Row, labelled};
 use tare_figures::words::{self, NONE};
 
 /// A table of figures.
@@ -297,14 +297,14 @@ impl Column {
         rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
     }
 
-    /// Writes the figure over runs, marked if it lies between two modes of its samples.
+    /// Writes the figure over runs, marked if it describes no sample.
     pub(crate) fn marked(&self, row: &Row, of: &Line<'_>, numbers: Numbers, both: bool) -> String {
         let mut figure = self.over(row, numbers, both);
         let (has, all) = (row.each.len(), of.runs());
         if self.counts_runs && has < all && figure != NONE {
             figure.push_str(&format!("\nin {has} of {all} runs"));
         }
-        match (figure.as_str(), self.is_between_modes(row)) {
+        match (figure.as_str(), self.is_marked(row)) {
             (NONE, _) | (_, false) => figure,
             (_, true) => {
                 figure.replacen('\n', "*\n", 1) + if figure.contains('\n') { "" } else { "*" }
@@ -312,8 +312,8 @@ impl Column {
         }
     }
 
-    pub(crate) fn is_between_modes(&self, row: &Row) -> bool {
-        self.show != Show::Interval && row.is_between_modes()
+    pub(crate) fn is_marked(&self, row: &Row) -> bool {
+        self.show != Show::Interval && row.is_marked()
     }
 
     fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
@@ -424,13 +424,13 @@ impl Line<'_> {
         self.of.marked_target()
     }
 
-    /// Writes its labels: `phase=0, thread=1`.
+    /// Writes its labels: `phase 0, thread=1`.
     #[must_use]
     pub(crate) fn labelled(&self) -> String {
         let each = self
             .labels
             .iter()
-            .map(|(key, value)| format!("{key}={value}"));
+            .map(|(key, value)| labelled(&self.labels, key, value));
         each.collect::<Vec<_>>().join(", ")
     }
 }

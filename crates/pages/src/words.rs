@@ -3,35 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use tare_figures::Run;
 use tare_figures::analysis::Daemon;
-use tare_figures::group::{distinct, grouped};
+use tare_figures::group::grouped;
 use tare_figures::notices::{AgentNotice, name_cells};
-use tare_figures::places::Placement;
 use tare_figures::words::{list, numbered, without_figures};
-use tare_results::model::Record;
-
-/// Says on which CPUs guests were measured, the host's and their own; `None` without guests.
-#[must_use]
-pub(crate) fn guests(run: &Run) -> Option<String> {
-    let placed = run.cells.iter().filter_map(|cell| {
-        let program = cell.outcome.record().and_then(Record::program)?;
-        let placement = Placement::of(&run.plan, &cell.plan, program);
-        placement.guest_cpu?;
-        Some((placement.words(), cell.plan.target.text.clone()))
-    });
-    let mut places = grouped(distinct(placed));
-    places.sort();
-    let each = places.into_iter().map(|(cpu, mut targets)| {
-        targets.sort();
-        match targets.len() {
-            ..=2 => format!("{}: {cpu}", list(&targets)),
-            many => format!("{many} guests: {cpu}"),
-        }
-    });
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| each.join(". "))
-}
 
 /// Says which daemons ran while something was measured: `dockerd (blocks 1–3)`.
 #[must_use]

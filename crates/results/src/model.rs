@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::bounded;
 use crate::bounds;
 use crate::frequency;
-use crate::target::{Engine, Kernel, TargetOption, TargetSpec, one_line};
+use crate::target::{Clock, Engine, Kernel, TargetOption, TargetSpec, one_line};
 use crate::work::Work;
 pub use arrivals::{Arrivals, Arrived, Failure, MOST_INSTANCES, Rung};
 pub use record::{
@@ -325,6 +325,13 @@ impl CellPlan {
         label
     }
 
+    /// Returns whether its times are instructions that an emulator counted. How an instance starts
+    /// is seen from this machine.
+    #[must_use]
+    pub fn counts_instructions(&self) -> bool {
+        self.target.clock == Clock::Instructions && self.work.cpus.is_some()
+    }
+
     /// Says whether the kernel's events are recorded, which costs time.
     pub fn is_traced(&self) -> bool {
         self.work.rights.kernel_events
@@ -397,6 +404,15 @@ impl Cell {
             Unit::Cycles => Some(head.length() as f64 * 1e9 / hz?),
         });
         each.sum()
+    }
+
+    /// Returns why its figures are not those of the planned rate: `not open-loop` or `saturated`.
+    #[must_use]
+    pub fn doubt(&self) -> Option<&'static str> {
+        self.plan.arrivals.as_ref()?.interval_ns?;
+        let arrived = self.outcome.record()?.arrived.as_ref()?;
+        let late = arrived.not_open_loop.as_ref().map(|_| "not open-loop");
+        late.or(arrived.saturated.as_ref().map(|_| "saturated"))
     }
 
     /// Returns whether other work says something of its figures: it was watched for long enough, and

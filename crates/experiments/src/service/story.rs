@@ -16,7 +16,7 @@ use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::checks::about;
 use tare_pages::kit::curve::{Curve, Dimension, Line as CurveLine, Point};
-use tare_pages::kit::sentence::{MANY, certainty, few_or_ends};
+use tare_pages::kit::sentence::{MANY, few_or_ends};
 use tare_pages::kit::series::{Series, native_first};
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
@@ -230,7 +230,7 @@ impl Story for Served {
             .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
             .filter(|row| row.estimate().is_some())
             .collect();
-        let (told, emulated) = native_first(costs, |row: &&Row| row.emulated);
+        let (told, _) = native_first(costs, |row: &&Row| row.emulated);
         let first = told.first()?;
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
@@ -247,21 +247,7 @@ impl Story for Served {
             true => format!(" by {service}"),
             false => String::new(),
         };
-        let latency = |rows: &[&Row]| {
-            let each = rows.iter().filter_map(|row| {
-                let case = cases.iter().find(|case| case.has(row))?;
-                let value = case.value(measured::SERVICE, Figure::MEDIAN)?;
-                Some((value, format!("{} on {}", written(value, "ns"), place(row))))
-            });
-            few_or_ends(&each.collect::<Vec<_>>())
-        };
         let mut details = Vec::new();
-        let latencies = latency(&told);
-        if !latencies.is_empty() {
-            details.push(format!(
-                "It is answered after a median of {latencies}, from when it is sent."
-            ));
-        }
         for comparison in compare::targets(run, MANY) {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
             let own: Vec<_> = own
@@ -269,19 +255,12 @@ impl Story for Served {
                 .collect();
             details.extend(comparison.about("CPU time per answered request", &own));
         }
-        if !emulated.is_empty() {
-            details.push(format!("Executed by an emulator: {}.", each(&emulated)));
-        }
         Some(Verdict {
             headline: format!(
                 "Each request answered{service} takes a mean CPU time of {}.",
                 each(&told)
             ),
             details,
-            certainty: certainty(
-                told.iter()
-                    .map(|row| (format!("CPU time on {}", place(row)), *row)),
-            ),
             ..Verdict::default()
         })
     }

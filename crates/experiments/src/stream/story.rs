@@ -12,9 +12,7 @@ use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview_of;
 use tare_pages::kit::checks::about;
-use tare_pages::kit::sentence::{
-    MANY, certainty_of_ends, few_or_ends, figure_or_modes, name_before,
-};
+use tare_pages::kit::sentence::{MANY, few_or_ends, figure_or_modes, name_before};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
 use tare_pages::{Story, View};
@@ -145,16 +143,23 @@ impl Story for Streams {
         // Sentences of one verdict name a figure alike.
         let has_modes = rows.iter().any(|row| row.is_between_modes());
         let of = name_before(figure, has_modes);
-        let (told, emulated) = native_first(rows, |row| row.emulated);
-        told.first()?;
-        let each = |rows: &[&Row]| {
-            let each = rows.iter().filter_map(|row| {
-                let value = row.estimate()?;
-                let told = figure_or_modes(row, written(value, row.unit), has_modes);
-                Some((value, format!("{told} on {}", place(row))))
-            });
-            few_or_ends(&each.collect::<Vec<_>>())
-        };
+        let (told, _) = native_first(rows, |row| row.emulated);
+        // What all have in common comes once.
+        let common = arrays(told.first()?);
+        let is_common = told.iter().all(|row| arrays(row) == common);
+        let each = told.iter().filter_map(|row| {
+            let value = row.estimate()?;
+            let written = figure_or_modes(row, written(value, row.unit), has_modes);
+            let own = if is_common {
+                String::new()
+            } else {
+                arrays(row)
+            };
+            let (target, under) = (row.marked_target(), row.load.under());
+            Some((value, format!("{written} on {target}{under}{own}")))
+        });
+        let each = few_or_ends(&each.collect::<Vec<_>>());
+        let common = if is_common { common } else { String::new() };
         let comparisons = compare::targets(run, MANY).into_iter();
         let compared = comparisons.filter_map(|comparison| {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
@@ -166,19 +171,9 @@ impl Story for Streams {
             });
             comparison.about("bandwidth of Triad", &own.collect::<Vec<_>>())
         });
-        let apart = (!emulated.is_empty()).then(|| {
-            format!(
-                "Executed by an emulator: Triad moves {of}{}.",
-                each(&emulated)
-            )
-        });
         Some(Verdict {
-            headline: format!("Triad moves {of}{}.", each(&told)),
-            details: compared.chain(apart).collect(),
-            certainty: certainty_of_ends(
-                told.iter()
-                    .map(|row| (format!("Triad on {}", place(row)), *row)),
-            ),
+            headline: format!("Triad moves {of}{each}{common}."),
+            details: compared.collect(),
             ..Verdict::default()
         })
     }

@@ -176,7 +176,7 @@ fn gates_let_pass_what_is_within_their_limit_and_nothing_that_cannot_be_told() {
         assert_eq!(
             judge(&gate, &compared).unwrap().sentence,
             format!(
-                "Gate failed: wakeup/response.p50 of process, phase=0 shifted by {shift} (medians 4.16 µs and 4.55 µs), \
+                "Gate failed: wakeup/response.p50 of process, phase 0 shifted by {shift} (medians 4.16 µs and 4.55 µs), \
                  beyond '{gate}'."
             )
         );
@@ -848,7 +848,7 @@ fn a_gate_lists_what_is_beyond_and_what_is_unknown() {
     let both = judge("latency.p50 > +5%");
     assert!(both.failed);
     let unknown =
-        "Gate not passed: whether wakeup/latency.p50 of process under dd, phase=1 is beyond";
+        "Gate not passed: whether wakeup/latency.p50 of process under dd, phase 1 is beyond";
     assert_contains(
         &both.sentence,
         &["Gate failed: wakeup/latency.p50 of process", unknown],

@@ -60,6 +60,19 @@ fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
 }
 
 #[test]
+fn what_all_figures_have_in_common_is_said_once() {
+    let mut run = Run::new(1);
+    run.further = Some(("size", 16 << 20));
+    for target in ["process", "crun"] {
+        run.streamed(1, target, &steady(10.0));
+    }
+    assert_eq!(
+        verdict(&run.analyse())[0],
+        "Triad moves a median of 10.0 GB/s on process and 10.0 GB/s on crun, arrays of 16 MiB."
+    );
+}
+
+#[test]
 fn halves_that_differ_are_named() {
     let mut run = two();
     let mut drifting = steady(10.0);

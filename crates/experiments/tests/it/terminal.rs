@@ -185,33 +185,6 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
 }
 
 #[test]
-fn what_a_machine_loses_is_put_beside_what_idle_machines_lost() {
-    let told = |hypervisor: Option<&str>, reproduces, gaps: synthetic::Folded| {
-        let mut run = Run::new(26);
-        run.reproduces = reproduces;
-        run.gap(1, "process", gaps);
-        let mut data = run.data();
-        let mut machine = synthetic::unknown_machine();
-        machine.virtualisation.hypervisor = Fact::Known(hypervisor.map(str::to_owned));
-        data.machine = Some(MachineRecord::new(machine, Vec::new()));
-        let analysis = synthetic::analyse(data);
-        let mut details = analysis.summary().verdict.details.clone();
-        details.retain(|detail| detail.starts_with("For comparison"));
-        details.join(" ")
-    };
-    let gap = spin(200_000_000, 25, &[(1_000, 9_000)], Fold::above(1_300));
-    insta::assert_snapshot!(
-        [
-            told(Some("KVM"), None, ticking(1)),
-            told(None, None, ticking(1)),
-            told(None, None, gap),
-        ]
-        .join("\n")
-    );
-    assert_eq!(told(None, Some("kot-2019"), ticking(1)), "");
-}
-
-#[test]
 fn no_line_is_wider_than_the_terminal_and_no_word_broken() {
     let guest = "linux,kernel=debian-rt,preempt=full,cpus=2,isolate=1";
     let mut run = Run::new(26);

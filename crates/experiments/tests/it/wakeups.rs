@@ -246,13 +246,6 @@ fn intervals_take_runs_and_are_refused_without_enough() {
     assert_eq!(found, (51_000.0, 56_000.0, 53_500.0));
     let over = |figure| only(&three).over("latency", figure, &[]).unwrap();
     assert!(over(Figure::Max).interval.is_err() && over(Figure::Mean).interval.is_ok());
-    for (analysis, words) in [
-        (&six, "51.0 µs to 56.0 µs (95 % CI of the median, 6 runs)"),
-        (&three, "an interval needs 6"),
-        (&one, "in a single run"),
-    ] {
-        assert_contains(&analysis.summary().verdict.certainty.join(" "), &[words]);
-    }
     assert_contains(
         &page::render(&six),
         &["intervals over runs", "51.00 to\n56.00"],
@@ -349,27 +342,15 @@ fn a_bin_tells_of_a_maximum_that_no_list_has() {
 }
 
 #[test]
-fn the_cost_of_recording_is_one_figure_on_the_page_and_in_a_gate() {
+fn the_cost_of_recording_is_the_mean_of_the_runs() {
     let mut run = Run::new(1);
     for (block, ns) in [(1, 1_000.0), (2, 2_000.0), (3, 6_000.0)] {
         let cell = run.woken(block, Schedule::default(), |_, _, _| 4_000);
         *told(cell, "recording time") = ns;
     }
-    // An emulator's time says nothing of a machine.
-    run.emulated = true;
-    let cell = run.woken(1, Schedule::of("unikernel"), |_, _, _| 4_000);
-    *told(cell, "recording time") = 9_000.0;
     let analysis = run.analyse();
     let judged = judge(&analysis, "recording.total{target=process} > 1us").unwrap();
     assert_contains(&judged.sentence, &["is 3.00 µs (mean of 3 runs)"]);
-    let said = plain(&page::render(&analysis));
-    assert_contains(
-        &said,
-        &[
-            "Recording a wake-up takes 3.00 µs by the mean of the runs, 3.00 % of the interval, and 6.00 µs in the run where it \
-             takes longest, on process, where it costs most",
-        ],
-    );
 }
 
 #[test]
@@ -490,10 +471,6 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
         "Latest wake-ups under dd: 10.0 ms on process, loads=2; without a load: 6.00 µs on process, loads=1 and 6.00 µs on process, \
          loads=2."
     );
-    // None was missed in the one, which does not bear on the share of the other.
-    let missed =
-        "Missed activations under dd: 99 of 10,000 (0.99 %) on process, loads=2; none otherwise.";
-    assert_contains(&verdict.details.join("\n"), &[missed]);
 }
 
 #[test]
@@ -510,12 +487,10 @@ fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
     }
     let verdict = run.analyse().summary().verdict.clone();
     assert_contains(&verdict.headline, &["docker"]);
-    let mut sentences = [vec![verdict.headline], verdict.details, verdict.certainty].concat();
-    sentences.retain(|sentence| sentence.contains("unikernel"));
-    assert_eq!(
-        sentences,
-        ["These sentences leave out unikernel, which was emulated."]
-    );
+    let mut sentences = [vec![verdict.headline], verdict.details]
+        .concat()
+        .into_iter();
+    assert!(sentences.all(|sentence| !sentence.contains("unikernel")));
 }
 
 #[test]
@@ -549,32 +524,6 @@ fn tables_on_a_terminal() {
         let is_whole = |line: &str| words.iter().all(|word| line.contains(word));
         assert!(width < 80 || table.is_some_and(is_whole), "{width}: {text}");
     }
-}
-
-#[test]
-fn stolen_time_may_be_the_reason_where_no_kernel_event_is() {
-    let unexplained = |stolen: Option<f64>| {
-        let mut data = blamed("hackbench/117");
-        let record = traced(&mut data);
-        record.traces[0].events.clear();
-        record.values.extend(stolen.map(|value| model::Value {
-            measure: "stolen".to_owned(),
-            labels: Labels::default(),
-            unit: "ns".to_owned(),
-            value,
-        }));
-        let mut details = synthetic::analyse(data).summary().verdict.details.clone();
-        details.retain(|detail| detail.starts_with("The worst traced wake-up"));
-        details.join(" ")
-    };
-    let nothing = "The worst traced wake-up came 60.0 µs late on process: no kernel event explains it (not recorded)";
-    assert_eq!(unexplained(None), format!("{nothing}."));
-    assert_eq!(
-        unexplained(Some(4e7)),
-        format!(
-            "{nothing}. The hypervisor took 40.0 ms from the measured CPU during that run (stolen time): it may be the reason."
-        )
-    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::notices::{AgentNotice, NotMeasured, State};
 use crate::rows::flat::Origin;
 use crate::rows::{self, CellData};
 use crate::run::Run;
-use crate::{modes, places, verdict};
+use crate::{places, verdict};
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser<'a> {
@@ -59,7 +59,6 @@ impl<'a> Analyser<'a> {
                 for text in &cell.notices {
                     AgentNotice::add(&mut self.notices, text, cell.plan.id);
                 }
-                self.disturbances.take(&cell);
                 match cell.outcome {
                     Outcome::Done { .. } => match self.take_done(*cell, samples) {
                         Ok(()) => return,
@@ -102,6 +101,7 @@ impl<'a> Analyser<'a> {
         let rows = self.rows.derive(measures, &data)?;
         self.stories.take(&self.plan, &data)?;
         self.rows.add_all(rows, &data);
+        self.disturbances.take(&cell);
         self.cells.push(cell);
         Ok(())
     }
@@ -153,7 +153,6 @@ impl<'a> Analyser<'a> {
         let mut accounts = self.stories.finish(&run);
         let mut alarms = other_work::find(&run);
         alarms.extend(checks::find(&run));
-        alarms.extend(modes::notice(&run.rows));
         alarms.extend(
             accounts
                 .iter_mut()

@@ -2,7 +2,7 @@
 
 use tare_results::TscFrequency;
 use tare_results::model::{Cell, LoadCpus, Plan, Program, Record, Unit};
-use tare_results::target::{Clock, Group, Kernel};
+use tare_results::target::{Group, Kernel};
 
 use crate::format::Numbers;
 use crate::notices::{Notice, name_cells};
@@ -14,7 +14,7 @@ struct Measured<'a> {
     id: u32,
     target: &'a str,
     group: Group,
-    clock: Clock,
+    counts_instructions: bool,
     record: &'a Record,
     program: &'a Program,
     frequency: Option<TscFrequency>,
@@ -61,7 +61,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             ),
         ));
     }
-    let emulated = targets(&|m| m.program.agent.emulated && m.clock == Clock::Host);
+    let emulated = targets(&|m| m.program.agent.emulated && !m.counts_instructions);
     if !emulated.is_empty() {
         notices.push(Notice::error(
             "emulated",
@@ -72,7 +72,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             ),
         ));
     }
-    let counted = targets(&|m| m.clock == Clock::Instructions);
+    let counted = targets(&|m| m.counts_instructions);
     if !counted.is_empty() {
         notices.push(Notice::warning(
             "instruction-time",
@@ -163,7 +163,7 @@ impl<'a> Measured<'a> {
             id: cell.plan.id,
             target: &cell.plan.target.text,
             group: cell.plan.target.group,
-            clock: cell.plan.target.clock,
+            counts_instructions: cell.plan.counts_instructions(),
             record,
             program: record.program()?,
             frequency: tsc(cell),

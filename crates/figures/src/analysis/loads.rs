@@ -119,7 +119,7 @@ impl LoadRate {
 }
 
 impl Disturbances {
-    /// Takes what one cell says, whether it was measured or failed.
+    /// Takes what a cell says that was measured.
     pub fn take(&mut self, cell: &Cell) {
         let plan = &cell.plan;
         for name in &cell.daemons {

@@ -17,7 +17,7 @@ use tare_results::{CellState, MachineRecord};
 pub use checks::shared_cpu;
 pub(crate) use loads::Disturbances;
 pub use loads::{Daemon, LoadFigure, LoadRate};
-pub use other_work::{had_other_work, much as much_other_work, other_work};
+pub use other_work::{much as much_other_work, other_work};
 pub use summary::{SCHEMA, Summary};
 
 use crate::claims::Published;

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_results::model::{Cell, Labels, OtherTask, OtherWork};
-use tare_results::target::Clock;
+use tare_results::model::{Cell, Labels, OtherWork};
 
 use crate::format::Numbers;
 use crate::group::{entry, grouped};
@@ -117,21 +116,6 @@ fn not_watched(run: &Run) -> Option<Notice> {
     })
 }
 
-/// Returns whether other work on the measured CPU of a cell may explain its delays.
-#[must_use]
-pub fn had_other_work(cell: &Cell) -> bool {
-    let told = |other: &OtherWork| {
-        let mut shares = other.tasks.iter().map(|task| share(task, other));
-        !other.runs.is_empty() || shares.any(|share| share >= MUCH)
-    };
-    both(cell).any(told)
-}
-
-/// Returns what else ran on the measured CPUs: of this machine, and of the guest.
-fn both(cell: &Cell) -> impl Iterator<Item = &OtherWork> {
-    of_machine(cell).into_iter().chain(&cell.guest_work)
-}
-
 /// Returns what else of this machine ran there; nothing if an emulator counted instructions, whose
 /// figures are the same whatever else runs.
 fn of_machine(cell: &Cell) -> Option<&OtherWork> {
@@ -141,11 +125,11 @@ fn of_machine(cell: &Cell) -> Option<&OtherWork> {
 /// Returns whether time passed for a cell while the machine did something else: how an instance
 /// starts is seen from here, and runs on any CPU.
 fn is_timed(cell: &Cell) -> bool {
-    cell.plan.target.clock != Clock::Instructions || cell.plan.work.cpus.is_none()
+    !cell.plan.counts_instructions()
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
-/// the time, the greatest first, and how much the hypervisor took, first or second:
+/// the time, and how much the hypervisor took; the greatest share first:
 /// `sh (66 % of the CPU's time)`, `stolen time (at most 1.2 % of the CPU's time)`.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
@@ -163,15 +147,12 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     };
     let mut much = of(of_machine);
     much.extend(of(|cell| cell.guest_work.as_ref()));
-    much.sort_by(|a, b| b.1.total_cmp(&a.1));
     if let Some(on) = stolen(&cells) {
         let share = N.percent(on.share);
         let share = format!("at most {share} of the CPU's time{}", most(&on, ", ", ""));
-        // No priority protects from it, so it is second at least.
-        let is_first = much.first().is_none_or(|first| first.1 < on.share);
-        let told = (format!("stolen time ({share})"), on.share);
-        much.insert(usize::from(!is_first), told);
+        much.push((format!("stolen time ({share})"), on.share));
     }
+    much.sort_by(|a, b| b.1.total_cmp(&a.1));
     much.into_iter().map(|(told, _)| told).collect()
 }
 
@@ -312,10 +293,6 @@ impl Used<'_> {
             false => name,
         }
     }
-}
-
-fn share(task: &OtherTask, other: &OtherWork) -> f64 {
-    task.ns as f64 / other.watched_ns.max(1) as f64
 }
 
 fn other_runs(watched: &[Watched<'_>]) -> Option<Notice> {

@@ -261,7 +261,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
                 return false;
             }
             let pair = &pairs[*place];
-            let between = pair.between_modes();
+            let between = pair.doubt().or_else(|| pair.between_modes());
             let exact = pair.is_exact() && between.is_none();
             if let Some(why) = between {
                 fill_between(&mut rows[*place], pair, why);
@@ -462,6 +462,12 @@ impl ComparedRow {
         let is_native = |row: &Row| !row.emulated && !row.counts_instructions;
         let (base, new) = (&self.base_row, &self.of);
         (base.emulated && is_native(new)) || (new.emulated && is_native(base))
+    }
+
+    /// Returns why its figures are not those of the planned rate.
+    #[must_use]
+    pub fn doubt(&self) -> Option<&'static str> {
+        self.base_row.doubt.or(self.of.doubt)
     }
 
     /// Returns how many samples each run needs, if the figure was refused since one has fewer.

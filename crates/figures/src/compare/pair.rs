@@ -38,6 +38,12 @@ impl Figures<'_> {
 }
 
 impl Pair<'_> {
+    /// Returns why times and rates of a side are not those of the planned rate.
+    pub fn doubt(&self) -> Option<String> {
+        let doubt = self.base.row.doubt.or(self.new.row.doubt)?;
+        Some(format!("{doubt}, so that it is not of that rate"))
+    }
+
     /// Returns why a quantile says nothing of a shift: it is once in one mode and once in the
     /// other, so that it jumps where their shares hardly change, and the other side's lies between.
     pub fn between_modes(&self) -> Option<String> {

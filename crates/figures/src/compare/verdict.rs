@@ -166,7 +166,7 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
 pub(super) fn inconclusive(comparison: &Comparison) -> String {
     let [base, new] = comparison.repetitions;
     let (needed, of) = (comparison.needed, comparison.unit.plural());
-    format!("inconclusive: it needs {needed} {of} of each, and there are {base} and {new}.")
+    format!("inconclusive: it needs {needed} {of} of each, not {base} and {new}.")
 }
 
 fn nothing(comparison: &Comparison, all: usize) -> String {

@@ -16,7 +16,7 @@ use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
 use crate::format::Numbers;
 use crate::interval::Time;
 use crate::words;
-use tare_results::target::{Clock, Group, Kernel};
+use tare_results::target::{Group, Kernel};
 
 /// One figure of one measure, of one target under one load.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,8 @@ pub struct Row {
     pub emulated: bool,
     /// Whether the clock counted instructions.
     pub counts_instructions: bool,
+    /// Why its times and rates are not those of the planned rate in one of its cells.
+    pub doubt: Option<&'static str>,
     /// The figure of each run, in running order.
     pub each: Vec<Each>,
     /// The figure over all runs, or the reason why there is none.
@@ -272,6 +274,8 @@ impl Collector {
             tsc_hz: data.hz(),
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
+        let is_of_pace = matches!(unit, "ns" | "1/s");
+        let doubt = data.cell.doubt().filter(|_| is_of_pace);
         let known = self.places.find(&labels, |place| {
             let row = &self.rows[place];
             row.measure == measure
@@ -287,6 +291,7 @@ impl Collector {
             let row = &mut self.rows[place_of_row];
             row.each.push(each);
             row.emulated |= emulated;
+            row.doubt = row.doubt.into_iter().chain(doubt).min();
             row.clock_ppm = row.clock_ppm.max(data.clock_ppm());
             return row;
         }
@@ -307,7 +312,8 @@ impl Collector {
             clock_ppm: data.clock_ppm(),
             resolution_ns: data.resolution_ns(),
             emulated,
-            counts_instructions: plan.target.clock == Clock::Instructions,
+            counts_instructions: plan.counts_instructions(),
+            doubt,
             each: vec![each],
             over: Err(Refused::Values { why: String::new() }),
             modes: None,
@@ -535,6 +541,22 @@ impl Row {
             }
             _ => false,
         }
+    }
+
+    /// Returns whether it describes no sample: it lies between two modes, or between the two runs
+    /// in the middle, which are far apart.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        /// The factor from which on two runs are far apart.
+        const FAR: f64 = 2.0;
+        let mut values: Vec<f64> = self.each.iter().filter_map(|e| e.figure.value()).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let is_between = values.len().is_multiple_of(2)
+            && matches!(self.figure, Figure::Quantile(_))
+            && middle > 0
+            && values[middle] > FAR * values[middle - 1];
+        is_between || self.is_between_modes()
     }
 
     /// Returns the figure over its runs; `None` if there is none.

@@ -13,7 +13,7 @@ pub fn written(value: f64, unit: &str) -> String {
     match unit {
         "ns" => N.ns(value, None),
         "1" => N.percent(value),
-        "1/s" => format!("{} per second", N.short(value)),
+        "1/s" => N.rate(value),
         "bytes" => N.bytes(value as u64),
         "bytes/s" => N.byte_rate(value),
         "Hz" => format!("{} GHz", N.fixed(value / 1e9, 2)),
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// Writes a label among others: `thread=0`; the interval of a pace as that: `64/s`, `1/s`, `alone`; a
+/// Writes a label among others: `thread=0`; a workload by its name; the interval of a pace as that: `64/s`, `1/s`, `alone`; a
 /// size in bytes with its unit: `size=64KiB`. That of a workload is a number of its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
@@ -76,7 +76,8 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let part = value.strip_prefix("1/");
     let part = part.and_then(|rest| rest.strip_suffix('s'));
     match (key, value, part) {
-        ("interval", "alone", _) => value.to_owned(),
+        ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
+        ("phase", ..) => format!("phase {value}"),
         ("interval", "1s", _) => "1/s".to_owned(),
         ("interval", _, Some(part)) => format!("{part}/s"),
         _ => format!("{key}={value}"),

@@ -63,11 +63,8 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
     };
     let is_late = |one: &&&Instance| one.lag_ns().is_some_and(|lag| lag > interval_ns);
     let late = counted.iter().filter(is_late).count();
-    let not_open_loop = (share(late) > LOST).then(|| {
-        format!(
-            "{late} of {n} arrivals were started or rejected more than one interval after their time"
-        )
-    });
+    let not_open_loop = (share(late) > LOST)
+        .then(|| format!("{late} of {n} arrivals came more than one interval after their time"));
     reasons.extend(not_open_loop.clone());
     let [from, until] = loads.live_at;
     let growth = until.saturating_sub(from);
@@ -202,8 +199,7 @@ mod tests {
             }
         });
         let (saturated, not_open_loop) = judged([1, 1], &late);
-        let told =
-            "10 of 100 arrivals were started or rejected more than one interval after their time";
+        let told = "10 of 100 arrivals came more than one interval after their time";
         assert_eq!(saturated.as_deref(), Some(told));
         assert_eq!(not_open_loop, saturated);
     }

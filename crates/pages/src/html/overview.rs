@@ -3,12 +3,11 @@
 use maud::Markup;
 
 use super::dot_plot::{self, Entry};
-use super::parts::{Figure, N, Table, legend};
+use super::parts::{Figure, N, legend};
 use crate::svg::{COLOURS, colour};
 use tare_figures::group::{distinct, grouped};
-use tare_figures::mark::{BETWEEN_MODES, Mark, Spread};
+use tare_figures::mark::{Mark, NO_SAMPLE};
 use tare_figures::rows::{self, Row};
-use tare_figures::words::NONE;
 
 /// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and
 /// figure.
@@ -48,29 +47,16 @@ pub fn overview_of(
         "bytes" => value / bytes,
         _ => value,
     };
-    let mut table = Table::new(["target"]);
-    table
-        .head
-        .extend(loads.iter().map(|load| (*load).to_owned()));
-    let mut group = None;
     let mut entries: Vec<Entry> = Vec::new();
     for (name, own) in &names {
         let first = own[0];
-        if group != Some(first.group) {
-            group = Some(first.group);
-            table.heading(first.group.capabilities().heading);
-        }
-        let (mut cells, mut marks) = (vec![name.clone()], Vec::new());
-        for (series, load) in loads.iter().enumerate() {
-            let found = own.iter().find(|row| row.load.as_str() == *load);
-            cells.push(found.map_or_else(|| NONE.to_owned(), |row| ranged(row)));
-            // Further loads are in the table.
-            if let Some(row) = found.filter(|_| series < COLOURS) {
+        let mut marks = Vec::new();
+        for (series, load) in loads.iter().take(COLOURS).enumerate() {
+            if let Some(row) = own.iter().find(|row| row.load.as_str() == *load) {
                 let write = |value| rows::written(value, row.unit);
                 marks.extend(Mark::of(row, series, drawn, write));
             }
         }
-        table.rows.push(cells);
         entries.push(Entry {
             group: first.group.capabilities().heading.to_owned(),
             name: name.clone(),
@@ -89,10 +75,10 @@ pub fn overview_of(
     let plot = dot_plot::draw(&entries, description, (what, bound), label);
     let mut read = Vec::new();
     if loads.len() > COLOURS {
-        read.push("The first six loads are drawn; the table has all.");
+        read.push("The first six loads are drawn; the tables have all.");
     }
-    if rows.iter().any(|row| row.is_between_modes()) {
-        read.push(BETWEEN_MODES);
+    if rows.iter().any(|row| row.is_marked()) {
+        read.push(NO_SAMPLE);
     }
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));
@@ -102,7 +88,7 @@ pub fn overview_of(
         read: read.join(" "),
         legend: legend(shown, dot_plot::symbols(&entries, "")),
         plot: &plot,
-        table: Some(table),
+        table: None,
     };
     Some(figure.render())
 }
@@ -124,18 +110,4 @@ fn name(row: &Row, rows: &[&Row]) -> String {
     let labels = row.labels.iter().filter(is_own);
     let labels = labels.map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", row.marked_target(), labels.collect::<String>())
-}
-
-/// Writes the figure, and below it by how much it varies.
-fn ranged(row: &Row) -> String {
-    let Ok(over) = &row.over else {
-        return NONE.to_owned();
-    };
-    let written = |value| rows::written(value, row.unit);
-    let mark = if row.is_between_modes() { "*" } else { "" };
-    let figure = written(over.estimate) + mark;
-    match Spread::of(row) {
-        Some(spread) => format!("{figure}\n{}", spread.words(row.unit, written)),
-        None => figure,
-    }
 }

@@ -4,8 +4,6 @@ use maud::{Markup, html};
 
 use crate::html::parts::{Figure, legend_of, line_legend};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
-use crate::table::Table;
-use tare_figures::words::NONE;
 
 /// The number of places that are named at the top.
 const NAMED: usize = 8;
@@ -34,8 +32,6 @@ pub struct Curve<'c> {
     pub bounds: Vec<(f64, String)>,
     /// The title of an axis at the top with the names of the points, if there is one.
     pub named: Option<&'c str>,
-    /// The heading of the names of the points in the table of all figures, if there is one.
-    pub table: Option<&'c str>,
     /// An axis at the right, if there is one.
     pub right: Option<Right<'c>>,
 }
@@ -163,7 +159,6 @@ impl<'c> Curve<'c> {
             has_ideal: false,
             bounds: Vec::new(),
             named: None,
-            table: None,
             right: None,
         }
     }
@@ -234,7 +229,7 @@ impl Curve<'_> {
             read: self.read.to_owned(),
             legend: self.legend(lines),
             plot: &plot,
-            table: self.table.map(|head| self.table(head, lines)),
+            table: None,
         };
         figure.render()
     }
@@ -326,27 +321,6 @@ impl Curve<'_> {
             true => legend_of(entries),
             false => line_legend(entries),
         }
-    }
-
-    /// Makes the table of all figures: a row for each name of points, in their order across.
-    fn table(&self, head: &str, lines: &[&Line]) -> Table {
-        let mut table = Table::new([head]);
-        table
-            .head
-            .extend(lines.iter().map(|line| line.name.clone()));
-        let mut named: Vec<&Point> = lines.iter().flat_map(|line| &line.points).collect();
-        named.sort_by(|a, b| a.at.0.total_cmp(&b.at.0));
-        named.dedup_by_key(|point| &point.name);
-        for Point { name, .. } in named {
-            let cells = lines.iter().map(|line| {
-                let point = line.points.iter().find(|point| point.name == *name);
-                point.map_or_else(|| NONE.to_owned(), |point| (self.upward.write)(point.at.1))
-            });
-            table
-                .rows
-                .push(std::iter::once(name.clone()).chain(cells).collect());
-        }
-        table
     }
 }
 

@@ -81,9 +81,9 @@ struct Slots {
 }
 
 impl OverTime<'_> {
-    /// Renders it with a table behind it; `None` if there is nothing to draw.
+    /// Renders it, with a table behind it if there is one; `None` if there is nothing to draw.
     #[must_use]
-    pub fn render(&self, table: Table) -> Option<Markup> {
+    pub fn render(&self, table: Option<Table>) -> Option<Markup> {
         let tracks = || self.strips.iter().flat_map(|strip| strip.tracks);
         let mut slots = Slots::new(self);
         let ends = || tracks().filter_map(|track| Some((slots.unit(track), track.ends()?)));
@@ -168,7 +168,7 @@ impl OverTime<'_> {
             read: self.reading(&slots),
             legend: legend_of([]),
             plot: &plot,
-            table: Some(table),
+            table,
         };
         Some(figure.render())
     }

@@ -1,14 +1,11 @@
-//! Sentences that list figures with what they are of, and say how sure these are.
+//! Sentences that list figures with what they are of.
 
 use tare_figures::analysis::much_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_figures::group::distinct;
 use tare_figures::modes;
-use tare_figures::rows::{Figure, Row, written};
+use tare_figures::rows::{Figure, Row};
 use tare_figures::words;
-use tare_results::target::Kernel;
-use tare_stats::{Kind, Level};
 
 /// The number of targets up to which a sentence names each.
 pub const MANY: usize = 4;
@@ -70,22 +67,6 @@ pub fn joined(
     (!texts.is_empty()).then(|| format!("{begin}{}{end}", texts.join(between)))
 }
 
-/// Says how many emulated targets sentences leave out: their times say nothing of a machine.
-#[must_use]
-pub fn emulated_left_out<'a>(emulated: impl IntoIterator<Item = &'a Case<'a>>) -> Option<String> {
-    let targets = distinct(emulated.into_iter().map(|case| &case.plan.target.text));
-    match targets.as_slice() {
-        [] => None,
-        [one] => Some(format!(
-            "These sentences leave out {one}, which was emulated."
-        )),
-        many => Some(format!(
-            "These sentences leave out {} targets that were emulated.",
-            many.len()
-        )),
-    }
-}
-
 /// Names other work that had much of the measured CPU in all cells of a case:
 /// ` alongside sh (66 % of the CPU's time)`.
 #[must_use]
@@ -114,21 +95,6 @@ pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
     }
 }
 
-/// Returns how sure the figures that [`few_or_ends`] names are, each with its text.
-#[must_use]
-pub fn certainty_of_ends<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
-    let mut figures = Vec::from_iter(figures);
-    if figures.len() > MANY {
-        figures.retain(|(_, row)| row.estimate().is_some());
-        let estimate = |row: &Row| row.estimate().unwrap_or_default();
-        figures.sort_by(|a, b| estimate(a.1).total_cmp(&estimate(b.1)));
-        let greatest = figures.split_off(figures.len().saturating_sub(1));
-        figures.truncate(1);
-        figures.extend(greatest);
-    }
-    certainty(figures)
-}
-
 /// Joins remarks on one thing among several, to stand behind it:
 /// ` (4.2 ms; alongside sh (66 % of the CPU's time))`.
 #[must_use]
@@ -139,55 +105,4 @@ pub fn aside(texts: impl IntoIterator<Item = String>) -> String {
         true => String::new(),
         false => format!(" ({})", texts.join("; ")),
     }
-}
-
-/// Returns how sure the first figures are, each with its text: `Longest of a run on process: …`. A
-/// figure that several have in common is stated once; one that may be in either of two modes has no
-/// range that says anything.
-#[must_use]
-pub fn certainty<'a>(figures: impl IntoIterator<Item = (String, &'a Row)>) -> Vec<String> {
-    let figures = figures.into_iter().take(MANY);
-    let figures = figures.filter(|(_, row)| !row.is_between_modes());
-    let mut sentences: Vec<String> = figures.map(|(what, row)| sure(&what, row)).collect();
-    sentences.dedup();
-    sentences
-}
-
-/// Says how sure a figure is: `Mean time lost: 1.5–2.2 % (95 % CI, 5 runs).`
-#[must_use]
-pub fn sure(what: &str, row: &Row) -> String {
-    let over = match &row.over {
-        Ok(over) => over,
-        Err(refused) => return format!("{what}: {refused}."),
-    };
-    let range = |low: f64, high: f64| match row.unit {
-        "1" => words::percent_range(Numbers::PLAIN, low, high),
-        unit => format!("{} to {}", written(low, unit), written(high, unit)),
-    };
-    let one = written(over.lowest, row.unit);
-    let text = match (&over.interval, over.runs) {
-        (Ok(interval), _) => {
-            let range = range(interval.low, interval.high);
-            let runs = Numbers::PLAIN.count(over.runs);
-            // The longest of all runs may be far beyond that of the longest of each.
-            let of = match row.figure.kind() {
-                Kind::Order => " of the median",
-                _ => "",
-            };
-            format!("{range} (95 % CI{of}, {runs} runs)")
-        }
-        (Err(_), 1) if row.group.capabilities().kernel == Kernel::Unknown => {
-            format!("{one} in a single run")
-        }
-        (Err(_), 1) => format!("{one} in a single run; measure several (--runs)"),
-        (Err(_), runs) if one == written(over.highest, row.unit) => {
-            format!("{one} in each of {runs} runs")
-        }
-        (Err(_), runs) => {
-            let needed = row.figure.kind().runs_needed(Level::P95);
-            let range = range(over.lowest, over.highest);
-            format!("{range} in {runs} runs; an interval needs {needed} (--runs)")
-        }
-    };
-    format!("{what}: {text}.")
 }

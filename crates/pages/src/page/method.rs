@@ -49,14 +49,12 @@ fn limits(report: &Report) -> Markup {
 /// Renders what was not measured and why.
 pub(super) fn not_measured(report: &Report) -> Markup {
     let summary = report.summary();
-    let mut table = Table::new(["cell", "run", "state", "why, and what to do"]);
-    for cell in &summary.not_measured {
-        table.row([
-            format!("{} · {}", cell.id, cell.label),
-            cell.block.to_string(),
-            cell.state.name().to_owned(),
-            cell.reason.clone(),
-        ]);
+    let mut table = Table::new(["", "state", "why, and what to do"]);
+    let cells = summary.not_measured.iter();
+    let same = grouped(cells.map(|cell| ((&cell.label, cell.state, &cell.reason), cell.id)));
+    for ((label, state, reason), cells) in same {
+        let name = format!("{label} ({})", name_cells(&cells));
+        table.row([name, state.name().to_owned(), reason.clone()]);
     }
     html! {
         @if table.rows.is_empty() {

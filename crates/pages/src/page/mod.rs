@@ -172,7 +172,6 @@ impl Page<'_> {
             p.headline { (typeset(&verdict.headline)) }
             @if let Some(reproduction) = &self.summary().reproduction { (claims::answers(reproduction)) }
             @for detail in &verdict.details { p { (with_code(&typeset(detail))) } }
-            @for certainty in &verdict.certainty { p.sure { (typeset(certainty)) } }
             @for notice in serious.iter().filter(|notice| notice.severity < Severity::Error) {
                 (caution(notice))
             }

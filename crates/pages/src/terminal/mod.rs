@@ -81,15 +81,11 @@ impl Page {
         for detail in &verdict.details {
             self.paragraph(detail, plain, "");
         }
-        for certainty in &verdict.certainty {
-            self.paragraph(certainty, plain.dimmed(), "");
-        }
     }
 
     /// Writes what the agents remarked: what they could not do, and what would let them.
     fn remarks(&mut self, report: &Report) {
         let summary = report.summary();
-        let guests = words::guests(report.run());
         let daemons = (!summary.daemons.is_empty()).then(|| {
             format!(
                 "daemons that were running: {}; each may disturb the measurement",
@@ -97,7 +93,7 @@ impl Page {
             )
         });
         let notices = words::in_short(&summary.notices);
-        let remarks: Vec<String> = guests.into_iter().chain(daemons).chain(notices).collect();
+        let remarks: Vec<String> = daemons.into_iter().chain(notices).collect();
         if !remarks.is_empty() {
             self.heading("Notices");
         }
@@ -133,13 +129,11 @@ impl Page {
             return;
         }
         self.heading("Not measured");
-        // Cells skipped for the same reason are one entry.
+        // Cells without figures for the same reason are one entry.
         let mut causes: Vec<(&NotMeasured, u64)> = Vec::new();
         for cell in &summary.not_measured {
-            let is_same = |known: &NotMeasured| {
-                matches!(known.state, State::LeftOut | State::NotTried)
-                    && (known.state, &known.reason) == (cell.state, &cell.reason)
-            };
+            let is_same =
+                |known: &NotMeasured| (known.state, &known.reason) == (cell.state, &cell.reason);
             match causes.iter_mut().find(|(known, _)| is_same(known)) {
                 Some((_, more)) => *more += 1,
                 None => causes.push((cell, 0)),

@@ -19,8 +19,6 @@ pub struct Capabilities {
     pub id: &'static str,
     /// The group's heading in tables and pictures.
     pub heading: &'static str,
-    /// The group's name within a sentence.
-    pub in_a_sentence: &'static str,
     /// The kernel under which measured code runs.
     pub kernel: Kernel,
     /// Whether nothing lies between it and this machine's kernel: it has the user's own limits, and
@@ -96,7 +94,6 @@ const PROCESS: Capabilities = Capabilities {
     kind: None,
     id: "process",
     heading: "Process",
-    in_a_sentence: "process",
     kernel: Kernel::Host,
     is_direct: true,
     engine: None,
@@ -115,7 +112,6 @@ const CONTAINER: Capabilities = Capabilities {
     group: Group::Container,
     id: "container",
     heading: "Containers",
-    in_a_sentence: "containers",
     is_direct: false,
     own_commands: false,
     // A container has no tracefs.
@@ -130,7 +126,6 @@ const LINUX: Capabilities = Capabilities {
     group: Group::LinuxGuest,
     id: "linux_guest",
     heading: "Linux guests, initramfs only",
-    in_a_sentence: "Linux guests with an initramfs",
     kernel: Kernel::Guest,
     load_place: LoadPlace::Inside,
     kernel_events: true,
@@ -143,7 +138,6 @@ const FOREIGN: Capabilities = Capabilities {
     group: Group::Foreign,
     id: "foreign",
     heading: "Foreign guests",
-    in_a_sentence: "foreign guests",
     kernel: Kernel::Foreign,
     runs_plans: false,
     serves: false,
@@ -180,7 +174,6 @@ static TABLE: &[Capabilities] = &[
         group: Group::DebianGuest,
         id: "debian_guest",
         heading: "Linux guests, whole Debian",
-        in_a_sentence: "Linux guests with a whole Debian",
         start_seconds: 20.0,
         serves: false,
         study_kind: Some("linux"),
@@ -190,7 +183,6 @@ static TABLE: &[Capabilities] = &[
         group: Group::Unikernel,
         id: "unikernel",
         heading: "Unikernel",
-        in_a_sentence: "unikernel",
         kernel: Kernel::None,
         study_kind: Some("unikernel"),
         ..CONTAINER
@@ -199,7 +191,6 @@ static TABLE: &[Capabilities] = &[
         group: Group::Remote,
         id: "remote",
         heading: "Other machines",
-        in_a_sentence: "other machines",
         kernel: Kernel::Remote,
         // Beside this machine's end of the connection a load would disturb the network at most.
         load_place: LoadPlace::Inside,
@@ -224,7 +215,6 @@ static TABLE: &[Capabilities] = &[
         group: Group::Imported,
         id: "imported",
         heading: "Imported results",
-        in_a_sentence: "imported results",
         kernel: Kernel::Unknown,
         many_instances: false,
         ..FOREIGN

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use tare_figures::analysis::had_other_work;
 use tare_pages::analyse;
 use tare_results::RunFolder;
 
@@ -149,7 +148,7 @@ fn a_first_picture_is_a_study_of_what_is_usable_here() {
 }
 
 #[test]
-fn quick_says_in_plain_words_what_it_measured_beside_what_is_published() {
+fn quick_says_in_plain_words_what_it_measured() {
     let bench = Bench::new();
     // Without QEMU it takes seconds; with it, emulated figures would stand in no sentence.
     let programs = bench.work().with_file_name("programs");
@@ -164,12 +163,4 @@ fn quick_says_in_plain_words_what_it_measured_beside_what_is_published() {
             "prime computes in registers only; copy works on memory",
         ],
     );
-    // A CPU that other tests use is not compared with idle ones.
-    let folder = RunFolder::open(&bench.work().join("run")).unwrap();
-    let analysis = analyse(&folder, tare_experiments::catalogue()).unwrap();
-    let cells = analysis.run().cells.iter();
-    let mut gaps = cells.filter(|cell| cell.plan.label().contains("gap"));
-    let is_idle = !gaps.any(had_other_work);
-    let is_compared = ran.out.contains("For comparison, an idle guest lost ");
-    assert_eq!(is_compared, is_idle, "{}", ran.out);
 }

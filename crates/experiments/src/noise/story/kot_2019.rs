@@ -20,7 +20,6 @@ use tare_stats::STUDENT_RUNS;
 
 use super::super::only_reads_clock;
 use super::NAME;
-use super::verdict::Clock;
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -452,5 +451,34 @@ mod tests {
         let curve: Vec<(f64, f64)> = (1..=10).map(|x| cube(f64::from(x))).collect();
         assert!(fit(&curve).unwrap().1 < LINEAR);
         assert!(fit(&[(1.0, 1.0), (1.0, 2.0)]).is_none());
+    }
+}
+
+/// A clock among the gaps that at least half of the runs show, and no run another one.
+struct Clock {
+    /// Time from tick to tick, with its unit.
+    every: String,
+    /// Share of the gaps looked at that come at its ticks, of the runs that show it.
+    share: f64,
+    /// How many runs show it.
+    runs: usize,
+}
+
+impl Clock {
+    /// Takes the clock of a case that only reads the clock.
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let row = case.row("period", Figure::MEDIAN, &[])?;
+        let over = row.over.as_ref().ok()?;
+        let is_same = |value: f64| (value / over.estimate - 1.0).abs() <= 0.01;
+        let mut found = row.each.iter().filter_map(|run| run.figure.value());
+        if row.each.len() * 2 < case.cells.len() || !found.all(is_same) {
+            return None;
+        }
+        let share = case.over("periodic", Figure::Share, &[])?;
+        Some(Self {
+            every: row.in_time(N, over.estimate),
+            share: share.estimate,
+            runs: row.each.len(),
+        })
     }
 }

@@ -28,7 +28,7 @@ use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
 use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
-use tare_pages::{Story, View};
+use tare_pages::{Story, Titled, View};
 use tare_results::model::{CellPlan, Plan};
 
 use super::{NAME, Noise, of_kind, plan_of};
@@ -124,11 +124,17 @@ impl Story for Shown {
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
-        checks::find(run)
+        let mut notices = checks::find(run);
+        notices.extend(self.split.refused());
+        notices
+    }
+
+    fn more(&self, _run: &Run) -> Vec<Titled> {
+        vec![self.split.titled()]
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        verdict::of(run, &Panel::all(run, &self.pictures), &self.split)
+        verdict::of(run, &Panel::all(run, &self.pictures))
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {
@@ -136,9 +142,8 @@ impl Story for Shown {
     }
 
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
-        let split = self.split.markup();
-        let split = split
-            .map(|tables| Section::new("attribution", "What the operating system adds", tables));
+        let split = (!self.split.table().is_empty())
+            .then(|| Section::new("attribution", split::TITLE, self.split.markup()));
         let panels = Panel::all(run, &self.pictures);
         split
             .into_iter()

@@ -159,13 +159,6 @@ impl<'a> Panel<'a> {
         title(self.plan())
     }
 
-    /// Returns the groups of its targets, each once.
-    pub fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.members.iter().map(Member::group).collect();
-        groups.dedup();
-        groups
-    }
-
     /// Returns whether it measures the same as another one, if perhaps in another way.
     fn measures_as(&self, other: &Self) -> bool {
         let (a, b) = (self.plan(), other.plan());
@@ -242,31 +235,20 @@ pub(super) fn further(plan: &Labels) -> String {
 
 /// Returns the panels of a verdict: each work once, of several that measure the same the one that
 /// measured longest; and no emulated case next to native ones, unless there are more than [`MANY`]
-/// targets, which are only counted. Also returns the emulated cases that are left out.
-pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> (Vec<Panel<'a>>, Vec<Case<'a>>) {
+/// targets, which are only counted.
+pub(super) fn of_verdict<'a>(panels: &[Panel<'a>]) -> Vec<Panel<'a>> {
     let mut taken: Vec<Panel<'a>> = Vec::new();
     for panel in panels {
-        let (same, longer) = match taken.last() {
-            Some(last) => (last.measures_as(panel), panel.wall() > last.wall()),
-            None => (false, false),
-        };
-        match (same, longer) {
-            (false, _) => taken.push(panel.clone()),
-            (true, true) => {
-                taken.pop();
-                taken.push(panel.clone());
-            }
-            (true, false) => {}
+        match taken.last_mut().filter(|last| last.measures_as(panel)) {
+            Some(last) if panel.wall() > last.wall() => *last = panel.clone(),
+            Some(_) => {}
+            None => taken.push(panel.clone()),
         }
     }
-    let mut left_out = Vec::new();
     for panel in &mut taken {
         if panel.members.len() <= MANY && panel.native().next().is_some() {
-            let emulated = panel
-                .members
-                .extract_if(.., |member| member.case.is_emulated());
-            left_out.extend(emulated.map(|member| member.case));
+            panel.members.retain(|member| !member.case.is_emulated());
         }
     }
-    (taken, left_out)
+    taken
 }

@@ -22,17 +22,25 @@ use serde::Serialize;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
+use tare_figures::group::distinct;
 use tare_figures::interval::Interval;
+use tare_figures::notices::Notice;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::words::{self, NONE};
-use tare_pages::html::parts::Table;
+use tare_pages::Titled;
+use tare_pages::table::Table;
 use tare_results::model::{Cell, Labels, Program, Record, Schedule};
 use tare_results::target::{Group, Kernel, TargetSpec};
-use tare_stats::{Kind, Level, NoInterval, STUDENT_RUNS, over_runs};
+use tare_stats::{Kind, Level, NoInterval, over_runs};
 
 use super::super::only_reads_clock;
 use super::NAME;
 use super::panels::{rank, title};
+
+const N: Numbers = Numbers::PLAIN;
+
+/// What stands above the table of splits.
+pub(super) const TITLE: &str = "What the operating system adds";
 
 /// How the lost time divides, or why that is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -101,11 +109,11 @@ enum Finding {
 /// The reason why a split was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Refused {
-    /// A short name that stays the same between versions: `no-pair` if not both targets were asked
-    /// for, `not-measured` if no block has figures of both, `emulated`, `other-cpu`, `thresholds`.
+    /// A short name that stays the same between versions: `not-measured` if no block has
+    /// figures of both, `emulated`, `other-cpu`, `thresholds`.
     id: &'static str,
-    /// The load as it is written on the command line; null if it concerns all.
-    load: Option<String>,
+    /// The load as it is written on the command line.
+    load: String,
     /// The reason in words, and what to do.
     text: String,
 }
@@ -156,14 +164,9 @@ impl Attribution {
         let mut found = Self::default();
         let planned = || run.plan.cells.iter().filter(|cell| cell.experiment == NAME);
         let asked = |is: fn(&TargetSpec) -> bool| planned().any(|cell| is(&cell.target));
+        // Nobody asked for it.
         if !asked(is_process) || !asked(is_reference) {
-            found.refused.push(Refused {
-                id: "no-pair",
-                load: None,
-                text: "To separate the operating system from the hypervisor and firmware, run `--target process --target \
-                       unikernel,irq=off`, where KVM works."
-                    .to_owned(),
-            });
+            return found;
         }
         let mut cases = Case::all(run, NAME);
         cases
@@ -202,11 +205,11 @@ fn accelerator(cell: &Cell) -> Option<&str> {
 fn split(target: &TargetSpec, load: &Schedule, cases: &[Case<'_>]) -> Result<Split, Refused> {
     let refused = |id, text: &str| Refused {
         id,
-        load: Some(load.to_string()),
+        load: load.to_string(),
         text: format!("Split{}: {text}", load.under()),
     };
     let not_measured = || {
-        let text = "no block has figures of both process and unikernel,irq=off, so what the operating system adds is not told.";
+        let text = "no block has figures of both process and unikernel,irq=off, so what the operating system adds is unknown.";
         refused("not-measured", text)
     };
     let of_load = || cases.iter().filter(|case| case.plan.load == *load);
@@ -273,7 +276,7 @@ fn split(target: &TargetSpec, load: &Schedule, cases: &[Case<'_>]) -> Result<Spl
             continue;
         };
         if a.max(b) as f64 > a.min(b) as f64 * SAME {
-            let [low, high] = [a.min(b), a.max(b)].map(|cycles| Numbers::PLAIN.count(cycles));
+            let [low, high] = [a.min(b), a.max(b)].map(|cycles| N.count(cycles));
             let text = format!(
                 "what the operating system adds is not told, since gaps count from {low} cycles on one target and from {high} \
                  on the other. Give both the same with --threshold."
@@ -338,26 +341,14 @@ fn part(
 }
 
 impl Attribution {
-    /// Says how the lost time divides, or why that is unknown. Guests are only in the table, unless
-    /// there is nothing else.
-    pub(super) fn sentences(&self) -> Vec<String> {
-        let processes = self
-            .splits
-            .iter()
-            .filter(|split| split.group.capabilities().is_direct);
-        let mut told: Vec<String> = processes
-            .enumerate()
-            .filter_map(|(place, split)| split.sentence(place == 0))
-            .collect();
-        if told.is_empty() {
-            told.extend(self.splits.first().and_then(|split| split.sentence(true)));
-        }
-        told.extend(self.refused.iter().map(|refused| refused.text.clone()));
-        told
+    /// Returns the reasons why there is no split.
+    pub(super) fn refused(&self) -> Option<Notice> {
+        let texts = distinct(self.refused.iter().map(|refused| refused.text.as_str()));
+        (!texts.is_empty()).then(|| Notice::note("no-split", texts.join(" ")))
     }
 
-    /// Renders the table of all splits; `None` if there are none.
-    pub(super) fn markup(&self) -> Option<Markup> {
+    /// Returns the table of all splits.
+    pub(super) fn table(&self) -> Table {
         let mut table = Table::new([
             "",
             "on the\ntarget",
@@ -366,12 +357,7 @@ impl Attribution {
             "95 % interval",
         ]);
         for split in &self.splits {
-            let blocks = words::counted(
-                Numbers::TYPESET,
-                split.blocks.len() as u64,
-                "block",
-                "blocks",
-            );
+            let blocks = words::counted(N, split.blocks.len() as u64, "block", "blocks");
             let (target, reference, workload) = (&split.target, &split.reference, &split.workload);
             let bound = if split.is_bound {
                 ": at most lost below, at least added"
@@ -385,93 +371,43 @@ impl Attribution {
                 .rows
                 .extend(split.parts.iter().map(|part| part.cells().into()));
         }
-        (!self.splits.is_empty()).then(|| {
-            html! {
-                p.read {
-                    "A unikernel that takes no interrupts loses only what is taken from below it: by the firmware, by a \
-                     hypervisor. What another target loses beyond that, on the same CPU and in the same blocks, its operating \
-                     system adds. Means over the blocks; the interval is that of the paired differences over blocks at 95 %, \
-                     for each row by itself."
-                }
-                @if self.splits.iter().any(|split| split.is_bound) {
-                    p.read {
-                        "The unikernel is a guest of this machine's kernel, which can interrupt it too. So what a process loses \
-                         below is at most that, and what its operating system adds is at least that. For a Linux guest the \
-                         same lies below both, so this is no bound."
-                    }
-                }
-                (table.render())
-            }
-        })
+        table
     }
-}
 
-impl Split {
-    /// Renders the division. Explanations common to all loads are given once.
-    fn sentence(&self, is_first: bool) -> Option<String> {
-        const N: Numbers = Numbers::PLAIN;
-        let part = self.parts.first()?;
-        let begin = format!("Split{}", self.load.under());
-        let (target, reference) = (&self.target, &self.reference);
-        let (all, below) = (N.percent(part.all), N.percent(part.below));
-        let what = match part.labels.get("above") {
-            Some(_) => format!(" in {}", super::ABOVE_WORDS),
-            None => String::new(),
-        };
-        let over = words::counted(N, self.blocks.len() as u64, "block", "blocks");
-        let over = format!("(95 % CI, {over}, paired)");
-        Some(match (part.finding, part.difference) {
-            (Finding::Added, Some(difference)) => {
-                let (at_most, at_least) = match self.is_bound {
-                    true => ("at most ", "at least "),
-                    false => ("", ""),
-                };
-                let added = words::percent_range(N, difference.low, difference.high);
-                let why = match (is_first, self.is_bound) {
-                    (false, _) => String::new(),
-                    (true, false) => format!(" (firmware, hypervisor: what {reference} loses)"),
-                    (true, true) => format!(
-                        " (firmware, hypervisor: what {reference} loses here as a guest, which this machine's kernel can \
-                         still interrupt)"
-                    ),
-                };
-                format!(
-                    "{begin}: of the {all} of its time that {target} loses{what}, {at_most}{below} is lost below any \
-                     operating system{why}; the operating system adds {at_least}{added} {over}."
-                )
+    /// Returns the same for a terminal.
+    pub(super) fn titled(&self) -> Titled {
+        Titled {
+            title: TITLE.to_owned(),
+            read: "Means over the blocks; the interval is that of the paired differences."
+                .to_owned(),
+            table: self.table(),
+        }
+    }
+
+    /// Renders the same for a page.
+    pub(super) fn markup(&self) -> Markup {
+        html! {
+            p.read {
+                "A unikernel that takes no interrupts loses only what is taken from below it: by the firmware, by a \
+                 hypervisor. What another target loses beyond that, on the same CPU and in the same blocks, its operating \
+                 system adds. Means over the blocks; the interval is that of the paired differences over blocks at 95 %, \
+                 for each row by itself."
             }
-            (Finding::Added | Finding::TooFewBlocks, _) => format!(
-                "{begin}: {target} loses {all} of its time{what} and {reference} {below}; that takes {STUDENT_RUNS} \
-                 blocks to show what of it the operating system adds. Measure more with --runs."
-            ),
-            (Finding::NotDistinguishable, difference) => {
-                let blocks = self.blocks.len();
-                let difference = match difference {
-                    Some(Interval { low, high, .. }) => {
-                        format!("is {} {over}", words::signed_percent_range(N, low, high))
-                    }
-                    None => format!("is the same in {blocks} blocks"),
-                };
-                let mut text = format!(
-                    "{begin}: what the operating system adds is not distinguishable from what is lost below any (firmware, \
-                     hypervisor): {target} loses {all} of its time{what} and {reference} {below}; the difference {difference}."
-                );
-                if self.is_bound && is_first {
-                    text.push_str(&format!(
-                        " {reference} is a guest here, and this machine's kernel interrupts it too: an isolated, tickless \
-                         CPU leaves less of that (isolcpus, nohz_full)."
-                    ));
+            @if self.splits.iter().any(|split| split.is_bound) {
+                p.read {
+                    "The unikernel is a guest of this machine's kernel, which can interrupt it too. So what a process loses \
+                     below is at most that, and what its operating system adds is at least that. For a Linux guest the \
+                     same lies below both, so this is no bound."
                 }
-                text
             }
-        })
+            (self.table().render())
+        }
     }
 }
 
 impl Part {
     /// Writes its row: what it is, on the target, below it, the difference, and its interval.
     fn cells(&self) -> [String; 5] {
-        const N: Numbers = Numbers::TYPESET;
         let label = self.labels.iter().next().map_or("", |(_, value)| value);
         let name = match self.measure {
             "lost" => "time lost".to_owned(),

@@ -82,6 +82,18 @@ impl Flags {
         }
         Ok(())
     }
+
+    /// Returns what has no figure since it is impossible, each with the reason.
+    pub(super) fn dropped(&self) -> impl Iterator<Item = Vec<String>> {
+        let why = [
+            (&self.nothing, "it cost nothing"),
+            (&self.too_fast, "it was faster than the caches"),
+        ];
+        why.into_iter().flat_map(|(names, why)| {
+            let names = names.iter().cloned();
+            names.map(move |name| vec![name, format!("dropped: {why}, which is impossible")])
+        })
+    }
 }
 
 /// Adds the names that are not known yet.

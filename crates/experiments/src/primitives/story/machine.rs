@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tare_figures::Run;
 use tare_figures::rows::{Figure, written};
-use tare_figures::words;
 use tare_host::machine::Cache;
 
 use super::super::{NAME, predictions};
@@ -300,39 +299,6 @@ pub(super) fn measured_on(run: &Run) -> Option<String> {
          curves of their own: of each point the least latency of all runs; figures.csv has what each run shows. A level's latency \
          is the median of the upper half of its sizes. Bandwidths{clock} are medians of the runs."
     ))
-}
-
-/// Describes in a sentence what the caches are worth:
-/// `On process: claimed 32 MiB of L3 cache, effective 16 MiB (the curve of all runs; 4.76 MiB to 16 MiB run by run).`
-pub(super) fn sentence(run: &Run) -> Option<String> {
-    let target = target(run)?;
-    let all = found(run, target);
-    let seen = all.iter().filter(|found| found.level.is_some()).count();
-    let differing = all.iter().filter_map(|found| {
-        let cache = found.cache;
-        let (bytes, _) = found.level?;
-        let far = (bytes / cache.size_bytes as f64).ln().abs();
-        (far > STEP.ln() * 1.05).then(|| {
-            let [claimed, effective] = [cache.size_bytes, bytes as u64].map(|bytes| N.bytes(bytes));
-            let range = found.range();
-            let range = range.map_or_else(String::new, |range| format!("; {range}"));
-            format!(
-                "claimed {claimed} of L{} cache, effective {effective} (the curve of all runs{range})",
-                cache.level
-            )
-        })
-    });
-    let differing: Vec<String> = differing.collect();
-    match (differing.is_empty(), seen) {
-        (true, 0) => None,
-        (true, all) => {
-            let levels = words::counted(N, all as u64, "cache level is", "cache levels are");
-            Some(format!(
-                "On {target}: {levels} as large as claimed, within a fifth."
-            ))
-        }
-        (false, _) => Some(format!("On {target}: {}.", differing.join("; "))),
-    }
 }
 
 #[cfg(test)]

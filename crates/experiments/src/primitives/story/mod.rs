@@ -101,6 +101,7 @@ impl Story for Flags {
                 .into_iter()
                 .map(|of| vec![of.name, of.why]),
         );
+        absent.rows.extend(self.dropped());
         let needing = checks::needing_a_system(run).into_iter();
         absent.rows.extend(needing.map(|(target, number)| {
             let number = words::counted(N, number, "primitive", "primitives");

@@ -8,9 +8,9 @@ use tare_figures::rows::Figure;
 use tare_figures::words::counted;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
-use tare_results::model::{Cell, CellPlan, Failure};
+use tare_results::model::Failure;
 
-use super::ladder::{self, N, arrived, not_open_loop, rate, saturated};
+use super::ladder::{self, N, arrived, not_open_loop, rate};
 
 /// The share of all CPUs' time, used by neither instances nor daemons, from which on there is a
 /// warning.
@@ -18,7 +18,7 @@ const MUCH: f64 = 0.25;
 
 /// Finds what bears on the figures of starts.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    use Severity::{Note, Warning};
+    use Severity::Warning;
     let all = ladder::all(run);
     let cases = || {
         all.iter()
@@ -35,12 +35,6 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     let failing =
         some(&|case| arrived(case).any(|all| all.failures.iter().any(|one| one.count > 0)));
     let (failed, reasons) = failures(cases().map(|(_, case)| case));
-    let saturated = some(&|case| saturated(case).is_some());
-    let saturated = Vec::from_iter(saturated.first().map(|_| saturated.join(", ")));
-    let skipped = match run.plan.cells.iter().any(|plan| is_skipped(run, plan)) {
-        true => " Higher rates were skipped in the same block.",
-        false => "",
-    };
     let busy = cases().filter_map(|(one, case)| Some((beside(case)?, named(one, case))));
     let mut busy = Vec::from_iter(busy.filter(|(share, _)| *share >= MUCH));
     busy.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -58,11 +52,6 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             let failed = counted(N, failed, "instance", "instances");
             format!(
                 "{failed} of {names} failed, including the warm-up: {reasons}. They are in no latency."
-            )
-        }),
-        about((Note, "saturated"), &saturated, |names| {
-            format!(
-                "Saturated, so that latencies may grow with the measurement time: {names}.{skipped}"
             )
         }),
         about((Warning, "busy-beside"), &busy, |names| {
@@ -99,20 +88,6 @@ fn beside(case: &Case<'_>) -> Option<f64> {
         Some(each * of_run("rate", Figure::Rate, cell.plan.id)? / 1e9 / cpus)
     });
     shares.max_by(f64::total_cmp)
-}
-
-/// Returns whether a cell was skipped: one of a lower rung of its ladder was saturated.
-fn is_skipped(run: &Run, plan: &CellPlan) -> bool {
-    let ends = |cell: &Cell| {
-        let below = cell.plan.rung.as_ref().zip(plan.rung.as_ref());
-        let below = below.is_some_and(|(own, of)| own.ladder == of.ladder && own.step < of.step);
-        let record = cell.outcome.record();
-        let arrived = record.and_then(|record| record.arrived.as_ref());
-        let is_saturated = arrived.is_some_and(|all| all.saturated.is_some());
-        below && cell.plan.block == plan.block && is_saturated
-    };
-    let has_run = run.cells.iter().any(|cell| cell.plan.id == plan.id);
-    !has_run && run.cells.iter().any(ends)
 }
 
 /// Names a case: `process at 64/s`.

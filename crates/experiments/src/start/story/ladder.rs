@@ -78,8 +78,7 @@ pub(super) fn not_open_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
 
 /// Returns the reason for which the figures of a case are not those of its rate.
 pub(super) fn doubt(case: &Case<'_>) -> Option<&'static str> {
-    let late = not_open_loop(case).map(|_| "not open-loop");
-    late.or(saturated(case).map(|_| "saturated"))
+    case.cells.iter().filter_map(|cell| cell.doubt()).min()
 }
 
 /// Returns the cases of a ladder that have an interval.

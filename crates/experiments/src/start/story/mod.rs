@@ -152,17 +152,10 @@ impl Story for Started {
     }
 
     fn limits(&self) -> Vec<String> {
-        let bound = match self.0.iter().next() {
-            Some(_) => {
-                " The column of the whole machine's CPU time bounds it from above: whatever else ran is in it, too."
-            }
-            None => "",
-        };
         vec![
-            format!(
-                "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is \
-                 measured.{bound}"
-            ),
+            "Generator and instances share this machine: at high rates the CPU time of starting them is part of what is \
+             measured."
+                .to_owned(),
             "Every instance starts from a warm page cache. The first start after boot is not measured.".to_owned(),
             "CPU time is that of the processes that were waited for; what a daemon does on an instance's behalf is shown only as \
              the daemons' share. Memory is that of the measured code, as a process and in a container, and of QEMU for a guest: \

@@ -1,59 +1,30 @@
 //! The verdict on starts, in a few plain sentences.
 
 use tare_figures::Run;
-use tare_figures::rows::{Figure, Row, written};
+use tare_figures::rows::{Figure, Row};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{
-    MANY, certainty_of_ends, few_or_ends, figure_or_modes, joined, name_before,
-};
+use tare_pages::kit::sentence::{MANY, few_or_ends, figure_or_modes, joined, name_before};
 use tare_pages::kit::series::{Series, native_first};
 
-use super::super::BESIDE;
-use super::ladder::{self, N, rate, sustained, time};
-use super::parts;
+use super::ladder::{self, N, sustained, time};
 
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(run: &Run) -> Option<Verdict> {
     let all = ladder::all(run);
     all.first()?;
-    let (told, emulated) = native_first(all.iter().collect(), |one| one.is_emulated());
-    let figure = figure(&told);
-    // Sentences of one verdict name a figure alike.
-    let has_modes = [&told, &emulated].into_iter().any(|all| has_modes(all));
-    let rows = told.iter().filter_map(|one| {
-        let row = one.first().row("ready", figure, &[])?;
-        let how = alone(&told);
-        let comma = if how.is_empty() { "" } else { "," };
-        Some((
-            format!("Time until ready ({figure}) on {}{comma}{how}", at(one)),
-            row,
-        ))
-    });
-    let apart = (!emulated.is_empty()).then(|| {
-        format!(
-            "Executed by an emulator: {}",
-            sentence(&emulated, has_modes)
-        )
-    });
-    let details = [
-        largest_part(&told),
-        memory(&told),
-        end(&told),
-        beside(&told, &all),
-        apart,
-    ];
+    let (told, _) = native_first(all.iter().collect(), |one| one.is_emulated());
     Some(Verdict {
-        headline: words::capital(&sentence(&told, has_modes)),
-        details: details.into_iter().flatten().collect(),
-        certainty: certainty_of_ends(rows),
+        headline: words::capital(&sentence(&told)),
+        details: Vec::from_iter(end(&told)),
         ..Verdict::default()
     })
 }
 
 /// Returns how long instances took until they were ready, each ladder with the rate that it
 /// sustained; where one has two modes, each names its figure.
-fn sentence(all: &[&Series<'_>], has_modes: bool) -> String {
+fn sentence(all: &[&Series<'_>]) -> String {
+    let has_modes = has_modes(all);
     let all = &plain(all);
     let figure = figure(all);
     // Where one has two times, or none at a rate, the sentence says of each which it is.
@@ -122,25 +93,6 @@ fn has_modes(all: &[&Series<'_>]) -> bool {
     rows.any(Row::is_between_modes)
 }
 
-/// Says that a figure is of starts one after the other, where there are others as well.
-fn alone(all: &[&Series<'_>]) -> &'static str {
-    let is_alone = |one: &&Series<'_>| ladder::interval_ns(one.first()).is_none();
-    let has_rates = all.iter().any(|one| ladder::open(one).next().is_some());
-    match has_rates && all.iter().all(is_alone) {
-        true => " started one after the other",
-        false => "",
-    }
-}
-
-/// Names a ladder with the rate of its first step: `process at 1/s`.
-fn at(one: &Series<'_>) -> String {
-    let rate = ladder::interval_ns(one.first()).and(rate(one.first()));
-    match rate {
-        Some(rate) => format!("{} at {}", one.name(), N.rate(rate)),
-        None => one.name(),
-    }
-}
-
 /// Returns the lowest rate of a ladder that begins with starts one after the other, of those that
 /// have the figure, and the time until ready there: what waited for longer may have left caches, or
 /// powered down.
@@ -176,57 +128,6 @@ pub(super) fn figure(all: &[&Series<'_>]) -> Figure {
     }
 }
 
-/// Names the largest part of the slowest start.
-fn largest_part(all: &[&Series<'_>]) -> Option<String> {
-    let each = all.iter();
-    let each = each.filter_map(|one| Some((one, one.first().value("start", Figure::Mean)?)));
-    let (slowest, _) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let parts = parts::BEFORE_READY.iter().filter_map(|(name, _)| {
-        let row = slowest
-            .first()
-            .row("part", Figure::Mean, &[("part", name)])?;
-        Some((*name, row.estimate()?))
-    });
-    let parts: Vec<(&str, f64)> = parts.collect();
-    let whole: f64 = parts.iter().map(|(_, ns)| ns).sum();
-    let (name, ns) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (share, ns, target) = (N.percent(ns / whole), time(*ns), at(slowest));
-    let how = alone(all);
-    // Parts of means add up, those of medians do not.
-    (parts.len() > 1 && whole > 0.0).then(|| {
-        let whole = time(whole);
-        let takes = match all.len() {
-            1 => format!("takes a mean of {whole} on {target}"),
-            _ => format!("takes longest on {target}, a mean of {whole}"),
-        };
-        format!(
-            "From the start call until it is ready, an instance{how} {takes}, the largest part of which is {name}: {ns} ({share})."
-        )
-    })
-}
-
-/// Returns the peak memory of an instance, where it is known.
-fn memory(all: &[&Series<'_>]) -> Option<String> {
-    // The engine's presence costs an instance no memory.
-    let plain = all.iter().filter(|one| !one.plan().beside_engine);
-    let each = plain.filter_map(|one| {
-        let row = one.first().row("memory", Figure::Mean, &[])?;
-        let bytes = row.estimate()?;
-        Some((
-            bytes,
-            format!("{} on {}", written(bytes, row.unit), at(one)),
-        ))
-    });
-    let each: Vec<(f64, String)> = each.collect();
-    let how = alone(all);
-    (!each.is_empty()).then(|| {
-        format!(
-            "Mean peak memory of an instance{how}: {}.",
-            few_or_ends(&each)
-        )
-    })
-}
-
 /// Returns why ladders ended, each with the rate at which it did in the first run that shows it.
 fn end(all: &[&Series<'_>]) -> Option<String> {
     let each = all.iter().filter_map(|one| {
@@ -240,27 +141,4 @@ fn end(all: &[&Series<'_>]) -> Option<String> {
         Some(format!("{} at {}{runs}: {why}", one.name(), N.rate(rate)))
     });
     joined("Where it ended: ", each, "; ", ".")
-}
-
-/// Compares starts while Docker's engine ran with those without it.
-fn beside(told: &[&Series<'_>], all: &[Series<'_>]) -> Option<String> {
-    let each = told.iter().filter(|one| one.plan().beside_engine);
-    let each = each.filter_map(|one| {
-        let own = one.plan();
-        let plain = all.iter().find(|other| {
-            let plan = other.plan();
-            let is_same = own.target == plan.target && own.load == plan.load;
-            is_same && super::work(own) == super::work(plan) && !plan.beside_engine
-        })?;
-        // Somebody else's engine ran beside both.
-        let mut daemons = plain.first().cells.iter().flat_map(|cell| &cell.daemons);
-        if daemons.any(|daemon| daemon == BESIDE.1) {
-            return None;
-        }
-        let [with, without] = [one, plain].map(|one| one.first().value("ready", Figure::Mean));
-        let (with, without) = (time(with?), time(without?));
-        Some(format!("{with} and {without} on {}", plain.name()))
-    });
-    let begin = "Mean time until ready with Docker's engine running and without it (whether they differ is not judged): ";
-    joined(begin, each, ", ", ".")
 }

@@ -73,7 +73,6 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
                 )
             },
         ),
-        beyond_the_end(&cases),
         about_cells((Warning, "woken-from-idle"), &asleep, |cells| {
             format!(
                 "/dev/cpu_dma_latency was not held in {cells}: the measured CPU could enter deep idle states between wake-ups, \
@@ -91,19 +90,4 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
 fn is_throttled(worst: &super::Worst) -> bool {
     let blame = worst.blame.as_ref();
     blame.is_some_and(|blame| matches!(blame.culprit, Culprit::Throttled { .. }))
-}
-
-/// Returns the notice about activations after the end that the last wake-ups missed.
-fn beyond_the_end(cases: &[Case<'_>]) -> Option<Notice> {
-    let beyond = cases.iter().map(|case| {
-        let derived = total(case, "missed") + total(case, "missed between");
-        (derived - total(case, "skipped")).max(0.0)
-    });
-    let beyond: f64 = beyond.sum();
-    let text = format!(
-        "{} activations that the last wake-ups missed lie behind the end of the measurement. They are among the response \
-         latencies, since the stall was as long as that.",
-        N.count(beyond as u64)
-    );
-    (beyond > 0.0).then(|| Notice::note("missed-beyond-end", text))
 }

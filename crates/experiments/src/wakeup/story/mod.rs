@@ -30,7 +30,7 @@ use tare_figures::notices::Notice;
 use tare_figures::rows::{CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_pages::html::{Detail, Section};
-use tare_pages::kit::series::{PerCase, native_first};
+use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, Titled, View};
 use tare_results::model::{CellPlan, Plan, SetHead};
@@ -187,12 +187,6 @@ impl Story for Woken {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let cases = cases(run);
         let [plain, traced] = self.worst_of(&cases);
-        let (native, _) = native_first(cases.clone(), Case::is_emulated);
-        let costliest = costliest(&native).and_then(|case| {
-            let most = case.over("recording", Figure::Total, &[])?.highest;
-            let place = format!("{}{}", case.target(), case.plan.load.under());
-            Some((place, recording(case), most))
-        });
         let content = html! {
             @if let Some(histogram) = pictures::histogram(self, run, detail) { (histogram) }
             @if let Some(strips) = pictures::over_time(self, run, detail) { (strips) }
@@ -205,11 +199,6 @@ impl Story for Woken {
                 }
                 (worst::page(&traced))
             }
-            @if let Some((name, (share, ns), most)) = costliest.filter(|(.., most)| *most > 0.0) { p.note {
-                "Recording a wake-up takes " (N.ns(ns, None)) " by the mean of the runs, " (N.percent(share)) " of the interval, and " (N.ns(most, None))
-                " in the run where it takes longest, on " (name) ", where it costs most, after the clock was read: nothing of it is in a \
-                 latency."
-            } }
         };
         vec![Section::new("wakeups", "Wake-up latency", content)]
     }

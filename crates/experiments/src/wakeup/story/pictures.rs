@@ -12,7 +12,6 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::group::distinct;
 use tare_figures::rows::CellData;
-use tare_pages::Table;
 use tare_pages::html::Detail;
 use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, panels};
 use tare_pages::html::parts::N;
@@ -124,7 +123,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         strips,
         ..OverTime::default()
     };
-    picture.render(table_of(&picture.strips))
+    picture.render(None)
 }
 
 fn strips<'a>(story: &'a Woken, cases: &[Case<'_>]) -> Vec<Strip<'a>> {
@@ -175,42 +174,10 @@ fn phases(plan: &CellPlan) -> Vec<(f64, String)> {
     phases.collect()
 }
 
-/// Makes the table of the longest latency of each strip.
-fn table_of(strips: &[Strip<'_>]) -> Table {
-    let mut table = Table::new(["target and run", "longest", "after about", "wake-ups"]);
-    for strip in strips {
-        let bands = strip.tracks.iter().filter_map(|track| track.bands.last());
-        let woken: u64 = bands
-            .flat_map(|(_, columns)| columns)
-            .map(|column| column.n)
-            .sum();
-        let longest = strip
-            .tracks
-            .iter()
-            .filter_map(|track| Some((track, track.longest()?)));
-        if let Some((track, mark)) = longest.max_by_key(|(_, mark)| mark.value) {
-            let column = track.length as f64 / 1e9 / COLUMNS as f64;
-            // No finer than a column.
-            let decimals = (-(2.0 * column).log10()).clamp(0.0, 9.0) as usize;
-            let after = N.fixed((mark.column as f64 + 0.5) * column, decimals);
-            let after = N.with_unit(&after, "s");
-            table.row([
-                strip.name.clone(),
-                N.ns(mark.value as f64, Some(1.0)),
-                after,
-                N.count(woken),
-            ]);
-        }
-    }
-    table
-}
-
 /// The distributions of the cases and loads of a run.
 struct Found<'a> {
     all: Vec<OfLoad<'a>>,
     runs: usize,
-    /// How many wake-ups were not counted one by one.
-    uncounted: u64,
 }
 
 /// The latencies of a case under one load.
@@ -252,24 +219,6 @@ impl<'a> Found<'a> {
         Self {
             all,
             runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
-            uncounted: {
-                let cells = cases.iter().flat_map(|case| &case.cells);
-                let records = cells.filter_map(|cell| cell.outcome.record());
-                let heads = records.flat_map(|record| &record.sets);
-                heads.map(|head| head.uncounted).sum()
-            },
-        }
-    }
-
-    /// Says where what was not counted one by one is drawn.
-    fn read(&self, read: &str) -> String {
-        match self.uncounted {
-            0 => read.to_owned(),
-            n => format!(
-                "{read} {} wake-ups were not counted one by one: they are drawn as short as they may have been, and the longest \
-                 of them as it was, so that shares of longer ones are at least those shown.",
-                N.count(n)
-            ),
         }
     }
 
@@ -320,10 +269,10 @@ pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Ma
     found.draw(run, detail, |drawn| {
         drawn.exceedance(
             "How often, and how late",
-            &found.read("Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
+            "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
              counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with \
              what it waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not \
-             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations."),
+             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
             "longer than that",
             None,
         )
@@ -336,9 +285,9 @@ pub(super) fn histogram(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     found.draw(run, detail, |drawn| {
         drawn.histogram(
             "Histogram",
-            &found.read("How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
+            "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
              12 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all \
-             activations, where some were missed."),
+             activations, where some were missed.",
             None,
         )
     })

@@ -2,25 +2,15 @@
 
 use std::cmp::Reverse;
 
-use tare_results::model::Labels;
-use tare_results::target::Clock;
-
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
-use tare_pages::kit::sentence::{
-    MANY, alongside_in, aside, certainty, emulated_left_out, few_or_ends,
-};
+use tare_pages::kit::sentence::{MANY, alongside_in, aside, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
-use super::words::{
-    N, Phase, cases, is_periodic, is_telling, name, time, undisturbed, until_stopped,
-};
-
-/// The least difference of two quantiles that sentences distinguish.
-const DIFFERENT: f64 = 1.05;
+use super::words::{Phase, cases, is_periodic, is_telling, name, time, undisturbed, until_stopped};
 
 /// The longest wait of a target under a load: in which case and phase, and how long.
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
@@ -35,31 +25,19 @@ const LOADS: usize = 3;
 /// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
 pub(super) fn of(story: &Woken, run: &Run) -> Option<Verdict> {
     let all = cases(run);
-    let (native, emulated) = native_first(undisturbed(all.clone()), Case::is_emulated);
+    let (native, _) = native_first(undisturbed(all.clone()), Case::is_emulated);
     let measured = once(native);
     let under = under(&all);
     let loads = worst_under_loads(&measured, &under);
     loads.first()?;
-    let until = until_stopped(&measured);
-    let is_woken = measured.iter().any(|case| is_periodic(case.plan));
-    let details = [
-        blame(
-            story,
-            &native_first(all.clone(), Case::is_emulated).0,
-            &under,
-        ),
-        cyclictest(&measured, &under).filter(|_| is_woken),
-        is_woken.then(|| missed(&loads)).flatten(),
-        emulated_left_out(&emulated),
-    ];
+    let details = blame(
+        story,
+        &native_first(all.clone(), Case::is_emulated).0,
+        &under,
+    );
     Some(Verdict {
-        headline: headline(few(&loads), until),
-        details: details.into_iter().flatten().collect(),
-        // The longest of a run that stopped at it is the one at which it stopped.
-        certainty: match until {
-            "" => certainty(longest(few(&loads))),
-            _ => Vec::new(),
-        },
+        headline: headline(few(&loads), until_stopped(&measured)),
+        details: Vec::from_iter(details),
         ..Verdict::default()
     })
 }
@@ -104,17 +82,9 @@ fn blame(
     let under = phase.map_or_else(String::new, under);
     let (latency, on) = (time(worst.latency_ns as f64), name(case));
     let told = blame.told(|ns| time(ns as f64));
-    let seen = format!("The worst traced wake-up came {latency} late on {on}{under}: {told}.");
-    let cell = case.cells.iter().find(|cell| cell.plan.id == worst.cell);
-    let record = cell.and_then(|cell| cell.outcome.record());
-    let stolen = record.and_then(|record| record.value("stolen", &Labels::default()));
-    Some(match stolen.filter(|_| !blame.is_explained()) {
-        Some(ns) => format!(
-            "{seen} The hypervisor took {} from the measured CPU during that run (stolen time): it may be the reason.",
-            time(ns)
-        ),
-        None => seen,
-    })
+    Some(format!(
+        "The worst traced wake-up came {latency} late on {on}{under}: {told}."
+    ))
 }
 
 /// Returns the longest wait of each target under each load, first of the load with the latest wake-up.
@@ -208,99 +178,4 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)], until: &str) -> String {
         1 => under_each(&format!("Latest wake-up{until}"), &each),
         _ => under_each(&format!("Latest wake-ups{until}"), &each),
     }
-}
-
-/// Returns how many activations were missed on each target under each load under which any was, as the
-/// table counts them; of all loads together where none was.
-fn missed(loads: &Loads<'_>) -> Option<String> {
-    let share = |(case, phase, _): &Worst<'_>| {
-        let row = phase.row(case, "missed", Figure::Share)?;
-        Some((
-            row.estimate().or(row.at_least())?,
-            row.at_least(),
-            row.sums(),
-        ))
-    };
-    let told = |(share, least, (missed, of)): (f64, Option<f64>, (f64, f64))| match least {
-        Some(least) => format!("at least {}", N.percent(least)),
-        None => {
-            let (missed, of) = (N.count(missed as u64), N.count(of as u64));
-            format!("{missed} of {of} ({})", N.percent(share))
-        }
-    };
-    let mut none: Vec<(&Case<'_>, f64)> = Vec::new();
-    let each = loads.iter().filter_map(|(load, targets)| {
-        let each = targets.iter().filter_map(|worst| {
-            let found = share(worst)?;
-            match none.iter_mut().find(|(known, _)| is_same(known, worst.0)) {
-                Some((_, of)) => *of += found.2.1,
-                None => none.push((worst.0, found.2.1)),
-            }
-            Some((found.0, format!("{} on {}", told(found), name(worst.0))))
-        });
-        let each: Vec<(f64, String)> = each.collect();
-        let most = each.iter().map(|(share, _)| *share).reduce(f64::max)?;
-        Some((most, load.as_str(), few_or_ends(&each)))
-    });
-    let mut each: Vec<(f64, &str, String)> = each.collect();
-    let all = each.len();
-    each.retain(|(most, ..)| *most > 0.0);
-    each.sort_by(|a, b| b.0.total_cmp(&a.0));
-    if each.is_empty() {
-        let none = none.iter().map(|(case, of)| {
-            let told = told((0.0, None, (0.0, *of)));
-            (0.0, format!("{told} on {}", name(case)))
-        });
-        let none: Vec<(f64, String)> = none.collect();
-        return (!none.is_empty()).then(|| format!("Missed activations: {}.", few_or_ends(&none)));
-    }
-    let others = match all - each.len() {
-        _ if each.len() > LOADS => "; the table has those under other loads",
-        0 => "",
-        _ => "; none otherwise",
-    };
-    let few = each.into_iter().take(LOADS);
-    let few: Vec<(&str, String)> = few.map(|(_, load, text)| (load, text)).collect();
-    let text = under_each("Missed activations", &few);
-    Some(format!("{}{others}.", text.trim_end_matches('.')))
-}
-
-/// Compares with a tool that counts one latency for each wake-up, where that makes the greatest
-/// difference.
-fn cyclictest(cases: &[Case<'_>], under: &impl Fn(Phase<'_>) -> String) -> Option<String> {
-    const QUANTILES: [Figure; 3] = [Figure::P99, Figure::P99_9, Figure::P99_99];
-    let telling = cases.iter().filter(|case| is_telling(case));
-    let pairs = telling.flat_map(|case| {
-        let phases = Phase::all(case.plan);
-        phases.flat_map(move |phase| QUANTILES.map(|quantile| (case, phase, quantile)))
-    });
-    let ratios = pairs.filter_map(|(case, phase, quantile)| {
-        let of = |measure| phase.row(case, measure, quantile)?.estimate();
-        let (service, response) = (of("latency")?, of("response")?);
-        let ratio = response / service.max(1.0);
-        (ratio >= DIFFERENT).then_some((ratio, case, phase, quantile, service, response))
-    });
-    // Of equal ones the first.
-    let (_, case, phase, quantile, service, response) =
-        ratios.reduce(|known, next| if next.0 > known.0 { next } else { known })?;
-    let (on, under) = (name(case), under(phase));
-    let (service, response) = (time(service), time(response));
-    Some(format!(
-        "One latency for each wake-up, as cyclictest counts, makes {quantile} {service} on {on}{under}; with the missed \
-         activations it is {response}."
-    ))
-}
-
-/// Returns the rows of the longest waits, each with its name.
-fn longest<'a>(loads: &'a [(String, Vec<Worst<'a>>)]) -> impl Iterator<Item = (String, &'a Row)> {
-    let each = loads.iter();
-    let each = each.flat_map(|(load, targets)| targets.iter().map(move |worst| (load, worst)));
-    each.filter_map(|(load, (case, phase, _))| {
-        let row = phase.row(case, "latency", Figure::Max)?;
-        let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
-        // An emulator that counts instructions gives the same again.
-        let is_worth_it = has_interval || case.plan.target.clock != Clock::Instructions;
-        let what = format!("Longest of a run on {}{load}", name(case));
-        is_worth_it.then_some((what, row))
-    })
 }

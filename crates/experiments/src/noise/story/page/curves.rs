@@ -5,7 +5,6 @@ use tare_pages::html::distributions::{self, Distributions, Series, Unit};
 use tare_stats::{Counts, Quantile};
 
 use super::super::panels::{Member, Panel};
-use super::super::verdict::Clock;
 
 /// Renders how often gaps are longer than a length, and the times from gap to gap.
 pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
@@ -36,21 +35,12 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
             None,
         )
     });
-    let clocks = panel.members.iter().filter_map(|member| {
-        let every = Clock::of(&member.case)?.every;
-        Some(format!(
-            " The strongest clock on {}: every {every}.",
-            member.case.target()
-        ))
-    });
     let read = "A narrow peak means a clock: many gaps follow the one before at the same distance. A broad hill means that they \
-                come at random."
-        .to_owned()
-        + &clocks.collect::<String>();
+                come at random.";
     let between = pictures().map(|pictures| &pictures.between);
     let across = "from the start of one gap to the start of the next";
     let between = drawn(panel, ("gaps", across), between, coarse);
-    let between = between.histogram("From gap to gap", &read, None);
+    let between = between.histogram("From gap to gap", read, None);
     exceedance.into_iter().chain(between).collect()
 }
 

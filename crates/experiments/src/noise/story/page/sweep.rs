@@ -163,7 +163,6 @@ impl Sweep<'_> {
             title: self.title,
             read: &read,
             height: self.height,
-            table: Some("size"),
             right: hz.map(|hz| ("time", hz / 1e9, (|ns| N.ns_tick(ns)) as fn(f64) -> String)),
             ..Curve::new(lines, across, upward)
         };

@@ -45,7 +45,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
         budget,
         ..OverTime::default()
     };
-    picture.render(picture.peaks("repetition"))
+    picture.render(Some(picture.peaks("repetition")))
 }
 
 /// Says what is drawn, and what is known where the list of delays was full.

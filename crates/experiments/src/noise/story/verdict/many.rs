@@ -1,10 +1,9 @@
-//! What a dozen targets say: the ends of the range, and the range of each group.
+//! What a dozen targets say: the ends of the range.
 //!
 //! Nobody reads a sentence that names a dozen targets; the tables name them. Emulated targets are
 //! counted, and never ranked.
 
 use tare_figures::words;
-use tare_pages::kit::sentence::MANY;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;
@@ -85,47 +84,8 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
     text + "."
 }
 
-/// Says what each group of a panel with many targets loses, as a range; `None` if nothing is
-/// ranked.
-pub(super) fn by_group(panel: &Panel<'_>) -> Option<String> {
-    let ranked = ranked(panel);
-    let each = panel.groups().into_iter().filter_map(|group| {
-        let of_group = ranked.iter().filter(|(member, _)| member.group() == group);
-        let shares: Vec<f64> = of_group.map(|(_, share)| share.estimate).collect();
-        let name = group.capabilities().in_a_sentence;
-        match shares.as_slice() {
-            [] => None,
-            [only] => Some(format!("{name} {}", N.percent(*only))),
-            [low, .., high] => {
-                let (low, high) = (N.percent(*low), N.percent(*high));
-                Some(format!("{name} {low} to {high} ({})", shares.len()))
-            }
-        }
-    });
-    let each: Vec<String> = each.collect();
-    let emulated = match panel.members.len() - panel.native().count() {
-        0 => String::new(),
-        1 => " One emulated target is not ranked.".to_owned(),
-        many => format!(" {many} emulated targets are not ranked."),
-    };
-    (!each.is_empty()).then(|| format!("By group: {}.{emulated}", each.join("; ")))
-}
-
-/// Returns the members of a panel whose certainty is shown: all of a few, of many the ends of the
-/// range.
-pub(super) fn told<'p, 'a>(panel: &'p Panel<'a>) -> Vec<&'p Member<'a>> {
-    if panel.members.len() <= MANY {
-        return panel.members.iter().collect();
-    }
-    match ranked(panel).as_slice() {
-        [] => Vec::new(),
-        [(only, _)] => vec![only],
-        [(least, _), .., (most, _)] => vec![least, most],
-    }
-}
-
 /// Returns what a machine executed with the share of time lost, the least first.
-pub(super) fn ranked<'p, 'a>(panel: &'p Panel<'a>) -> Vec<(&'p Member<'a>, &'a OverRuns)> {
+fn ranked<'p, 'a>(panel: &'p Panel<'a>) -> Vec<(&'p Member<'a>, &'a OverRuns)> {
     let native = panel.native();
     let mut ranked: Vec<_> = native
         .filter_map(|member| Some((member, member.share()?.1)))
