@@ -88,7 +88,8 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
         .iter()
         .filter(|cell| cell.state != State::LeftOut)
         .count();
-    if failed > 0 {
+    let is_measured = not_measured.len() < run.plan.cells.len();
+    if failed > 0 && is_measured {
         cautions.push(format!(
             "{failed} of {} cells have no figures; the section on what was not measured says why.",
             run.plan.cells.len()
@@ -97,7 +98,6 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     let machine = run.machine.as_ref();
     // A count of instructions is the same on any machine.
     let is_timed = |plan: &CellPlan| !plan.counts_instructions();
-    let is_measured = not_measured.len() < run.plan.cells.len();
     let bears = is_measured && run.plan.cells.iter().any(is_timed);
     if let Some(machine) = machine.filter(|_| bears) {
         // Instances run on any CPU: what the others do bears on them as well.

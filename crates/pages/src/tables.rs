@@ -313,7 +313,12 @@ impl Column {
     }
 
     pub(crate) fn is_marked(&self, row: &Row) -> bool {
-        self.show != Show::Interval && row.is_marked()
+        match self.show {
+            Show::Interval => false,
+            // One of the runs has it.
+            Show::Lowest | Show::Highest => row.is_between_modes(),
+            _ => row.is_marked(),
+        }
     }
 
     fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {

@@ -120,7 +120,7 @@ fn too_few_invocations_tell_nothing_and_how_many_would() {
     assert!(median.shift.unwrap() > 4_800.0);
     assert_eq!(
         compared.verdict[0],
-        "The comparison is inconclusive: it needs 4 invocations of each, and there are 2 and 2."
+        "The comparison is inconclusive: it needs 4 invocations of each, not 2 and 2."
     );
 }
 

@@ -1,10 +1,9 @@
 //! What a person sees at the end of a run.
 
 use tare_experiments::catalogue;
-use tare_host::Fact;
 use tare_pages::terminal;
+use tare_results::CellState;
 use tare_results::model::{Achieved, Load, LoadPlace};
-use tare_results::{CellState, MachineRecord};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::wakeups::Schedule;

@@ -7,13 +7,13 @@ use tare_figures::rows::derive::Refused;
 use tare_figures::rows::{Figure, Row, RunFigure};
 use tare_pages::{Report, RunData, analyse, page, terminal, write_all};
 use tare_results::CellState;
-use tare_results::model::{self, Counter, Labels, LeftTool, Trace, TraceKind};
+use tare_results::model::{self, Counter, LeftTool, Trace, TraceKind};
 use tare_testkit::assert_contains;
 
 use crate::folder::write;
 use crate::gates::judge;
 use crate::synthetic::wakeups::{Schedule, event, linux_like, told};
-use crate::synthetic::{self, Run, alarm, csv, ids, measured, plain, record};
+use crate::synthetic::{self, Run, alarm, csv, ids, measured, record};
 
 /// A thread that is 5 µs late, but for a stall of 10 ms in the midst of the second phase.
 pub fn stalled(run: &mut Run, block: u32, loads: &[&str]) {
@@ -225,6 +225,26 @@ fn threads_are_told_apart_and_together() {
         &text,
         &["2 threads, SCHED_FIFO 95 every 100 µs", "· T1 CPU 2"],
     );
+}
+
+#[test]
+fn a_quantile_between_two_runs_that_are_far_apart_is_marked() {
+    let text = |tails: [u64; 2]| {
+        let mut run = Run::new(1);
+        for (block, tail) in (1..).zip(tails) {
+            run.woken(block, Schedule::default(), |_, _, n| match n % 50 {
+                0 => tail,
+                _ => 4_000 + n % 40,
+            });
+        }
+        terminal::render(&run.analyse(), 120, false)
+    };
+    assert_contains(
+        &text([8_000, 80_000]),
+        &["44.00*", "between the two runs in the middle"],
+    );
+    let alike = text([8_000, 9_000]);
+    assert!(alike.contains("8.500 ") && !alike.contains('*'), "{alike}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             format!("TSC frequency in {cells}: {note}."),
         ));
     }
-    if let Some(text) = shared_cpu(&run.plan) {
+    if let Some(text) = shared_cpu(&run.plan).filter(|_| !measured.is_empty()) {
         notices.push(Notice::warning(
             "shared-cpu",
             format!("{}.", words::capital(&text)),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels, Schedule};
-use tare_stats::{Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
+use tare_stats::{Kind, Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
 use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
@@ -543,20 +543,23 @@ impl Row {
         }
     }
 
-    /// Returns whether it describes no sample: it lies between two modes, or between the two runs
-    /// in the middle, which are far apart.
+    /// Returns whether its median over the runs lies between the two in the middle, which are far
+    /// apart.
     #[must_use]
-    pub fn is_marked(&self) -> bool {
+    pub fn is_between_runs(&self) -> bool {
         /// The factor from which on two runs are far apart.
         const FAR: f64 = 2.0;
         let mut values: Vec<f64> = self.each.iter().filter_map(|e| e.figure.value()).collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
-        let is_between = values.len().is_multiple_of(2)
-            && matches!(self.figure, Figure::Quantile(_))
-            && middle > 0
-            && values[middle] > FAR * values[middle - 1];
-        is_between || self.is_between_modes()
+        let is_even = middle > 0 && values.len().is_multiple_of(2);
+        is_even && self.figure.kind() == Kind::Order && values[middle] > FAR * values[middle - 1]
+    }
+
+    /// Returns whether it describes no sample.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.is_between_modes() || self.is_between_runs()
     }
 
     /// Returns the figure over its runs; `None` if there is none.

@@ -77,7 +77,7 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let part = part.and_then(|rest| rest.strip_suffix('s'));
     match (key, value, part) {
         ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
-        ("phase", ..) => format!("phase {value}"),
+        ("phase" | "part", ..) => format!("{key} {value}"),
         ("interval", "1s", _) => "1/s".to_owned(),
         ("interval", _, Some(part)) => format!("{part}/s"),
         _ => format!("{key}={value}"),

@@ -51,10 +51,10 @@ pub(super) fn not_measured(report: &Report) -> Markup {
     let summary = report.summary();
     let mut table = Table::new(["", "state", "why, and what to do"]);
     let cells = summary.not_measured.iter();
-    let same = grouped(cells.map(|cell| ((&cell.label, cell.state, &cell.reason), cell.id)));
+    let same = grouped(cells.map(|cell| ((&cell.label, cell.state.name(), &cell.reason), cell.id)));
     for ((label, state, reason), cells) in same {
         let name = format!("{label} ({})", name_cells(&cells));
-        table.row([name, state.name().to_owned(), reason.clone()]);
+        table.row([name, state.to_owned(), reason.clone()]);
     }
     html! {
         @if table.rows.is_empty() {

@@ -79,7 +79,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     let ran = bench.run("compare a1 a2 --to b1 b2 --fail-if response.mean>+5%");
     ran.expect(
         3,
-        &["it needs 4 invocations of each, and there are 2 and 2"],
+        &["it needs 4 invocations of each, not 2 and 2"],
     );
     assert!(
         ran.out

@@ -439,21 +439,6 @@ fn mean(row: &Row, ns: f64) -> String {
     format!("{figure} cycles")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_fitted_and_a_curve_is_not_taken_for_one() {
-        let line = fit(&[(1.0, 5.0), (2.0, 7.0), (3.0, 9.0), (4.0, 11.0)]).unwrap();
-        assert!((line.0 - 2.0).abs() < 1e-12 && line.1 > 0.999_999);
-        let cube = |x: f64| (x, x.powi(3));
-        let curve: Vec<(f64, f64)> = (1..=10).map(|x| cube(f64::from(x))).collect();
-        assert!(fit(&curve).unwrap().1 < LINEAR);
-        assert!(fit(&[(1.0, 1.0), (1.0, 2.0)]).is_none());
-    }
-}
-
 /// A clock among the gaps that at least half of the runs show, and no run another one.
 struct Clock {
     /// Time from tick to tick, with its unit.
@@ -480,5 +465,20 @@ impl Clock {
             share: share.estimate,
             runs: row.each.len(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_fitted_and_a_curve_is_not_taken_for_one() {
+        let line = fit(&[(1.0, 5.0), (2.0, 7.0), (3.0, 9.0), (4.0, 11.0)]).unwrap();
+        assert!((line.0 - 2.0).abs() < 1e-12 && line.1 > 0.999_999);
+        let cube = |x: f64| (x, x.powi(3));
+        let curve: Vec<(f64, f64)> = (1..=10).map(|x| cube(f64::from(x))).collect();
+        assert!(fit(&curve).unwrap().1 < LINEAR);
+        assert!(fit(&[(1.0, 1.0), (1.0, 2.0)]).is_none());
     }
 }
