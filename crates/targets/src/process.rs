@@ -11,7 +11,7 @@ use crate::error::TargetError;
 use crate::launch::{self, Launch, Ready};
 use crate::measured::MeasuredFile;
 use crate::programs;
-use crate::server::Server;
+use crate::server::{STACK, Server};
 use crate::{Availability, Job, Program, Target};
 
 /// Returns the target where none is named.
@@ -96,9 +96,12 @@ fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, Tar
         folder,
         ready,
     } = Server::of(work, guard)?;
-    let (network, cpus) = (network.member()?, work.cpus.as_ref());
+    let place = match &*work.words {
+        STACK => &network.hypervisor,
+        _ => network.member()?,
+    };
     let words = words.into_iter().map(OsString::from);
-    let (path, words) = launch::within(network, cpus, &program, words)?;
+    let (path, words) = launch::within(place, work.cpus.as_ref(), &program, words)?;
     let start = move |_| Ok(launch::exec(&path, &words)?.into());
     let launch = Launch::of_program("process", start).serving(ready);
     Ok(launch.keeping(folder))

@@ -47,6 +47,9 @@ const RIVALS: [Rival; 2] = [
     },
 ];
 
+/// The words of the work of our server as a process with the unikernel's network stack.
+pub const STACK: &str = "stack=unikernel";
+
 /// The line of our server once it answers.
 pub(crate) const ANSWERING: &str = "answering on ";
 
@@ -111,7 +114,7 @@ impl Server {
             Some(rival) => rival.prepare(guard),
             None => Ok(Self {
                 program: canonical(MeasuredFile::services().path()?),
-                words: vec![work.id.clone()],
+                words: words(work).split(' ').map(str::to_owned).collect(),
                 folder: None,
                 ready: ANSWERING,
             }),
@@ -146,6 +149,15 @@ impl Server {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the words of our server.
+fn words(work: &Work) -> String {
+    let (service, device) = (&work.id, TapNetwork::DEVICE);
+    match &*work.words {
+        STACK => format!("{service} tap={device} {}", TapNetwork::WORDS),
+        _ => service.clone(),
     }
 }
 

@@ -18,11 +18,12 @@ use tare_networks::TapNetwork;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
+use tare_targets::server;
 use tare_wire::cpus::Cpus;
 
 pub use tare_measured::service::NAME;
 
-use self::parameters::{OWN, Pace};
+use self::parameters::{OWN, Pace, STACK};
 
 /// The label of a client other than the built-in one.
 const CLIENT: &str = "client";
@@ -161,14 +162,17 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
 }
 
 /// Makes a cell, whose server runs on a CPU of this machine, without its duration.
-fn cell((target, server): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
+fn cell((target, program): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
     let service = plan.protocol.name();
     let mut labels = Labels::default().with(SERVICE, service);
-    let (mut name, mut program) = (service.to_owned(), service);
-    if server != OWN {
-        labels = labels.with(SERVER, server);
-        name = format!("{name} of {server}");
-        program = server;
+    let (mut name, mut work_of_server) = (service.to_owned(), Work::new(service, ""));
+    if program != OWN {
+        labels = labels.with(SERVER, program);
+        name = format!("{name} of {program}");
+        work_of_server = match program {
+            STACK => Work::new(service, server::STACK),
+            _ => Work::new(program, ""),
+        };
     }
     if plan.client != Program::Own {
         let client = plan.client.name();
@@ -187,7 +191,7 @@ fn cell((target, server): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u32
         labels,
         server: Some(Work {
             cpus: Some(Cpus::one(cpu)),
-            ..Work::new(program, "")
+            ..work_of_server
         }),
         ..CellPlan::new(NAME, target.clone(), &name, work(plan))
     }
@@ -223,7 +227,11 @@ fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
 /// Returns whether a server has a service on a target: others than ours are programs of this
 /// machine, and name servers.
 fn serves(server: &str, protocol: Protocol, target: &TargetSpec) -> bool {
-    server == OWN || protocol == Protocol::Dns && target.kernel().is_host()
+    match server {
+        OWN => true,
+        STACK => target.kernel().is_host() && target.capabilities().is_direct,
+        _ => protocol == Protocol::Dns && target.kernel().is_host(),
+    }
 }
 
 /// Refuses servers without a target or a service that they could have.
@@ -236,7 +244,7 @@ fn check_servers(
         .find(|server| !all.iter().any(|(_, own, _)| own == *server));
     idle.map_or(Ok(()), |server| {
         Err(contradiction(format!(
-            "{server} answers dns only, as a process or in a container of runc or crun: tare service dns --target process"
+            "{server} is for another service or target: nsd and knot answer dns, as a process or in a container of runc or crun; stack is a process"
         )))
     })
 }

@@ -13,8 +13,9 @@ pub(super) const SOCKETS_OF_DNSPERF: u64 = 100;
 /// The bounds of a rate, in requests per second.
 pub(super) const RATES: [u64; 2] = [1, 1_000_000];
 
-/// The name of our server.
+/// The names of our server, and of that with the unikernel's network stack.
 pub(super) const OWN: &str = "own";
+pub(super) const STACK: &str = "stack";
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +58,11 @@ const CLIENT: Parameter = Parameter {
 const SERVER: Parameter = Parameter {
     name: "server",
     value: "SERVER",
-    takes: Takes::Word(&[OWN, "nsd", "knot"]),
+    takes: Takes::Word(&[OWN, STACK, "nsd", "knot"]),
     many: true,
     default: OWN,
-    meaning: "The program that answers: own is the same code on every target; nsd and knot are Debian's name servers with the same zone, as \
-              a process and in containers of runc and crun",
+    meaning: "The program that answers: own is the same code on every target; stack is that as a process with the unikernel's network stack, \
+              on a TAP device; nsd and knot are Debian's name servers with the same zone, as a process and in containers of runc and crun",
     ..BASE
 };
 

@@ -77,10 +77,7 @@ fn several_invocations_are_compared_and_gates_judge_their_shift() {
     assert!(ran.err.contains("Gate not passed"), "{}", ran.err);
 
     let ran = bench.run("compare a1 a2 --to b1 b2 --fail-if response.mean>+5%");
-    ran.expect(
-        3,
-        &["it needs 4 invocations of each, not 2 and 2"],
-    );
+    ran.expect(3, &["it needs 4 invocations of each, not 2 and 2"]);
     assert!(
         ran.out
             .contains("is inconclusive with 2 against 2 invocations; it needs 4 of each"),
