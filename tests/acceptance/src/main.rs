@@ -23,8 +23,9 @@
 //! * [`pace`]: the duration of commands that promise one;
 //! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
 //!   Debian cloud guest, at rest, and for ten minutes;
+//! * [`stream`]: the bandwidth of memory, compared with STREAM's loops in C;
 //! * [`boot`]: the start of the smallest image compared with a guest of two instructions, that of
-//!   an instance of `tare start`, and the cost of an idle image.
+//!   an instance of `tare start`, a name server's first answer, and the cost of an idle image.
 
 mod attack;
 mod bench;
@@ -43,6 +44,7 @@ mod primitives;
 mod qemu;
 mod service;
 mod start;
+mod stream;
 mod verdict;
 
 use std::path::Path;
@@ -64,7 +66,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 15] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("offline", offline::run),
@@ -75,6 +77,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("guests", guests::run),
     ("places", places::run),
     ("primitives", primitives::run),
+    ("stream", stream::run),
     ("service", service::run),
     ("latency", latency::run),
     ("compare", compare::run),

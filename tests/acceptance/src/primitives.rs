@@ -36,7 +36,7 @@ struct Peer {
 /// The placeholder in commands and labels for the size in bytes of an array that exceeds the caches.
 const ARRAY: &str = "BYTES";
 
-const PEERS: [Peer; 6] = [
+const PEERS: [Peer; 5] = [
     Peer {
         name: "perf bench syscall basic",
         command: "primitives --only getppid --budget 100ms",
@@ -60,27 +60,12 @@ const PEERS: [Peer; 6] = [
         labels: &[("size", ARRAY)],
         most: 0.03,
         other: |scratch, cpu, array| {
-            in_c(
+            number(in_c(
                 scratch,
                 (cpu, array),
                 "triad",
                 include_str!("peers/triad.c"),
-            )
-        },
-    },
-    Peer {
-        name: "a triad in C in pages of 4 KiB, best",
-        command: "stream --array BYTES --passes 10 --attempts 1",
-        figure: ("bandwidth", "max"),
-        labels: &[("kernel", "triad")],
-        most: 0.03,
-        other: |scratch, cpu, array| {
-            in_c(
-                scratch,
-                (cpu, &format!("{array} small")),
-                "triad",
-                include_str!("peers/triad.c"),
-            )
+            )?)
         },
     },
     Peer {
@@ -90,7 +75,12 @@ const PEERS: [Peer; 6] = [
         labels: &[("cpu", "same"), ("memory", "0"), ("ring", "2")],
         most: 0.05,
         other: |scratch, cpu, array| {
-            in_c(scratch, (cpu, array), "ring", include_str!("peers/ring.c"))
+            number(in_c(
+                scratch,
+                (cpu, array),
+                "ring",
+                include_str!("peers/ring.c"),
+            )?)
         },
     },
     Peer {
@@ -100,12 +90,12 @@ const PEERS: [Peer; 6] = [
         labels: &[("pages", "2M"), ("size", "67108864")],
         most: 0.05,
         other: |scratch, cpu, array| {
-            in_c(
+            number(in_c(
                 scratch,
                 (cpu, array),
                 "chase",
                 include_str!("peers/chase.c"),
-            )
+            )?)
         },
     },
 ];
@@ -223,7 +213,7 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 }
 
 /// Returns a figure of a run that has it once.
-fn figure(
+pub fn figure(
     folder: &RunFolder,
     experiment: &str,
     (measure, figure): (&str, &str),
@@ -251,7 +241,7 @@ fn perf(cpu: usize, words: &[&str], times: f64) -> Result<f64> {
 
 /// Returns the reported size of the largest cache, limited to a part of the memory, as used by
 /// `tare primitives`.
-fn largest_cache() -> Option<u64> {
+pub fn largest_cache() -> Option<u64> {
     let kib = |index| -> Option<u64> {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
         let claimed = std::fs::read_to_string(path).ok()?;
@@ -263,22 +253,27 @@ fn largest_cache() -> Option<u64> {
     Some((largest << 10).min(most))
 }
 
-/// Returns the output of a C program with the size of an array as first argument, on one CPU.
-fn in_c(scratch: &Path, (cpu, words): (usize, &str), name: &str, text: &str) -> Result<f64> {
+/// Reads a number.
+fn number(text: String) -> Result<f64> {
+    Ok(text.trim().parse()?)
+}
+
+/// Returns the output of a C program with the size of an array as first argument, on one CPU. Its
+/// loops stay loops: the library's copies would bypass the caches.
+pub fn in_c(scratch: &Path, (cpu, words): (usize, &str), name: &str, text: &str) -> Result<String> {
     let program: PathBuf = scratch.join(name);
     if !program.exists() {
         let source = scratch.join(format!("{name}.c"));
         std::fs::write(&source, text)?;
         output(
             Command::new("cc")
-                .args(["-O3", "-o"])
+                .args(["-O3", "-fno-tree-loop-distribute-patterns", "-o"])
                 .args([&program, &source]),
         )?;
     }
     let mut command = Command::new("taskset");
     command
         .args(["-c", &cpu.to_string()])
-        .arg(&program)
-        .args(words.split(' '));
-    Ok(output(&mut command)?.trim().parse()?)
+        .args([&program, Path::new(words)]);
+    output(&mut command)
 }
