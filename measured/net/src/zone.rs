@@ -3,7 +3,6 @@
 //! Names are stored in wire format (RFC 1035, section 3.1), in lower case.
 
 use alloc::vec::Vec;
-use core::fmt::Write;
 
 #[cfg(feature = "zone-file")]
 mod file;
@@ -100,16 +99,22 @@ impl Zone {
         // Reserved once: a vector that grows holds up to three times its size while it is copied.
         zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
         zone.names.reserve_exact(hosts as usize);
+        if hosts == 0 {
+            return zone;
+        }
+        let first = zone.bytes.len();
+        let v6 = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let records = [record(A, &[10, 0, 0, 0]), record(AAAA, &v6)];
+        zone.add(b"\x05host0\x07example\0", &records);
+        let mut host = heapless::Vec::<u8, HOST_BYTES>::new();
+        // There is room for the longest.
+        let _ = host.extend_from_slice(&zone.bytes[first..]);
         // In wire order: names with fewer digits are shorter and come first.
-        for host in 0..hosts {
-            let mut name = heapless::Vec::<u8, LONGEST_HOST>::new();
-            // There is room for the longest. The first byte is the length of the label.
-            let _ = write!(name, " host{host}\x07example\0");
-            name[0] = (name.len() - 1 - ORIGIN.len()) as u8;
-            let v4 = (u32::from_be_bytes([10, 0, 0, 0]) + host).to_be_bytes();
-            let mut v6 = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-            v6[12..].copy_from_slice(&host.to_be_bytes());
-            zone.add(&name, &[record(A, &v4), record(AAAA, &v6)]);
+        for _ in 1..hosts {
+            next_host(&mut host);
+            let start = zone.bytes.len() as u32;
+            zone.bytes.extend_from_slice(&host);
+            zone.insert((start, zone.bytes.len() as u32));
         }
         zone
     }
@@ -136,10 +141,19 @@ impl Zone {
         self.begin(name);
         records.iter().for_each(|record| self.push(record));
         if let Some(last) = self.names.pop() {
-            let is_before = |(start, _): &(u32, u32)| self.name_at(*start) < name;
-            let place = self.names.partition_point(is_before);
-            self.names.insert(place, last);
+            self.insert(last);
         }
+    }
+
+    /// Inserts a name, with its records, by its place among the others.
+    fn insert(&mut self, new: (u32, u32)) {
+        let name = self.name_at(new.0);
+        let is_before = |(start, _): &(u32, u32)| self.name_at(*start) < name;
+        let place = match self.names.last().is_some_and(is_before) {
+            true => self.names.len(),
+            false => self.names.partition_point(is_before),
+        };
+        self.names.insert(place, new);
     }
 
     /// Appends a name without records.
@@ -212,6 +226,34 @@ fn is_within(name: &[u8], other: &[u8]) -> bool {
 fn parent(name: &[u8]) -> &[u8] {
     let length = name.first().copied().unwrap_or_default();
     name.get(1 + usize::from(length)..).unwrap_or_default()
+}
+
+/// Makes the bytes of a host of a synthetic zone those of the next one: the number in its name and
+/// its addresses. An image is ready once its zone is, and most of it is the same for all hosts.
+fn next_host(host: &mut heapless::Vec<u8, HOST_BYTES>) {
+    /// The lengths of the name and of its label, and `host`.
+    const NUMBER: usize = 6;
+    /// The first address and the last bytes of the second, from the end.
+    const ADDRESSES: [usize; 2] = [28, 4];
+    let bytes = host.len();
+    for address in ADDRESSES {
+        let address = &mut host[bytes - address..][..4];
+        let mut number = [0; 4];
+        number.copy_from_slice(address);
+        address.copy_from_slice(&(u32::from_be_bytes(number) + 1).to_be_bytes());
+    }
+    let end = 2 + usize::from(host[1]);
+    for digit in host[NUMBER..end].iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return;
+        }
+        *digit = b'0';
+    }
+    // There is room for the longest.
+    let _ = host.insert(NUMBER, b'1');
+    host[0] += 1;
+    host[1] += 1;
 }
 
 /// Maximum length of a host's name in a synthetic zone, in wire format.

@@ -52,6 +52,13 @@ impl Driver for Timers {
     }
 }
 
+/// Returns the time of some ticks of the TSC, in µs; 0 before the clock is started.
+#[must_use]
+pub fn micros(ticks: u64) -> u64 {
+    let rates = TIMERS.rates.get();
+    rates.map_or(0, |rates| rates.from_tsc.convert(ticks))
+}
+
 /// Starts the clock of the tasks at 0.
 ///
 /// # Panics

@@ -23,6 +23,8 @@ use tare_net::sockets::Datagrams;
 use tare_runtime::network::{Network, NetworkError};
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
+#[cfg(feature = "figures")]
+use tare_unikernel::cpu;
 use tare_unikernel::exit::Status;
 
 #[cfg(feature = "figures")]
@@ -62,7 +64,7 @@ impl Service {
         #[cfg_attr(not(feature = "figures"), allow(unused_variables))] heap: &'static Heap,
     ) -> Result<Self, Status> {
         #[cfg(feature = "figures")]
-        let until_main = figures::since(boot.entry_tsc);
+        let main_tsc = cpu::tsc();
         #[cfg(feature = "console")]
         tare_runtime::console::start(boot.command_line)
             .map_err(|error| end(name, &error, Status::Failed))?;
@@ -79,8 +81,8 @@ impl Service {
             watch: network.watch,
             heap,
             entry_tsc: boot.entry_tsc,
-            until_main,
-            until_card: figures::since(boot.entry_tsc),
+            until_main: figures::between(boot.entry_tsc, main_tsc),
+            until_card: figures::between(boot.entry_tsc, cpu::tsc()),
             until_address: Cell::new(None),
         }));
         #[cfg(feature = "figures")]
