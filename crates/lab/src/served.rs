@@ -15,11 +15,14 @@ use tare_networks::TapNetwork;
 use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
 use tare_results::work::Work;
+use tare_targets::instance::now_ns;
 use tare_targets::{Instance, Job, Target, TargetError, process};
 use tare_wire::cpus::Cpus;
 
 /// The label of a server's CPU time: what executes its own code, or what is around that.
 const PLACE: &str = "place";
+/// The label of the time from its start: until its line on the console, or its first answer.
+const UNTIL: &str = "until";
 
 /// How often is looked whether a server has ended.
 const EVERY: Duration = Duration::from_secs(1);
@@ -35,6 +38,8 @@ pub(crate) struct Server {
     cpus: Option<Cpus>,
     before: Option<ThreadTimes>,
     spent: Vec<ThreadTime>,
+    /// When its first right answer came, by CLOCK_MONOTONIC in ns.
+    answered_ns: Option<u64>,
     /// When it is looked next whether it has ended.
     next_look: Instant,
     /// How it has ended, if it was seen that it has; it should not have.
@@ -42,10 +47,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server, and waits until it says that it answers.
+    /// Starts a server, and waits until it says that it answers, and until its first right answer.
     pub(crate) fn start(
         target: &dyn Target,
         work: &Work,
+        is_answered: &(dyn Fn() -> bool + Sync),
         guard: &Guard,
         interrupt: &Interrupt,
     ) -> Result<Self, TargetError> {
@@ -56,7 +62,9 @@ impl Server {
         };
         let mut instance = target.start(&job, guard)?;
         instance.wait_until_ready(interrupt)?;
+        let is_answered = network.clients.within(is_answered).unwrap_or_default();
         Ok(Self {
+            answered_ns: is_answered.then(now_ns),
             instance,
             network,
             around: match target.spec().capabilities() {
@@ -135,19 +143,34 @@ impl Server {
         }
     }
 
-    /// Returns the CPU time that it used while it was asked, in ns.
+    /// Returns the CPU time that it used while it was asked, and the time from its start until it
+    /// said that it answers and until it did, in ns.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
+        let value = |measure: &str, label, ns: u64| Value {
+            measure: measure.to_owned(),
+            labels: Labels::of([label]),
+            unit: "ns".to_owned(),
+            value: ns as f64,
+        };
         let of = |is_inside: bool, place| {
             let own = self.spent.iter();
             let own = own.filter(|one| self.is_inside(one) == is_inside);
-            Value {
-                measure: "cpu".to_owned(),
-                labels: Labels::of([(PLACE, place)]),
-                unit: "ns".to_owned(),
-                value: own.map(|one| one.ns).sum::<u64>() as f64,
-            }
+            value("cpu", (PLACE, place), own.map(|one| one.ns).sum())
         };
-        [of(true, "inside"), of(false, "outside")].into_iter()
+        let started_ns = self.instance.started_ns;
+        let until = [
+            ("line", Some(self.instance.ready_ns())),
+            ("answer", self.answered_ns),
+        ];
+        let ready = until.into_iter().filter_map(move |(until, at_ns)| {
+            Some(value(
+                "ready",
+                (UNTIL, until),
+                at_ns?.saturating_sub(started_ns),
+            ))
+        });
+        let cpu = [of(true, "inside"), of(false, "outside")];
+        cpu.into_iter().chain(ready)
     }
 
     /// Returns whether a thread executes the service, and nothing around it.

@@ -180,11 +180,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays the cell by its server on the target, and a client on this machine, which measures.
+    /// `is_answered` waits for the first right answer, in the network of the client.
     ///
     /// # Errors
     ///
     /// Returns why there is no record.
-    pub fn served(&mut self) -> Driven {
+    pub fn served(&mut self, is_answered: &(dyn Fn() -> bool + Sync)) -> Driven {
         let plan = self.plan;
         let Some(work) = &plan.server else {
             return self.one();
@@ -195,7 +196,8 @@ impl<'a> Stage<'a> {
             self.observer.on_event(Event::Booting);
         }
         let target = self.target.target.as_ref();
-        let server = Server::start(target, work, self.guard, self.limit.interrupt);
+        let interrupt = self.limit.interrupt;
+        let server = Server::start(target, work, is_answered, self.guard, interrupt);
         let server = self.server.insert(self.prepared(server)?);
         let client = server.client(&plan.work, self.guard);
         let times = server.times_of_start(planned_ns);

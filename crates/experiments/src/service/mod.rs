@@ -13,7 +13,7 @@ use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::{Driven, ExperimentError, Stage};
 use tare_loads::cpus::current;
-use tare_measured::service::{Plan, Program, Protocol, REQUESTS};
+use tare_measured::service::{Plan, Program, Protocol, REQUESTS, answers};
 use tare_networks::TapNetwork;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::TargetSpec;
@@ -119,7 +119,12 @@ impl Experiment for Service {
     }
 
     fn drive(&self, stage: &mut Stage<'_>) -> Driven {
-        stage.served()
+        let words = format!("workload={NAME} {}", stage.plan().work.words);
+        let plan = Plan::parse(words.split_whitespace());
+        stage.served(&|| {
+            plan.as_ref()
+                .is_ok_and(|plan| answers(plan, 0).unwrap_or_default())
+        })
     }
 
     fn work(&self, words: &str) -> Option<Work> {

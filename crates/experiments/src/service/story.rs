@@ -28,6 +28,8 @@ use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service};
 /// The label of CPU time: that of the service itself, of what is around it, and both.
 const PLACE: &str = "place";
 const ALL: [(&str, &str); 1] = [(PLACE, "all")];
+/// The label of a start: until the server's line, or its first answer.
+const UNTIL: &str = "until";
 
 /// The share of requests that the client sent late from which on its latencies are doubtful, and
 /// that of its CPU's time from which on it may be the bottleneck.
@@ -98,7 +100,13 @@ const MEASURES: &[Measure] = &[
         |data| ratio(data, "behind", |data| value(data, "requests")),
     )
     .better(Better::Neither),
+    Measure::time("ready", "time from the start", ONCE, |data| {
+        data.valued("ready")
+    }),
 ];
+
+/// The figures of a time that each round has once.
+const ONCE: &[Figure] = &[Figure::Value];
 
 const COSTS: &[Column] = &[
     Column::new("CPU per\nrequest", "cpu", Figure::Mean)
@@ -120,6 +128,13 @@ const LATENCIES: &[Column] = &[
     Column::new("longest", measured::RESPONSE, Figure::Max).highest(),
     Column::new("client\nCPU", "client", Figure::Share),
     Column::new("sent late", "behind", Figure::Share),
+];
+
+const STARTS: &[Column] = &[
+    Column::new("until it says\nthat it answers", "ready", Figure::Value).of(UNTIL, "line"),
+    Column::new("until its\nfirst answer", "ready", Figure::Value)
+        .of(UNTIL, "answer")
+        .with_interval(),
 ];
 
 impl View for Service {
@@ -162,6 +177,13 @@ impl Story for Served {
                        of all."
                     .to_owned(),
                 columns: LATENCIES.to_vec(),
+            },
+            Tabled {
+                title: "How long until it answers".to_owned(),
+                read: "Time from the start of the process, the container's runtime or QEMU to the line by which the server says that it \
+                       answers, and to its first right answer, which it is asked for from then on. Medians of the rounds."
+                    .to_owned(),
+                columns: STARTS.to_vec(),
             },
         ]
     }

@@ -280,6 +280,13 @@ fn the_same_service_is_asked_on_every_target() {
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
     let rows = summary["figures"].as_array().unwrap();
+    let ready = |target: &str, until: &str| {
+        let mut all = rows.iter();
+        let row = all.find(|row| row["target"] == target && row["labels"]["until"] == until);
+        row.unwrap_or_else(|| panic!("{target}: no {until}"))["value"]
+            .as_f64()
+            .unwrap()
+    };
     for (target, service) in targets.iter().flat_map(|one| [(one, "dns"), (one, "http")]) {
         let of = |measure: &str, figure: &str, place: Value| {
             let mut own = rows.iter().filter(|row| {
@@ -302,6 +309,8 @@ fn the_same_service_is_asked_on_every_target() {
         let [inside, outside, all] =
             ["inside", "outside", "all"].map(|place| of("cpu", "mean", place.into()));
         assert!(inside > 0.0 && all >= inside + outside - 1.0, "{target}");
+        let [line, answer] = ["line", "answer"].map(|until| ready(target, until));
+        assert!(0.0 < line && line <= answer, "{target}: {line}, {answer}");
         let is_guest = target.contains("accel");
         assert!(!is_guest || outside > 0.0, "{target}: {outside}");
     }

@@ -15,10 +15,18 @@
 //! A request without a right answer within the limit is *lost*. It counts in both sets, as a value
 //! above the limit.
 
+#[cfg(feature = "primitives")]
+mod first;
+#[cfg(feature = "primitives")]
+mod http;
 #[cfg(feature = "linux")]
 pub mod linux;
+#[cfg(feature = "primitives")]
+mod message;
 mod plan;
 
+#[cfg(feature = "primitives")]
+pub use self::first::answers;
 pub use self::plan::{LIMIT_NS, NAME, Plan, Program, Protocol, REQUESTS, SOCKETS, USAGE};
 
 /// The measures of the two sets.

@@ -9,16 +9,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 use super::connection::Connection;
-use super::message::{self, LONGEST, Message};
 use crate::linux::clock::now_ns;
+use crate::service::message::{self, LONGEST, Message};
 use crate::service::{BEHIND_NS, Plan, Protocol};
 
 /// The value for a lost request, above that of every one that was answered, in ns: a year. How long
 /// it would have taken is unknown.
 pub const LOST: u64 = 366 * 86_400 * 1_000_000_000;
 
-/// The time between two probes for the server's first answer, in ns.
-const PROBE_NS: u64 = 1_000_000;
 /// The time until a message is sent again that the kernel did not take, in ns.
 const RETRY_NS: u64 = 100_000;
 /// The number of sockets whose answers are read at a time.
@@ -83,55 +81,6 @@ fn wait(readable: &impl AsFd, ns: u64) {
     };
     // A signal only makes the caller look earlier.
     let _ = poll(&mut [PollFd::new(readable, PollFlags::IN)], Some(&timeout));
-}
-
-/// Asks the server of a plan for a host again and again until its first right answer. Returns false
-/// if none came within the plan's patience.
-///
-/// # Errors
-///
-/// Returns the kernel's error if there is no way to the server.
-pub fn answers(plan: &Plan, host: u64) -> io::Result<bool> {
-    // Answers to probes must not come among those that are measured.
-    let mut connection = Connection::open(plan)?;
-    let begin_ns = now_ns();
-    let mut answer = [0; LONGEST];
-    let mut is_asked = false;
-    for id in (0..=u16::MAX).cycle() {
-        // As long as nobody listens, the probe before may have been refused by ICMP. By TCP, one is
-        // enough.
-        if !(is_asked && plan.protocol == Protocol::Http) {
-            let request = Message::request(plan.protocol, id, host);
-            is_asked = connection.send(request.bytes()).is_ok();
-        }
-        wait(&connection, PROBE_NS);
-        loop {
-            match connection.receive(&mut answer) {
-                Ok(Some(bytes)) => {
-                    let answer = &answer[..bytes];
-                    // That of an earlier probe is as good.
-                    let id = message::number(answer).unwrap_or(id);
-                    let request = Message::request(plan.protocol, id, host);
-                    if request.is_answered_by(plan.protocol, host, answer) {
-                        return Ok(true);
-                    }
-                }
-                Ok(None) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    if plan.protocol == Protocol::Http {
-                        connection = Connection::open(plan)?;
-                        is_asked = false;
-                    }
-                    break;
-                }
-            }
-        }
-        if now_ns() - begin_ns > plan.patience_ns {
-            break;
-        }
-    }
-    Ok(false)
 }
 
 impl<'p> Client<'p> {
@@ -411,6 +360,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::service::answers;
 
     /// Runs a client against a server that answers the n-th request with what `answer` makes of it,
     /// after a pause.
@@ -629,16 +579,5 @@ mod tests {
             assert!(close, "{interval_ns:?}, {closes}: {counted:?}");
             assert_eq!(counted.wrong, 0);
         }
-    }
-
-    #[test]
-    fn a_server_is_waited_for_no_longer_than_allowed() {
-        let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let plan = Plan {
-            port: silent.local_addr().unwrap().port().into(),
-            patience_ns: 20_000_000,
-            ..Plan::default()
-        };
-        assert!(!answers(&plan, 0).unwrap());
     }
 }

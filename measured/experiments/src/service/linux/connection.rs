@@ -1,7 +1,7 @@
 //! A socket of the client, by UDP or TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll;
@@ -10,9 +10,8 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, SocketType, connect, socket_with};
 
-use super::http;
-use super::message::LONGEST;
-use crate::service::{Plan, Protocol};
+use crate::service::message::LONGEST;
+use crate::service::{Plan, Protocol, first, http};
 
 /// Bytes of a socket's buffer for answers: those of a quarter of a second at 10,000 a second.
 const BUFFER: usize = 2 << 20;
@@ -35,12 +34,7 @@ impl Connection {
         if plan.protocol == Protocol::Http {
             return Ok(Self::Tcp(begin(to)?, Vec::with_capacity(LONGEST)));
         }
-        let any: IpAddr = match plan.address {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect(to)?;
+        let socket = first::socket(plan)?;
         socket.set_nonblocking(true)?;
         // Only root may exceed the limit of ordinary users, who get as much as that allows.
         let _ = set_socket_recv_buffer_size_force(&socket, BUFFER)

@@ -4,8 +4,6 @@ mod client;
 mod connection;
 mod dnsperf;
 mod highest;
-mod http;
-mod message;
 mod nslookup;
 
 use std::io;
@@ -14,8 +12,8 @@ use rustix::time::ClockId;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::{Begins, Record, Set, Unit};
 
-use self::client::{Client, Counted, LOST, answers};
-use super::{NAME, Plan, Program, Protocol, RESPONSE, SERVICE};
+use self::client::{Client, Counted, LOST};
+use super::{NAME, Plan, Program, Protocol, RESPONSE, SERVICE, answers, message};
 use crate::linux::clock::{now_ns, read_ns, sleep_until};
 use crate::output::Output;
 use crate::platform::Platform;
