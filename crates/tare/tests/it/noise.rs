@@ -2,9 +2,6 @@
 
 use std::fs;
 
-use tare_pages::analyse;
-use tare_results::RunFolder;
-
 use crate::common::{self, Bench, Ran, files};
 
 const TINY: &str = "--repetitions 2000 --runs 2 --cpu 0";

@@ -232,7 +232,7 @@ fn a_lost_request_is_longer_than_the_limit() {
 fn the_highest_rate_is_what_a_server_can_answer() {
     let bench = Bench::new();
     let words = "--max --duration 500ms --runs 1 --json";
-    let Some(ran) = ask(&bench, "limps", words) else {
+    let Some(ran) = ask(&bench, ("echo", "limps"), words) else {
         return;
     };
     ran.expect(0, &[]);
@@ -275,7 +275,7 @@ fn the_same_service_is_asked_on_every_target() {
     ];
     let named = targets.map(|target| format!("--target {target}")).join(" ");
     let ran = bench.run(&format!(
-        "service dns,http --output run --requests 100 --runs 1 --json {named}"
+        "service dns,http --server own,stack --output run --requests 100 --runs 1 --json {named}"
     ));
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
@@ -287,6 +287,11 @@ fn the_same_service_is_asked_on_every_target() {
             .as_f64()
             .unwrap()
     };
+    let of_stack =
+        |row: &&Value| row["labels"]["server"] == "stack" && row["measure"] == "answered";
+    let of_stack: Vec<_> = rows.iter().filter(of_stack).collect();
+    assert_eq!(of_stack.len(), 2, "dns and http, as a process");
+    assert!(of_stack.iter().all(|row| row["value"] == 1.0));
     for (target, service) in targets.iter().flat_map(|one| [(one, "dns"), (one, "http")]) {
         let of = |measure: &str, figure: &str, place: Value| {
             let mut own = rows.iter().filter(|row| {
