@@ -64,8 +64,9 @@ impl Row {
     }
 }
 
-/// Writes a label among others: `thread=0`; a workload by its name; the interval of a pace as that: `64/s`, `1/s`, `alone`; a
-/// size in bytes with its unit: `size=64KiB`. That of a workload is a number of its elements.
+/// Writes a label among others: `thread=0`, `phase 1`; a workload by its name; the interval of a
+/// pace as that: `64/s`, `1/s`, `alone`; a size in bytes with its unit: `size=64KiB`. That of a
+/// workload is a number of its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let is_bytes = ["size", "memory"].contains(&key) && labels.get("workload").is_none();

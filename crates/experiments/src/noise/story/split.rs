@@ -109,8 +109,8 @@ enum Finding {
 /// The reason why a split was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Refused {
-    /// A short name that stays the same between versions: `not-measured` if no block has
-    /// figures of both, `emulated`, `other-cpu`, `thresholds`.
+    /// A short name that stays the same between versions: `not-measured` if no block has figures of
+    /// both, `emulated`, `other-cpu`, `thresholds`.
     id: &'static str,
     /// The load as it is written on the command line.
     load: String,
@@ -344,7 +344,7 @@ impl Attribution {
     /// Returns the reasons why there is no split.
     pub(super) fn refused(&self) -> Option<Notice> {
         let texts = distinct(self.refused.iter().map(|refused| refused.text.as_str()));
-        (!texts.is_empty()).then(|| Notice::note("no-split", texts.join(" ")))
+        (!texts.is_empty()).then(|| Notice::warning("no-split", texts.join(" ")))
     }
 
     /// Returns the table of all splits.
