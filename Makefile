@@ -133,14 +133,16 @@ style: setup-test
 	cd measured/fuzz && $(CARGO) fmt --check
 	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
 
-# Images for acceptance: the floor of a start, and the name server with some of its features, for its size. Places of panics
-# hold no folders of this machine.
+# Images for acceptance: the floor of a start, the name server with a client inside, and with some of its features, for its
+# size. Places of panics hold no folders of this machine.
 SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,resolver,slaac,tcp
 SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
 
 small: setup measured
 	cd measured && $(CARGO) build --release -p tare-images --bin floor
+	cd measured && $(CARGO) build --profile service -p tare-images --bin inside
+	cd measured && CARGO_PROFILE_SERVICE_OPT_LEVEL=3 $(CARGO) build --profile service -p tare-service --example inside
 	cd measured/target && for set in "" $(SETS); do $(CARGO) build --profile service -p tare-images --bin dns --quiet --target-dir small \
 		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
 		&& strip -o "x86_64-unknown-linux-gnu/service/dns-$$set" small/x86_64-unknown-linux-gnu/service/dns || exit; done

@@ -12,6 +12,7 @@
 //! * [`watch`]: counts of dropped packets;
 //! * [`echo`]: the echo service;
 //! * [`dns`]: an authoritative name server, and [`zone`], its records;
+//! * [`asking`]: a client of it, for checks;
 //! * `http`: a server of files and figures.
 //!
 //! The answer to a packet is a pure function ([`dns::answer`]), tested without sockets.
@@ -26,6 +27,7 @@
 
 extern crate alloc;
 
+pub mod asking;
 pub mod backlog;
 pub mod dns;
 pub mod echo;

@@ -5,14 +5,18 @@
 //! the library OS's. The two alternate, so that a slower machine slows down both, and all of it
 //! runs on one CPU: if QEMU's threads wake each other across CPUs, medians of 20 of the same image
 //! differ by 3 ms, else by half of one. An image that idles is halted, and its QEMU waits in the
-//! kernel.
+//! kernel. A name server is asked until its first answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tare_measured::service::{Plan, answers};
+use tare_networks::UserNetwork;
+
 use crate::qemu::Qemu;
+use crate::service::{Machine, built};
 use crate::verdict::Verdicts;
 use crate::{Result, on_one_cpu};
 
@@ -22,6 +26,11 @@ const STARTS: usize = 20;
 const MOST_LATER_MS: f64 = 2.0;
 /// The same limit for the measuring image, started by `tare start`.
 const MOST_READY_LATER_MS: f64 = 5.0;
+/// The limits on the first answer of the name server after the floor, by its address, in ms.
+const MOST_ANSWERING_LATER_MS: [(&str, &str, f64); 2] = [
+    ("DHCP", "", 60.0),
+    ("a static address", "ip=10.0.2.15/24", 20.0),
+];
 /// The time for which an idle guest is watched.
 const IDLE: Duration = Duration::from_secs(10);
 /// The limit on an idle guest's share of one CPU, in percent.
@@ -33,7 +42,9 @@ const MACHINES: [(&str, &str); 2] = [
     ("pc", "-machine pc,accel=tcg"),
 ];
 /// The arguments of each: the guest's exit ends QEMU.
-const PARTS: &str = "-m 64 -device isa-debug-exit,iobase=0xf4,iosize=0x04";
+const EXIT: &str = "-device isa-debug-exit,iobase=0xf4,iosize=0x04";
+/// The port of the name server.
+const DNS: u16 = 53;
 
 /// Starts the images, and watches one that idles.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
@@ -47,7 +58,7 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
         (image("bench")?, "workload=start work=hello"),
     ];
     for (machine, words) in MACHINES {
-        let words = format!("{words} {PARTS}");
+        let words = format!("{words} -m 64 {EXIT}");
         // A hypervisor's interruptions only add time: the shortest times are compared.
         let mut shortest = [f64::MAX; 3];
         for round in 0..STARTS {
@@ -78,7 +89,54 @@ fn check(verdicts: &mut Verdicts) -> Result<()> {
             MOST_IDLE_PERCENT,
         );
     }
+    answering(verdicts)
+}
+
+/// Starts the name server in QEMU's user network, until its first answer. The floor has the same
+/// card.
+fn answering(verdicts: &mut Verdicts) -> Result<()> {
+    let (floor, dns) = (image("floor")?, built("dns")?);
+    for machine in &Machine::ALL {
+        let mut shortest = [f64::MAX; 3];
+        for _ in 0..STARTS {
+            let network = UserNetwork::new(&[DNS])?;
+            let words = machine.words(&network.netdev("net"));
+            let own = first_line_ms(&format!("{words} {EXIT}"), &floor, "")?;
+            shortest[0] = shortest[0].min(own);
+            for (place, (_, line, _)) in (1..).zip(MOST_ANSWERING_LATER_MS) {
+                let own = first_answer_ms(&words, &dns, line, &network)?;
+                shortest[place] = shortest[place].min(own);
+            }
+        }
+        let name = machine.name;
+        println!(
+            "       {name} under TCG, exec to the first line of the floor, shortest of {STARTS}: {:.2} ms",
+            shortest[0]
+        );
+        for (place, (address, _, most)) in (1..).zip(MOST_ANSWERING_LATER_MS) {
+            let what = format!("{name}: first answer with {address} later than the floor, ms");
+            verdicts.at_most(&what, shortest[place] - shortest[0], most);
+        }
+    }
     Ok(())
+}
+
+/// Returns the time from executing QEMU to the first right answer of a name server, which is asked
+/// from its line on.
+fn first_answer_ms(words: &str, image: &Path, line: &str, network: &UserNetwork) -> Result<f64> {
+    let address = network.address(DNS).ok_or("the port is forwarded")?;
+    let plan = Plan {
+        address: address.ip(),
+        port: address.port().into(),
+        ..Plan::default()
+    };
+    let begun = Instant::now();
+    let mut qemu = Qemu::start(words, image, line)?;
+    qemu.wait_for("answering on ")?;
+    if !answers(&plan)? {
+        return Err("the name server gives no right answer".into());
+    }
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
 
 /// Returns an image built by `make build`.

@@ -39,8 +39,8 @@ impl Qemu {
         self.0.0.id()
     }
 
-    /// Reads until the guest has written this text.
-    pub fn wait_for(&mut self, text: &str) -> Result<()> {
+    /// Reads until the guest has written this text, and returns all that it wrote until then.
+    pub fn wait_for(&mut self, text: &str) -> Result<String> {
         let output = self
             .0
             .0
@@ -50,7 +50,7 @@ impl Qemu {
         let (start, mut said, mut byte) = (Instant::now(), Vec::new(), [0]);
         let why = loop {
             if said.ends_with(text.as_bytes()) {
-                return Ok(());
+                return Ok(String::from_utf8_lossy(&said).into_owned());
             }
             let left = LIMIT.saturating_sub(start.elapsed()).try_into()?;
             if poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&left))? == 0 {

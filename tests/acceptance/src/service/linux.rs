@@ -22,7 +22,7 @@ const FIRST: usize = 300;
 /// The arguments of dnsperf.
 const DNSPERF: &str = "-l 5 -c 2 -q 50";
 /// The kernel of the other guest.
-const KERNEL: &str = "debian-cloud-6.1";
+pub const KERNEL: &str = "debian-cloud-6.1";
 /// The drivers of its card.
 const MODULES: [&str; 3] = ["virtio_pci", "virtio_mmio", "virtio_net"];
 
@@ -52,7 +52,7 @@ pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Resu
     let scratch = tempfile::tempdir()?;
     let kernel = Store::open(&default_store_dir()?)?.find(KERNEL)?;
     let initrd = scratch.path().join("initrd");
-    fs::write(&initrd, guest(&kernel)?)?;
+    fs::write(&initrd, guest(&kernel, "tare-service", SERVING)?)?;
     let (image, tsc_khz) = (built("dns")?, tsc_khz());
     // Both with Linux, then both with the image.
     let mut turns = [const { Vec::new() }; 4];
@@ -162,6 +162,9 @@ fn tsc_khz() -> u64 {
     (tsc() - first) / MS
 }
 
+/// The steps of a guest that serves a network.
+const SERVING: &str = "ip link set lo up\nip link set eth0 up\nip address add 192.0.2.2/24 dev eth0\nexec /service dns\n";
+
 /// Returns the Linux guest: kernel, command line, arguments for QEMU.
 ///
 /// A microvm has no clock but the TSC. When Linux had to measure its frequency with a PIT, one of
@@ -176,8 +179,8 @@ fn linux(kernel: &Kernel, initrd: &Path, tsc_khz: u64) -> (PathBuf, String, Stri
 
 /// Creates the file system of a guest that does nothing but serve: Debian's shell, `ip` and
 /// `insmod`, and the same service as a static program.
-fn guest(kernel: &Kernel) -> Result<Vec<u8>> {
-    let service = built("tare-service")?;
+pub fn guest(kernel: &Kernel, service: &str, steps: &str) -> Result<Vec<u8>> {
+    let service = built(service)?;
     let mut initramfs = Initramfs::new();
     for folder in ["/dev", "/proc", "/sys"] {
         initramfs.dir(folder, 0o755)?;
@@ -196,7 +199,7 @@ fn guest(kernel: &Kernel) -> Result<Vec<u8>> {
         initramfs.file(path, 0o644, module.bytes)?;
     }
     initramfs.symlink("/insmod", "/bin/kmod")?;
-    script += "ip link set lo up\nip link set eth0 up\nip address add 192.0.2.2/24 dev eth0\nexec /service dns\n";
+    script += steps;
     initramfs.file("/init", 0o755, script)?;
     Ok(initramfs.finish())
 }

@@ -1,8 +1,9 @@
 //! The cost of network services in the unikernel: against a Linux guest, against processes, at
-//! rest, over a long time, and in bytes.
+//! rest, over a long time, in instructions, and in bytes.
 //!
-//! Each serves a separate TAP network.
+//! Each but those that count instructions serves a separate TAP network.
 
+mod inside;
 mod linux;
 mod ways;
 
@@ -32,8 +33,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const FIGURES: u16 = 9100;
 
 /// A kind of virtual machine.
-struct Machine {
-    name: &'static str,
+pub struct Machine {
+    pub name: &'static str,
     /// Additional arguments for QEMU.
     arguments: &'static str,
     card: &'static str,
@@ -41,7 +42,7 @@ struct Machine {
 
 impl Machine {
     /// One with its card on PCI, and one with an MMIO card.
-    const ALL: [Self; 2] = [
+    pub const ALL: [Self; 2] = [
         Self {
             name: "unikernel (q35, PCI)",
             arguments: "-machine q35,accel=tcg",
@@ -54,15 +55,18 @@ impl Machine {
         },
     ];
 
+    /// Returns the arguments for QEMU with the network device 'net'.
+    pub fn words(&self, netdev: &str) -> String {
+        format!(
+            "{} -cpu max -smp 1 -m 256 -name tare,debug-threads=on -global virtio-mmio.force-legacy=false \
+             -netdev {netdev} -device {},netdev=net",
+            self.arguments, self.card
+        )
+    }
+
     /// Boots a guest in a network, and waits until it answers.
     fn boot(&self, network: &TapNetwork, kernel: &Path, words: &str, more: &str) -> Result<Qemu> {
-        let arguments = format!(
-            "{} -cpu max -smp 1 -m 256 -name tare,debug-threads=on -global virtio-mmio.force-legacy=false \
-             -netdev {} -device {},netdev=net{more}",
-            self.arguments,
-            network.netdev("net"),
-            self.card
-        );
+        let arguments = self.words(&network.netdev("net")) + more;
         let start = || Qemu::start(&arguments, kernel, words).map_err(|error| error.to_string());
         let mut qemu = network.hypervisor.within(start)??;
         qemu.wait_for("answering on ")?;
@@ -112,6 +116,7 @@ impl Asker {
 
 /// Measures a name server against Linux, at rest, and for ten minutes.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
+    inside::run(verdicts)?;
     let (network, asker) = (TapNetwork::new()?, Asker::new()?);
     linux::run(&network, &asker, verdicts)?;
     for (machine, seconds) in Machine::ALL.iter().zip(LONG) {
@@ -205,7 +210,7 @@ fn one_at_a_time(
 }
 
 /// Returns the image of a service, or `tare-service`.
-fn built(name: &str) -> Result<PathBuf> {
+pub fn built(name: &str) -> Result<PathBuf> {
     let folder = "../../measured/target/x86_64-unknown-linux-gnu/service";
     let path = std::env::current_exe()?.with_file_name(folder).join(name);
     match path.is_file() {
