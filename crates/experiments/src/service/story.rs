@@ -181,7 +181,7 @@ impl Story for Served {
             Tabled {
                 title: "How long until it answers".to_owned(),
                 read: "Time from the start of the process, the container's runtime or QEMU to the line by which the server says that it \
-                       answers, and to its first right answer, which it is asked for from then on. Medians of the rounds."
+                       answers, and to its first right answer, which it is asked for from then on. Means of the rounds."
                     .to_owned(),
                 columns: STARTS.to_vec(),
             },

@@ -23,15 +23,19 @@ int main(int count, char **words)
     for (int pass = 0; pass < PASSES; pass++) {
         double t[5];
         t[0] = now();
+#pragma GCC unroll 16
         for (long j = 0; j < n; j++)
             c[j] = a[j];
         t[1] = now();
+#pragma GCC unroll 16
         for (long j = 0; j < n; j++)
             b[j] = s * c[j];
         t[2] = now();
+#pragma GCC unroll 16
         for (long j = 0; j < n; j++)
             c[j] = a[j] + b[j];
         t[3] = now();
+#pragma GCC unroll 16
         for (long j = 0; j < n; j++)
             a[j] = b[j] + s * c[j];
         t[4] = now();
