@@ -7,6 +7,8 @@ use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 use tare_results::model::CellPlan;
 
+use tare_stats::{NoInterval, OverRuns};
+
 use crate::claims::Reproduction;
 use crate::modes;
 use crate::notices::{NotMeasured, Notice, Severity, State};
@@ -97,7 +99,7 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
     }
     let machine = run.machine.as_ref();
     // A count of instructions is the same on any machine.
-    let is_timed = |plan: &CellPlan| !plan.counts_instructions();
+    let is_timed = |plan: &CellPlan| !plan.counts_instructions() || plan.work.cpus.is_none();
     let bears = is_measured && run.plan.cells.iter().any(is_timed);
     if let Some(machine) = machine.filter(|_| bears) {
         // Instances run on any CPU: what the others do bears on them as well.
@@ -117,7 +119,20 @@ fn cautions(run: &Run, alarms: &[Notice], not_measured: &[NotMeasured]) -> Vec<S
         let findings: Vec<&Finding> = findings.collect();
         cautions.extend(disturbances(&findings, is_pinned));
     }
+    cautions.extend(too_few_runs(run));
     cautions
+}
+
+/// Says how many runs intervals take if no figure has one because there are too few.
+fn too_few_runs(run: &Run) -> Option<String> {
+    let rows = run.rows.0.iter().filter(|row| !row.counts_instructions);
+    let mut over = rows.filter_map(|row| row.over.as_ref().ok()).peekable();
+    over.peek().filter(|_| !run.is_imported())?;
+    let is_few = |over: &OverRuns| matches!(over.interval, Err(NoInterval::TooFew { .. }));
+    over.all(is_few).then(|| {
+        "No figure has an interval: means and shares take three runs, quantiles and maxima six (--runs)."
+            .to_owned()
+    })
 }
 
 /// Names the most important findings that can bear on the figures.

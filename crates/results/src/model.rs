@@ -329,7 +329,7 @@ impl CellPlan {
     /// is seen from this machine.
     #[must_use]
     pub fn counts_instructions(&self) -> bool {
-        self.target.clock == Clock::Instructions && self.work.cpus.is_some()
+        self.target.clock == Clock::Instructions && self.arrivals.is_none()
     }
 
     /// Says whether the kernel's events are recorded, which costs time.

@@ -159,10 +159,7 @@ impl Story for Streams {
             Some((value, format!("{written} on {target}{under}{own}")))
         });
         let each = few_or_ends(&each.collect::<Vec<_>>());
-        let common = match is_common {
-            true => common.replacen(',', " with", 1),
-            false => String::new(),
-        };
+        let common = if is_common { common } else { String::new() };
         let comparisons = compare::targets(run, MANY).into_iter();
         let compared = comparisons.filter_map(|comparison| {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);

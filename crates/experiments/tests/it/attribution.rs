@@ -304,6 +304,6 @@ fn each_load_is_divided_and_a_guest_s_kernel_by_what_lies_below_both() {
     let page = page::render(&analysis);
     assert_contains(
         &page,
-        &["process against unikernel,irq=off, gap under dd (3\u{a0}blocks): at most"],
+        &["process against unikernel,irq=off, gap under dd (3 blocks): at most"],
     );
 }

@@ -68,7 +68,7 @@ fn what_all_figures_have_in_common_is_said_once() {
     }
     assert_eq!(
         verdict(&run.analyse())[0],
-        "Triad moves a median of 10.0 GB/s on process and 10.0 GB/s on crun with arrays of 16 MiB."
+        "Triad moves a median of 10 GB/s on process and 10 GB/s on crun, arrays of 16 MiB."
     );
 }
 

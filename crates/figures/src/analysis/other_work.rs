@@ -125,7 +125,7 @@ fn of_machine(cell: &Cell) -> Option<&OtherWork> {
 /// Returns whether time passed for a cell while the machine did something else: how an instance
 /// starts is seen from here, and runs on any CPU.
 fn is_timed(cell: &Cell) -> bool {
-    !cell.plan.counts_instructions()
+    !cell.plan.counts_instructions() || cell.plan.work.cpus.is_none()
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
