@@ -99,22 +99,15 @@ impl Zone {
         // Reserved once: a vector that grows holds up to three times its size while it is copied.
         zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
         zone.names.reserve_exact(hosts as usize);
-        if hosts == 0 {
-            return zone;
-        }
-        let first = zone.bytes.len();
-        let v6 = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let records = [record(A, &[10, 0, 0, 0]), record(AAAA, &v6)];
-        zone.add(b"\x05host0\x07example\0", &records);
         let mut host = heapless::Vec::<u8, HOST_BYTES>::new();
         // There is room for the longest.
-        let _ = host.extend_from_slice(&zone.bytes[first..]);
+        let _ = host.extend_from_slice(FIRST_HOST);
         // In wire order: names with fewer digits are shorter and come first.
-        for _ in 1..hosts {
-            next_host(&mut host);
+        for _ in 0..hosts {
             let start = zone.bytes.len() as u32;
             zone.bytes.extend_from_slice(&host);
             zone.insert((start, zone.bytes.len() as u32));
+            next_host(&mut host);
         }
         zone
     }
@@ -228,22 +221,25 @@ fn parent(name: &[u8]) -> &[u8] {
     name.get(1 + usize::from(length)..).unwrap_or_default()
 }
 
+/// The first host of a synthetic zone: the length of its name, the name, and both records, with
+/// their time to live ([`TTL`]).
+const FIRST_HOST: &[u8] = b"\x0f\x05host0\x07example\0\
+    \0\x01\0\0\x0e\x10\0\x04\x0a\0\0\0\
+    \0\x1c\0\0\x0e\x10\0\x10\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\0";
+
 /// Makes the bytes of a host of a synthetic zone those of the next one: the number in its name and
 /// its addresses. An image is ready once its zone is, and most of it is the same for all hosts.
 fn next_host(host: &mut heapless::Vec<u8, HOST_BYTES>) {
     /// The lengths of the name and of its label, and `host`.
     const NUMBER: usize = 6;
-    /// The first address and the last bytes of the second, from the end.
-    const ADDRESSES: [usize; 2] = [28, 4];
-    let bytes = host.len();
-    for address in ADDRESSES {
-        let address = &mut host[bytes - address..][..4];
-        let mut number = [0; 4];
-        number.copy_from_slice(address);
-        address.copy_from_slice(&(u32::from_be_bytes(number) + 1).to_be_bytes());
+    // The first address, the head of the next record, and the second.
+    if let Some(last) = host.last_chunk_mut::<28>() {
+        let v4 = u32::from_be_bytes([last[0], last[1], last[2], last[3]]) + 1;
+        last[..4].copy_from_slice(&v4.to_be_bytes());
+        last[24..].copy_from_slice(&(v4 % MOST_HOSTS).to_be_bytes());
     }
-    let end = 2 + usize::from(host[1]);
-    for digit in host[NUMBER..end].iter_mut().rev() {
+    let end = 2 + host.get(1).map_or(0, |label| usize::from(*label));
+    for digit in host.get_mut(NUMBER..end).into_iter().flatten().rev() {
         if *digit < b'9' {
             *digit += 1;
             return;
@@ -252,8 +248,7 @@ fn next_host(host: &mut heapless::Vec<u8, HOST_BYTES>) {
     }
     // There is room for the longest.
     let _ = host.insert(NUMBER, b'1');
-    host[0] += 1;
-    host[1] += 1;
+    host.iter_mut().take(2).for_each(|length| *length += 1);
 }
 
 /// Maximum length of a host's name in a synthetic zone, in wire format.
