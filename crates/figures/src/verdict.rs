@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_host::{Finding, Severity as Bad};
 use tare_results::model::CellPlan;
-
 use tare_stats::{NoInterval, OverRuns};
 
 use crate::claims::Reproduction;
