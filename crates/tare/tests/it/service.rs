@@ -231,15 +231,16 @@ fn a_lost_request_is_longer_than_the_limit() {
 #[test]
 fn the_highest_rate_is_what_a_server_can_answer() {
     let bench = Bench::new();
-    let words = "--max --duration 500ms --runs 1 --json";
+    let words = "--max --duration 500ms --timeout 50ms --runs 1 --json";
     let Some(ran) = ask(&bench, ("echo", "limps"), words) else {
         return;
     };
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
-    // It takes 2 ms for each, and more where the machine is busy.
+    // It takes 2 ms for each, and more where the machine is busy. What it still answers within the
+    // timeout is a tenth of what it answers while it is asked.
     let highest = figure(&summary, "highest", "rate");
-    assert!((20.0..=510.0).contains(&highest), "{highest}");
+    assert!((20.0..=560.0).contains(&highest), "{highest}");
     assert!(figure(&summary, "recovery", "mean") < 1e9);
 }
 
