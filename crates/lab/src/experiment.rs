@@ -36,8 +36,8 @@ pub trait Experiment: Debug + Sync {
         None
     }
 
-    /// Says whether it only starts its targets: then it takes those that run no plans, too.
-    fn only_starts(&self) -> bool {
+    /// Says whether it needs no agent on its targets: then it takes those that run no plans, too.
+    fn without_agent(&self) -> bool {
         false
     }
 

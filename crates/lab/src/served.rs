@@ -1,16 +1,17 @@
 //! The server of one cell, while a client asks it.
 //!
-//! Its CPU time is that of all threads on this machine that belong to it: of a guest, its
-//! hypervisor's; of a container, its runtime's. It counts from the moment at which the client says
+//! Its CPU time, page faults and wake-ups are those of all threads on this machine that belong to it:
+//! of a guest, its hypervisor's; of a container, its runtime's. They count from the moment at which the client says
 //! when it begins, some 250 ms before it does, to its first result: idle times are included.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
-use tare_host::sample::{ThreadTime, ThreadTimes};
+use tare_host::sample::{ThreadTime, ThreadTimes, vm_exits};
 use tare_networks::TapNetwork;
 use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
@@ -19,10 +20,12 @@ use tare_targets::instance::now_ns;
 use tare_targets::{Instance, Job, Target, TargetError, process};
 use tare_wire::cpus::Cpus;
 
-/// The label of a server's CPU time: what executes its own code, or what is around that.
+/// The label of a server's cost: what executes its own code, or what is around that.
 const PLACE: &str = "place";
 /// The label of the time from its start: until its line on the console, or its first answer.
 const UNTIL: &str = "until";
+/// The label of exits from a guest.
+const REASON: &str = "reason";
 
 /// How often is looked whether a server has ended.
 const EVERY: Duration = Duration::from_secs(1);
@@ -36,8 +39,9 @@ pub(crate) struct Server {
     around: Around,
     /// The CPUs to which its threads are pinned.
     cpus: Option<Cpus>,
-    before: Option<ThreadTimes>,
+    before: Option<Cost>,
     spent: Vec<ThreadTime>,
+    exits: BTreeMap<String, u64>,
     /// When its first right answer came, by CLOCK_MONOTONIC in ns.
     answered_ns: Option<u64>,
     /// When it is looked next whether it has ended.
@@ -75,6 +79,7 @@ impl Server {
             cpus: work.cpus,
             before: None,
             spent: Vec::new(),
+            exits: BTreeMap::new(),
             next_look: Instant::now() + EVERY,
             ended: None,
         })
@@ -92,9 +97,9 @@ impl Server {
 
     /// Records that the client begins.
     pub(crate) fn begins(&mut self) {
-        self.before = self.times();
+        self.before = self.cost();
         // Threads of a process may choose their CPU, as those of Knot do; in a container they can't.
-        let all = self.before.iter().flat_map(ThreadTimes::ids);
+        let all = self.before.iter().flat_map(|cost| cost.threads.ids());
         for id in all.filter(|_| matches!(self.around, Around::Nothing)) {
             let mut set = CpuSet::new();
             let cpus = self.cpus.iter().flat_map(Cpus::iter);
@@ -106,14 +111,22 @@ impl Server {
 
     /// Records that the client is done, if it had begun.
     pub(crate) fn is_over(&mut self) {
-        if let (Some(before), Some(after)) = (self.before.take(), self.times()) {
-            self.spent = after.since(&before).collect();
+        if let (Some(before), Some(mut after)) = (self.before.take(), self.cost()) {
+            self.spent = after.threads.since(&before.threads).collect();
+            for (reason, number) in &mut after.exits {
+                let earlier = before.exits.get(reason).copied();
+                *number = number.saturating_sub(earlier.unwrap_or_default());
+            }
+            self.exits = after.exits;
         }
     }
 
-    fn times(&self) -> Option<ThreadTimes> {
-        let pid = self.instance.pid()?;
-        Some(ThreadTimes::of(&Source::system(), pid))
+    fn cost(&self) -> Option<Cost> {
+        let (source, pid) = (Source::system(), self.instance.pid()?);
+        Some(Cost {
+            threads: ThreadTimes::of(&source, pid),
+            exits: vm_exits(&source, pid),
+        })
     }
 
     /// Looks whether it has ended.
@@ -138,39 +151,62 @@ impl Server {
         model::Instance {
             planned_ns,
             started_ns: self.instance.started_ns,
-            ready_ns: self.instance.ready_ns(),
+            ready_ns: match self.instance.ready_ns() {
+                // A command's first answer shows it.
+                0 => self.answered_ns.unwrap_or_default(),
+                line_ns => line_ns,
+            },
             ..model::Instance::default()
         }
     }
 
-    /// Returns the CPU time that it used while it was asked, and the time from its start until it
-    /// said that it answers and until it did, in ns.
+    /// Returns what it cost while it was asked: CPU time in ns, page faults, wake-ups and exits from a
+    /// guest; the size of its image in bytes; and the time from its start until it said that it answers and until it did, in ns.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
-        let value = |measure: &str, label, ns: u64| Value {
+        let value = |measure: &str, (key, of): (&str, &str), number: u64, unit: &str| Value {
             measure: measure.to_owned(),
-            labels: Labels::of([label]),
-            unit: "ns".to_owned(),
-            value: ns as f64,
+            labels: Labels::of([(key, of)]),
+            unit: unit.to_owned(),
+            value: number as f64,
         };
-        let of = |is_inside: bool, place| {
-            let own = self.spent.iter();
-            let own = own.filter(|one| self.is_inside(one) == is_inside);
-            value("cpu", (PLACE, place), own.map(|one| one.ns).sum())
+        let of = move |(is_inside, place): (bool, &str)| {
+            let own = |number: fn(&ThreadTime) -> u64| {
+                let own = self.spent.iter();
+                let own = own.filter(|one| self.is_inside(one) == is_inside);
+                own.map(number).sum()
+            };
+            [
+                value("cpu", (PLACE, place), own(|one| one.ns), "ns"),
+                value("faults", (PLACE, place), own(|one| one.faults), ""),
+                value("wake-ups", (PLACE, place), own(|one| one.sleeps), ""),
+            ]
         };
+        let exits = self.exits.iter().map(move |(name, number)| {
+            let reason = match name.trim_end_matches("exits").trim_end_matches('_') {
+                "" => "all",
+                reason => reason,
+            };
+            value("exits", (REASON, reason), *number, "")
+        });
+        let image_bytes = self.instance.image_bytes();
+        let image = (image_bytes > 0).then(|| Value {
+            labels: Labels::default(),
+            ..value("image", ("", ""), image_bytes, "bytes")
+        });
         let started_ns = self.instance.started_ns;
-        let until = [
-            ("line", Some(self.instance.ready_ns())),
-            ("answer", self.answered_ns),
-        ];
+        let line_ns = Some(self.instance.ready_ns()).filter(|ns| *ns > 0);
+        let until = [("line", line_ns), ("answer", self.answered_ns)];
         let ready = until.into_iter().filter_map(move |(until, at_ns)| {
             Some(value(
                 "ready",
                 (UNTIL, until),
                 at_ns?.saturating_sub(started_ns),
+                "ns",
             ))
         });
-        let cpu = [of(true, "inside"), of(false, "outside")];
-        cpu.into_iter().chain(ready)
+        let places = [(true, "inside"), (false, "outside")];
+        let cost = places.into_iter().flat_map(of).chain(exits);
+        cost.chain(image).chain(ready)
     }
 
     /// Returns whether a thread executes the service, and nothing around it.
@@ -181,6 +217,13 @@ impl Server {
             Around::Guest => thread.thread.starts_with("CPU "),
         }
     }
+}
+
+/// The cost of a server so far.
+#[derive(Debug)]
+struct Cost {
+    threads: ThreadTimes,
+    exits: BTreeMap<String, u64>,
 }
 
 /// The surroundings of a service within the process tree that was started.

@@ -240,6 +240,8 @@ impl CellPlan {
         let mut all: Vec<String> = loads.filter(|load| load.starts_with("command:")).collect();
         let own = self.arrivals.iter().filter_map(|own| own.command.as_ref());
         all.extend(own.map(|words| format!("command:{}", words.join(" "))));
+        let server = self.server.iter().filter(|work| work.id == Work::COMMAND);
+        all.extend(server.map(|work| format!("{}:{}", Work::COMMAND, work.words)));
         let options = self.target.options.iter();
         let is_program = |option: &&TargetOption| {
             // As ssh reads it: a keyword, and its value behind spaces or an equals sign.

@@ -63,6 +63,9 @@ pub struct RealTime {
 }
 
 impl Work {
+    /// The id of a server that is a command of the user's own, whose words are that.
+    pub const COMMAND: &str = "command";
+
     /// Makes work of one ordinary thread that may run anywhere and takes no buffers.
     pub fn new(id: &str, words: &str) -> Self {
         Self {

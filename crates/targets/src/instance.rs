@@ -5,6 +5,7 @@
 //! redraw the progress on a terminal and that sample other work.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -19,7 +20,7 @@ use tare_docker::Stream;
 use tare_guard::{Guard, Interrupt, OwnedChild, private_mounts};
 
 use crate::error::TargetError;
-use crate::launch::{Dialogue, Launch, Program, Start};
+use crate::launch::{Dialogue, Launch, Program, Ready, Start};
 use crate::output::InstanceOutput;
 
 /// How much of what an instance wrote to standard error is in a message, from its end.
@@ -346,7 +347,7 @@ impl Instance {
             if let Some(why) = self.has_ended()? {
                 return Err(TargetError::Failed(why));
             }
-            if self.output.ready_ns() > 0 {
+            if self.output.ready_ns() > 0 || matches!(self.launch.ready, Ready::Started) {
                 return Ok(());
             }
             let left = interrupt.left().unwrap_or(LONGEST_LOOK);
@@ -378,6 +379,12 @@ impl Instance {
         Ok(Some(
             judged.err().unwrap_or_else(|| describe_exit(status, "")),
         ))
+    }
+
+    /// Returns the size in bytes of the files from which it started; 0 if that is unknown.
+    pub fn image_bytes(&self) -> u64 {
+        let sizes = self.launch.image.iter().map(fs::metadata);
+        sizes.flatten().map(|file| file.len()).sum()
     }
 
     /// Returns when it was ready, by CLOCK_MONOTONIC in ns; 0 if it is not.

@@ -49,6 +49,8 @@ pub struct Launch {
     pub judge: Judge,
     /// Whether its own code reads this machine's clock.
     pub shares_clock: bool,
+    /// The files from which a server starts: its program, or its kernel and first file system.
+    pub(crate) image: Vec<PathBuf>,
     /// Notices about its figures, for example which resources were rejected.
     pub notices: Vec<String>,
     /// How the dialogue with an instance by itself begins, if there is one.
@@ -74,6 +76,8 @@ pub enum Ready {
     Output,
     /// By a line of its standard output that matches.
     Line(Regex),
+    /// By nothing: once it has started.
+    Started,
 }
 
 /// How an instance is started.
@@ -193,6 +197,7 @@ impl Launch {
                 false => Err(ended.described()),
             }),
             shares_clock: true,
+            image: Vec::new(),
             notices: Vec::new(),
             dialogue: None,
             shared: Vec::new(),
@@ -242,7 +247,7 @@ impl Launch {
                 let how = describe_exit(status, "");
                 let why = format!("{how}, but {why}");
                 Err(match self.ready {
-                    Ready::Output => why,
+                    Ready::Output | Ready::Started => why,
                     Ready::Line(_) | Ready::Record => ended.with_console(&why),
                 })
             }
@@ -259,7 +264,7 @@ impl Launch {
             Ready::Output if !is_ready => {
                 Some("it wrote nothing: an instance is ready with its first output".to_owned())
             }
-            Ready::Line(_) | Ready::Record | Ready::Output => None,
+            Ready::Line(_) | Ready::Record | Ready::Output | Ready::Started => None,
         }
     }
 }
@@ -310,10 +315,13 @@ pub(crate) fn with_last<'a>(what: &str, lines: impl Iterator<Item = &'a str>) ->
 }
 
 impl Launch {
-    /// Turns a launch into that of a server, which can be asked once a line has these words.
-    pub(crate) fn serving(self, words: &str) -> Self {
+    /// Turns a launch into that of a server, which can be asked once a line has these words, or from
+    /// the start on, and starts from this program besides its other files.
+    pub(crate) fn serving(mut self, words: Option<&str>, program: Option<PathBuf>) -> Self {
+        let line = |words| Regex::new(words).expect("it has no special character");
+        self.image.extend(program);
         Self {
-            ready: Ready::Line(Regex::new(words).expect("it has no special character")),
+            ready: words.map_or(Ready::Started, |words| Ready::Line(line(words))),
             ..self
         }
     }

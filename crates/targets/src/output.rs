@@ -40,8 +40,8 @@ impl InstanceOutput {
         let mut is_ready = false;
         match (stream, ready) {
             (Stream::Error, _) => self.error.take(bytes, line),
-            (Stream::Output, Ready::Output) => {
-                is_ready = true;
+            (Stream::Output, Ready::Output | Ready::Started) => {
+                is_ready = matches!(ready, Ready::Output);
                 self.output.tail.take(bytes);
             }
             (Stream::Output, Ready::Record) => self.output.take(bytes, |text, is_record| {

@@ -95,6 +95,7 @@ fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, Tar
         words,
         folder,
         ready,
+        ..
     } = Server::of(work, guard)?;
     let place = match &*work.words {
         STACK => &network.hypervisor,
@@ -103,7 +104,7 @@ fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, Tar
     let words = words.into_iter().map(OsString::from);
     let (path, words) = launch::within(place, work.cpus.as_ref(), &program, words)?;
     let start = move |_| Ok(launch::exec(&path, &words)?.into());
-    let launch = Launch::of_program("process", start).serving(ready);
+    let launch = Launch::of_program("process", start).serving(ready, Some(program));
     Ok(launch.keeping(folder))
 }
 

@@ -1,8 +1,8 @@
-//! The programs that serve: ours, and name servers of others with the same zone.
+//! The programs that serve: ours, servers of others with the same content, and any command.
 //!
-//! Each of the others runs with one thread or process for queries, without a log of them and
-//! without limits of rates, and gives minimal responses, which is what ours gives. Its zone is
-//! written by our server, so that both have the same records.
+//! Each of the others runs with one thread or process for requests, without a log of them and
+//! without limits of rates; name servers give minimal responses, which is what ours gives. Their
+//! zone or page is written by our server, so that all have the same.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,36 +14,54 @@ use tare_results::work::Work;
 
 use crate::container::unwritable;
 use crate::error::TargetError;
+use crate::launch;
 use crate::measured::MeasuredFile;
 use crate::{Availability, programs};
 
-/// A name server of Debian's.
+/// A server of Debian's.
 #[derive(Debug)]
 struct Rival {
     /// Its name, which is its package's.
     name: &'static str,
+    /// Our service that has the same content.
+    service: &'static str,
     program: &'static str,
     words: &'static [&'static str],
+    /// The files of this machine that it looks up users in.
+    files: &'static [&'static str],
     /// Its configuration: FOLDER is its own folder, ADDRESS that on which it listens.
     configuration: &'static str,
     /// The words of its line on standard output once it has started.
     started: &'static str,
 }
 
-const RIVALS: [Rival; 2] = [
+const RIVALS: [Rival; 3] = [
     Rival {
         name: "nsd",
+        service: "dns",
         program: "nsd",
         words: &["-d", "-c"],
+        files: &[],
         configuration: include_str!("server/nsd.conf"),
         started: "nsd started",
     },
     Rival {
         name: "knot",
+        service: "dns",
         program: "knotd",
         words: &["-c"],
+        files: &[],
         configuration: include_str!("server/knot.conf"),
         started: "server started",
+    },
+    Rival {
+        name: "nginx",
+        service: "http",
+        program: "nginx",
+        words: &["-c"],
+        files: &["/etc/passwd", "/etc/group"],
+        configuration: include_str!("server/nginx.conf"),
+        started: "start worker process ",
     },
 ];
 
@@ -60,8 +78,11 @@ pub(crate) struct Server {
     pub(crate) words: Vec<String>,
     /// Its files, which it finds at the same path in a container.
     pub(crate) folder: Option<ScratchDir>,
-    /// The words of its line on standard output from which on it can be asked.
-    pub(crate) ready: &'static str,
+    /// The files that a container has as well.
+    files: &'static [&'static str],
+    /// The words of its line on standard output from which on it can be asked; `None` if it says
+    /// nothing.
+    pub(crate) ready: Option<&'static str>,
 }
 
 impl Rival {
@@ -73,19 +94,19 @@ impl Rival {
         programs::require(self.program, self.name)
     }
 
-    /// Makes its zone and its configuration.
+    /// Makes its content and its configuration.
     fn prepare(&self, guard: &Guard) -> Result<Server, TargetError> {
         let folder = guard.scratch(self.name)?;
-        let [zone, configuration] = ["zone", "conf"].map(|name| folder.path().join(name));
-        let output = File::create(&zone).map_err(|error| unwritable(&zone, &error))?;
+        let [content, configuration] = ["content", "conf"].map(|name| folder.path().join(name));
+        let output = File::create(&content).map_err(|error| unwritable(&content, &error))?;
         let services = MeasuredFile::services();
         let mut command = Command::new(services.path()?);
-        let written = command.args(["dns", "print"]).stdout(output).status();
-        if !written.is_ok_and(|status| status.success()) {
+        let written = command.args([self.service, "print"]).stdout(output);
+        if !written.status().is_ok_and(|status| status.success()) {
             let why = format!(
-                "the zone of {} can't be written to {}",
+                "the content of {} can't be written to {}",
                 self.name,
-                zone.display()
+                content.display()
             );
             return Err(TargetError::Failed(why));
         }
@@ -98,27 +119,39 @@ impl Rival {
             program: self.program()?,
             words: words.chain([configuration.display().to_string()]).collect(),
             folder: Some(folder),
-            ready: self.started,
+            files: self.files,
+            ready: Some(self.started),
         })
     }
 }
 
 impl Server {
-    /// Prepares the server of a work, whose id is the name of our service or of another server.
+    /// Prepares the server of a work, whose id is the name of our service or of another server, or
+    /// whose words are a command.
     ///
     /// # Errors
     ///
     /// Returns [`TargetError`] if its program is missing, or its files can't be written.
     pub(crate) fn of(work: &Work, guard: &Guard) -> Result<Self, TargetError> {
-        match Rival::of(work) {
-            Some(rival) => rival.prepare(guard),
-            None => Ok(Self {
-                program: canonical(MeasuredFile::services().path()?),
-                words: words(work).split(' ').map(str::to_owned).collect(),
-                folder: None,
-                ready: ANSWERING,
-            }),
-        }
+        let (program, words, ready) = match Rival::of(work) {
+            Some(rival) => return rival.prepare(guard),
+            None if work.id == Work::COMMAND => {
+                let (program, words) = command(work)?;
+                (program, words, None)
+            }
+            None => {
+                let program = canonical(MeasuredFile::services().path()?);
+                let words = words(work).split(' ').map(str::to_owned).collect();
+                (program, words, Some(ANSWERING))
+            }
+        };
+        Ok(Self {
+            program,
+            words,
+            folder: None,
+            files: &[],
+            ready,
+        })
     }
 
     /// Copies the program and the libraries that it needs into the root of a container, with the
@@ -135,7 +168,12 @@ impl Server {
         let libraries = libraries
             .split_whitespace()
             .filter(|word| word.starts_with('/'));
-        for from in libraries.map(Path::new).chain([&*self.program]) {
+        let files = self.files.iter().map(Path::new);
+        for from in libraries
+            .map(Path::new)
+            .chain([&*self.program])
+            .chain(files)
+        {
             let to = within(root, from);
             let made = to.parent().map_or(Ok(()), fs::create_dir_all);
             if !to.exists() {
@@ -150,6 +188,11 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// Finds the program of a command, and its words.
+fn command(work: &Work) -> Result<(PathBuf, Vec<String>), TargetError> {
+    launch::command(&shlex::split(&work.words).unwrap_or_default())
 }
 
 /// Returns the words of our server.
@@ -176,6 +219,7 @@ fn within(root: &Path, path: &Path) -> PathBuf {
 pub fn present(work: &Work) -> Availability {
     match Rival::of(work) {
         Some(rival) => Availability::of(rival.program()),
+        None if work.id == Work::COMMAND => Availability::of(command(work)),
         None => Availability::Usable,
     }
 }

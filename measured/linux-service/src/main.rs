@@ -35,7 +35,7 @@ usage: tare-service echo|dns|http [WORD]...
   port=N                   the port (7, 53 or 80)
   zone=FILE                the zone file, for dns
   records=N                without a zone, hosts of the zone 'example' (10000)
-  print                    print it as a zone file, for another name server, and exit
+  print                    print the zone or the page, for another server, and exit
   files=FOLDER             content for http instead of a page, in addition to /metrics
 
 On the sockets of Linux:
@@ -99,11 +99,14 @@ fn main() -> ExitCode {
         }
     };
     if wanted.is_printed {
-        let text = Zone::synthetic(wanted.records).to_string();
+        let text = match wanted.service {
+            Service::Http => http::PAGE.to_owned(),
+            Service::Dns | Service::Echo => Zone::synthetic(wanted.records).to_string(),
+        };
         return match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("tare-service: can't print the zone: {error}");
+                eprintln!("tare-service: can't print: {error}");
                 ExitCode::FAILURE
             }
         };

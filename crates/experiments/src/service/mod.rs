@@ -61,6 +61,11 @@ impl Experiment for Service {
          root, to make its networks."
     }
 
+    /// The client is on this machine.
+    fn without_agent(&self) -> bool {
+        true
+    }
+
     fn parameters(&self) -> &'static [Parameter] {
         parameters::ALL
     }
@@ -174,9 +179,10 @@ fn cell((target, program): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u3
     if program != OWN {
         labels = labels.with(SERVER, program);
         name = format!("{name} of {program}");
-        work_of_server = match program {
-            STACK => Work::new(service, server::STACK),
-            _ => Work::new(program, ""),
+        work_of_server = match parameters::command(program) {
+            Some(words) => Work::new(Work::COMMAND, words),
+            None if program == STACK => Work::new(service, server::STACK),
+            None => Work::new(program, ""),
         };
     }
     if plan.client != Program::Own {
@@ -224,17 +230,20 @@ fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
     match target.capabilities().serves {
         true => Ok(()),
         false => Err(contradiction(format!(
-            "no service can be started on '{target}': of containers, runc and crun can, of Linux guests those with an initramfs"
+            "no service can be started on '{target}': of containers, runc and crun can, of Linux guests those with an initramfs, and guest,image=FILE"
         ))),
     }
 }
 
 /// Returns whether a server has a service on a target: others than ours are programs of this
-/// machine, and name servers.
+/// machine.
 fn serves(server: &str, protocol: Protocol, target: &TargetSpec) -> bool {
+    let is_process = target.capabilities().is_direct;
     match server {
         OWN => true,
-        STACK => target.kernel().is_host() && target.capabilities().is_direct,
+        STACK => is_process,
+        "nginx" => protocol == Protocol::Http && target.kernel().is_host(),
+        _ if parameters::command(server).is_some() => is_process,
         _ => protocol == Protocol::Dns && target.kernel().is_host(),
     }
 }
@@ -249,7 +258,7 @@ fn check_servers(
         .find(|server| !all.iter().any(|(_, own, _)| own == *server));
     idle.map_or(Ok(()), |server| {
         Err(contradiction(format!(
-            "{server} is for another service or target: nsd and knot answer dns, as a process or in a container of runc or crun; stack is a process"
+            "{server} is for another service or target: nsd and knot answer dns and nginx http, as a process or in a container of runc or crun; stack and command are processes"
         )))
     })
 }

@@ -3,6 +3,7 @@
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_measured::service::{LIMIT_NS, Program, Protocol, REQUESTS, SOCKETS};
+use tare_results::work::Work;
 
 use super::contradiction;
 
@@ -16,6 +17,8 @@ pub(super) const RATES: [u64; 2] = [1, 1_000_000];
 /// The names of our server, and of that with the unikernel's network stack.
 pub(super) const OWN: &str = "own";
 pub(super) const STACK: &str = "stack";
+/// Those that have a name.
+const NAMED: [&str; 5] = [OWN, STACK, "nsd", "knot", "nginx"];
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +61,15 @@ const CLIENT: Parameter = Parameter {
 const SERVER: Parameter = Parameter {
     name: "server",
     value: "SERVER",
-    takes: Takes::Word(&[OWN, STACK, "nsd", "knot"]),
+    takes: Takes::Text {
+        wanted: "own, stack, nsd, knot, nginx or command:WORDS",
+        fits: |text| NAMED.contains(&text) || is_command(text),
+    },
     many: true,
     default: OWN,
     meaning: "The program that answers: own is the same code on every target; stack is that as a process with the unikernel's network stack, \
-              on a TAP device; nsd and knot are Debian's name servers with the same zone, as a process and in containers of runc and crun",
+              on a TAP device; nsd and knot, with the same zone, and nginx, with the same page, are Debian's, as a process and in containers \
+              of runc and crun; command:WORDS is your own, as a process",
     ..BASE
 };
 
@@ -154,14 +161,23 @@ pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
 }
 
 /// Returns the programs that answer, ours first.
-pub(super) fn servers(values: &Values) -> Vec<&'static str> {
-    let named = values.texts(SERVER.name);
-    let Takes::Word(all) = SERVER.takes else {
-        return Vec::new();
-    };
-    let given = all.iter().filter(|one| named.contains(one));
-    let given: Vec<&str> = given.copied().collect();
+pub(super) fn servers(values: &Values) -> Vec<&str> {
+    let mut given = values.texts(SERVER.name);
+    let place = |name: &str| NAMED.iter().position(|one| *one == name);
+    given.sort_by_key(|name| (place(name).unwrap_or(NAMED.len()), *name));
+    given.dedup();
     if given.is_empty() { vec![OWN] } else { given }
+}
+
+/// Returns the words of a server that is a command.
+pub(super) fn command(server: &str) -> Option<&str> {
+    let (kind, words) = server.split_once(':')?;
+    (kind == Work::COMMAND).then_some(words)
+}
+
+fn is_command(text: &str) -> bool {
+    let words = command(text).and_then(shlex::split).unwrap_or_default();
+    words.first().is_some_and(|first| !first.is_empty())
 }
 
 /// Returns the program that asks.

@@ -23,9 +23,10 @@ use tare_pages::{Story, View};
 use tare_results::model::Labels;
 use tare_stats::Counts;
 
+use super::parameters::command;
 use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service};
 
-/// The label of CPU time: that of the service itself, of what is around it, and both.
+/// The label of costs: those of the service itself, of what is around it, and both.
 const PLACE: &str = "place";
 const ALL: [(&str, &str); 1] = [(PLACE, "all")];
 /// The label of a start: until the server's line, or its first answer.
@@ -37,7 +38,30 @@ const BEHIND: f64 = 0.01;
 const BUSY: f64 = 0.9;
 
 const MEASURES: &[Measure] = &[
-    Measure::time("cpu", "CPU time per answered request", &[Figure::Mean], cpu),
+    Measure::time(
+        "cpu",
+        "CPU time per answered request",
+        &[Figure::Mean],
+        |data| per_request(data, "cpu"),
+    ),
+    Measure::count(
+        "wake-ups",
+        "wake-ups per answered request",
+        &[Figure::Mean],
+        |data| per_request(data, "wake-ups"),
+    ),
+    Measure::count(
+        "faults",
+        "page faults per answered request",
+        &[Figure::Mean],
+        |data| per_request(data, "faults"),
+    ),
+    Measure::count(
+        "exits",
+        "exits from the guest per answered request",
+        &[Figure::Mean],
+        |data| per_request(data, "exits"),
+    ),
     Measure::time(
         measured::SERVICE,
         "service latency",
@@ -103,9 +127,13 @@ const MEASURES: &[Measure] = &[
     Measure::time("ready", "time from the start", ONCE, |data| {
         data.valued("ready")
     }),
+    Measure::count("image", "size of the image", ONCE, |data| {
+        data.valued("image")
+    })
+    .unit("bytes"),
 ];
 
-/// The figures of a time that each round has once.
+/// The figures of a value that each round has once.
 const ONCE: &[Figure] = &[Figure::Value];
 
 const COSTS: &[Column] = &[
@@ -117,6 +145,14 @@ const COSTS: &[Column] = &[
     Column::new("answered", "answered", Figure::Share),
     Column::new("answers/s", "answers", Figure::Rate),
     Column::new("highest\nrate", HIGHEST, Figure::Rate),
+];
+
+const EVENTS: &[Column] = &[
+    Column::new("wake-ups\ninside", "wake-ups", Figure::Mean).of(PLACE, "inside"),
+    Column::new("outside", "wake-ups", Figure::Mean).of(PLACE, "outside"),
+    Column::new("page faults\ninside", "faults", Figure::Mean).of(PLACE, "inside"),
+    Column::new("outside", "faults", Figure::Mean).of(PLACE, "outside"),
+    Column::new("exits of\nthe guest", "exits", Figure::Mean).of("reason", "all"),
 ];
 
 const LATENCIES: &[Column] = &[
@@ -135,6 +171,7 @@ const STARTS: &[Column] = &[
     Column::new("until its\nfirst answer", "ready", Figure::Value)
         .of(UNTIL, "answer")
         .with_interval(),
+    Column::new("image", "image", Figure::Value),
 ];
 
 impl View for Service {
@@ -171,6 +208,12 @@ impl Story for Served {
                 columns: COSTS.to_vec(),
             },
             Tabled {
+                title: "What happens for a request".to_owned(),
+                read: "How often a thread of the server is woken up, and has a page fault, for each answered request. Means of the rounds."
+                    .to_owned(),
+                columns: EVENTS.to_vec(),
+            },
+            Tabled {
                 title: "How long a request takes".to_owned(),
                 read: "Service latency counts from when a request was sent, response latency from when it was planned. A request \
                        without a right answer counts in both, as longer than --timeout. Medians of the rounds' figures; longest is that \
@@ -181,7 +224,8 @@ impl Story for Served {
             Tabled {
                 title: "How long until it answers".to_owned(),
                 read: "Time from the start of the process, the container's runtime or QEMU to the line by which the server says that it \
-                       answers, and to its first right answer, which it is asked for from then on. Means of the rounds."
+                       answers, and to its first right answer, which it is asked for from then on; and the size of the files from which it starts: \
+                       of its program without libraries, of its kernel with the first file system. Means of the rounds."
                     .to_owned(),
                 columns: STARTS.to_vec(),
             },
@@ -389,6 +433,17 @@ fn heading(row: &Row) -> String {
 /// Names the target of a row, and its server if that is not ours.
 fn server(row: &Row) -> String {
     let other = row.labels.get(SERVER);
+    let other = other.map(|other| match command(other) {
+        Some(words) => {
+            // The program's folder says nothing, and takes the line.
+            let folder = words
+                .split(' ')
+                .next()
+                .and_then(|program| program.rfind('/'));
+            &words[folder.map_or(0, |slash| slash + 1)..]
+        }
+        None => other,
+    });
     let other = other.map_or_else(String::new, |other| format!(" ({other})"));
     row.marked_target() + &other
 }
@@ -440,20 +495,24 @@ fn ratio(data: &CellData<'_>, part: &str, whole: fn(&CellData<'_>) -> Option<f64
     Ok(sample.into_iter().collect())
 }
 
-/// Returns the CPU time of a cell's server for each answered request: inside, outside and both.
-fn cpu(data: &CellData<'_>) -> Samples {
-    let of = |place| data.record.value("cpu", &Labels::of([(PLACE, place)]));
-    let answered = value(data, "answered").filter(|answered| *answered > 0.0);
-    let known = answered.zip(of("inside").zip(of("outside")));
-    let each = known.into_iter().flat_map(|(answered, (inside, outside))| {
-        let parts = [
-            ("all", inside + outside),
-            ("inside", inside),
-            ("outside", outside),
-        ];
-        parts.map(|(place, ns)| (Labels::of([(PLACE, place)]), Sample::Number(ns / answered)))
-    });
-    Ok(each.collect())
+/// Returns a cost of a cell's server for each answered request: inside, outside and both, or by its
+/// other labels.
+fn per_request(data: &CellData<'_>, measure: &str) -> Samples {
+    let Some(answered) = value(data, "answered").filter(|answered| *answered > 0.0) else {
+        return Ok(Vec::new());
+    };
+    let own = data.record.values.iter();
+    let own = own.filter(|value| value.measure == measure);
+    let each: Vec<(Labels, f64)> = own
+        .map(|value| (value.labels.clone(), value.value / answered))
+        .collect();
+    let placed = each.iter().filter(|(of, _)| of.get(PLACE).is_some());
+    let placed: Vec<f64> = placed.map(|(_, each)| *each).collect();
+    let all = (!placed.is_empty()).then(|| (Labels::of(ALL), placed.iter().sum()));
+    let each = each.into_iter().chain(all);
+    Ok(each
+        .map(|(labels, each)| (labels, Sample::Number(each)))
+        .collect())
 }
 
 /// Returns the latencies of a measure. Lost requests are known to be longer than the limit only.

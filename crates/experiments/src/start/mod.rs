@@ -56,7 +56,7 @@ impl Experiment for Start {
         parameters::ALL
     }
 
-    fn only_starts(&self) -> bool {
+    fn without_agent(&self) -> bool {
         true
     }
 

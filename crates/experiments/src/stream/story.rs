@@ -144,7 +144,7 @@ impl Story for Streams {
         let has_modes = rows.iter().any(|row| row.is_between_modes());
         let of = name_before(figure, has_modes);
         let (told, _) = native_first(rows, |row| row.emulated);
-        // What all have in common comes once.
+        // The arrays that all have in common come once.
         let common = arrays(told.first()?);
         let is_common = told.iter().all(|row| arrays(row) == common);
         let each = told.iter().filter_map(|row| {

@@ -281,7 +281,7 @@ fn every_figure_that_is_told_is_of_a_row() {
     let runs = [
         ("noise", noise.analyse(), &OF_THE_NOISE[..]),
         ("wakeup", woken.analyse(), &["100 µs", "12 %"][..]),
-        // What the target said; within what an instance is in time; the rates.
+        // The lines of the target, the limit of an instance, the rates.
         (
             "start",
             three(3).analyse(),

@@ -26,6 +26,8 @@ pub(super) struct Process {
     pub(super) parent: u32,
     /// Whether it is a thread of the kernel.
     pub(super) is_kernel: bool,
+    /// Minor and major page faults.
+    pub(super) faults: u64,
     /// User and system time of all threads in units of 1/100 s.
     pub(super) ticks: u64,
     pub(super) threads: u64,
@@ -100,6 +102,7 @@ pub(super) fn parse(text: &str) -> Option<Process> {
         name: name.to_owned(),
         parent: u32::try_from(field(4)?).ok()?,
         is_kernel: field(9)? & PF_KTHREAD != 0,
+        faults: field(10)?.saturating_add(field(12)?),
         ticks: field(14)?.saturating_add(field(15)?),
         threads: field(20)?,
         started: field(22)?,
@@ -125,6 +128,7 @@ mod tests {
         let process = parse(&line(7, "a) R (b", 3, 4, 99, 5)).unwrap();
         assert_eq!(process.name, "a) R (b");
         assert_eq!((process.ticks, process.started, process.cpu), (7, 99, 5));
+        assert_eq!(process.faults, 100);
     }
 
     #[test]

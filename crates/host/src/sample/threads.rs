@@ -1,4 +1,4 @@
-//! The CPU time of a process and all that it has started, thread by thread.
+//! What a process and all that it has started cost, thread by thread.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::processes::{self, parse};
 use super::tasks::cpu_ns;
 use crate::source::Source;
 
-/// The CPU time that each thread has had, of a process and its descendants, at one moment.
+/// The cost of each thread so far, of a process and its descendants, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes(BTreeMap<(u32, u32), ThreadTime>);
 
-/// The CPU time of a thread.
+/// The cost of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     /// Its process.
@@ -19,6 +19,10 @@ pub struct ThreadTime {
     pub thread: String,
     /// CPU time in ns.
     pub ns: u64,
+    /// Page faults, minor and major.
+    pub faults: u64,
+    /// How often it went to sleep, and so was woken up.
+    pub sleeps: u64,
 }
 
 impl ThreadTimes {
@@ -38,9 +42,12 @@ impl ThreadTimes {
             let ids = source.names(&folder).into_known().unwrap_or_default();
             ids.into_iter().filter_map(move |id| {
                 let task = parse(source.text(&format!("{folder}/{id}/stat")).known()?)?;
+                let status = source.text(&format!("{folder}/{id}/status"));
                 let time = ThreadTime {
                     process: member.pid,
                     ns: cpu_ns(source, member.pid, &task),
+                    faults: task.faults,
+                    sleeps: status.into_known().map_or(0, |status| sleeps(&status)),
                     thread: task.name,
                 };
                 Some(((member.pid, task.pid), time))
@@ -54,17 +61,46 @@ impl ThreadTimes {
         self.0.keys().map(|(_, thread)| *thread)
     }
 
-    /// Returns the CPU time that threads have had since an earlier moment. Of threads that have
-    /// ended, the time since then is unknown.
+    /// Returns what threads have cost since an earlier moment. Of threads that have ended, the cost
+    /// since then is unknown.
     pub fn since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = ThreadTime> + 'a {
         self.0.iter().map(|(id, now)| {
-            let before = earlier.0.get(id).map_or(0, |before| before.ns);
-            ThreadTime {
-                ns: now.ns.saturating_sub(before),
-                ..now.clone()
+            let mut since = now.clone();
+            if let Some(before) = earlier.0.get(id) {
+                since.ns = now.ns.saturating_sub(before.ns);
+                since.faults = now.faults.saturating_sub(before.faults);
+                since.sleeps = now.sleeps.saturating_sub(before.sleeps);
             }
+            since
         })
     }
+}
+
+/// Returns how often a task went to sleep, from its `/proc/PID/task/TID/status`.
+fn sleeps(status: &str) -> u64 {
+    let mut lines = status.lines();
+    let number = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    number
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Returns how often the guests of a process under KVM have left it, by reason (`halt_exits`) and in
+/// all (`exits`). Nothing where the kernel does not show it: without debugfs, or without root.
+pub fn vm_exits(source: &Source, process: u32) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    let guests = source.names("/sys/kernel/debug/kvm").into_known();
+    let own = |name: &String| name.starts_with(&format!("{process}-"));
+    for guest in guests.unwrap_or_default().into_iter().filter(own) {
+        let folder = format!("/sys/kernel/debug/kvm/{guest}");
+        let names = source.names(&folder).into_known().unwrap_or_default();
+        for name in names.into_iter().filter(|name| name.ends_with("exits")) {
+            let text = source.text(&format!("{folder}/{name}")).into_known();
+            let number: Option<u64> = text.and_then(|text| text.trim().parse().ok());
+            *all.entry(name).or_default() += number.unwrap_or(0);
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -72,6 +108,21 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::tests::fixtures::Tree;
+
+    #[test]
+    fn exits_are_those_of_the_process_s_guests() {
+        let tree = Tree::new()
+            .file("/sys/kernel/debug/kvm/7-12/exits", "20\n")
+            .file("/sys/kernel/debug/kvm/7-13/exits", "10\n")
+            .file("/sys/kernel/debug/kvm/7-12/halt_exits", "5\n")
+            .file("/sys/kernel/debug/kvm/7-12/pages_4k", "99\n")
+            .file("/sys/kernel/debug/kvm/77-3/exits", "1000\n");
+        let source = tree.source();
+        let exits = vm_exits(&source, 7);
+        let exits: Vec<(&str, u64)> = exits.iter().map(|(name, n)| (&**name, *n)).collect();
+        assert_eq!(exits, [("exits", 30), ("halt_exits", 5)]);
+    }
 
     #[test]
     fn the_time_of_a_process_and_its_children_is_counted() {

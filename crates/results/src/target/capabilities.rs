@@ -140,7 +140,6 @@ const FOREIGN: Capabilities = Capabilities {
     heading: "Foreign guests",
     kernel: Kernel::Foreign,
     runs_plans: false,
-    serves: false,
     study_latency: "ready",
     ..CONTAINER
 };
@@ -148,6 +147,7 @@ const FOREIGN: Capabilities = Capabilities {
 /// The container of an image that has no agent.
 const IMAGE: Capabilities = Capabilities {
     kernel: Kernel::Host,
+    serves: false,
     own_commands: true,
     ..FOREIGN
 };

@@ -7,13 +7,13 @@ use tare_targets::{TargetError, process, spec};
 
 use crate::error::CommandError;
 
-/// Returns the targets asked for; `process` if none is. Those that run no plans only if they are
-/// only started.
+/// Returns the targets asked for; `process` if none is. Those that run no plans only if no agent is
+/// needed.
 ///
 /// # Errors
 ///
 /// Returns [`CommandError`] for what is no target or runs no plans, or for one that is given twice.
-pub fn targets(asked: &[String], only_starts: bool) -> Result<Vec<TargetSpec>, CommandError> {
+pub fn targets(asked: &[String], without_agent: bool) -> Result<Vec<TargetSpec>, CommandError> {
     let asked = match asked {
         [] => &[process::spec().text],
         asked => asked,
@@ -22,7 +22,7 @@ pub fn targets(asked: &[String], only_starts: bool) -> Result<Vec<TargetSpec>, C
         .iter()
         .map(|target| {
             let target = spec::parse(target)?.spec();
-            match only_starts || target.capabilities().runs_plans {
+            match without_agent || target.capabilities().runs_plans {
                 true => Ok(target),
                 false => Err(TargetError::RunsNoPlans {
                     target: target.text,

@@ -58,7 +58,7 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
     measure(&request, terminal, |host| {
         let load_cpus = arguments.load_cpus.as_ref();
         let conditions = Conditions {
-            targets: conditions::targets(&arguments.target, experiment.only_starts())?,
+            targets: conditions::targets(&arguments.target, experiment.without_agent())?,
             loads: match experiment.has_phases(values) {
                 true => conditions::phases(&arguments.load, load_cpus),
                 false => conditions::loads(&arguments.load, load_cpus)?,

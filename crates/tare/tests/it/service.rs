@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -65,6 +65,14 @@ fn ask(bench: &Bench, (service, kind): (&str, &str), words: &str) -> Option<Ran>
         skip("services", "networks of one's own require root");
         return None;
     }
+    let words = format!("service {service} --output run {words}");
+    let mut command = bench.command(&words);
+    command.env("TARE_SERVICE", script(bench, (service, kind)));
+    Some(Ran::of(command.output().unwrap()))
+}
+
+/// Writes a program that is a server of a kind.
+fn script(bench: &Bench, (service, kind): (&str, &str)) -> PathBuf {
     let script = bench.work().join("server");
     let program = std::env::current_exe().unwrap();
     let text = format!(
@@ -73,10 +81,7 @@ fn ask(bench: &Bench, (service, kind): (&str, &str), words: &str) -> Option<Ran>
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let words = format!("service {service} --output run {words}");
-    let mut command = bench.command(&words);
-    command.env("TARE_SERVICE", script);
-    Some(Ran::of(command.output().unwrap()))
+    script
 }
 
 /// Returns the estimate of a figure, or what it is at least, of the only row of a measure.
@@ -170,16 +175,16 @@ fn dnsperf_and_the_own_client_measure_the_same_median() {
 }
 
 #[test]
-fn other_name_servers_give_the_same_answers() {
+fn other_servers_give_the_same_answers() {
     if !is_root() {
         return skip("services", "networks of one's own require root");
     }
     let has = |program: &str| Path::new(&format!("/usr/sbin/{program}")).exists();
-    if !has("nsd") || !has("knotd") {
-        return skip("name servers", "nsd and knot are not installed");
+    if !["nsd", "knotd", "nginx"].into_iter().all(has) {
+        return skip("other servers", "nsd, knot or nginx is not installed");
     }
     let bench = Bench::new();
-    let words = "service --server own,nsd,knot --requests 200 --runs 1 --json";
+    let words = "service dns,http --server own,nsd,knot,nginx --requests 200 --runs 1 --json";
     let ran = bench.run(&format!(
         "{words} --output run --target process --target runc --target crun"
     ));
@@ -187,20 +192,31 @@ fn other_name_servers_give_the_same_answers() {
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
     let rows = summary["figures"].as_array().unwrap();
     for target in ["process", "runc", "crun"] {
-        for server in [Value::Null, "nsd".into(), "knot".into()] {
-            let of = |measure: &str, place: Value| {
+        let servers = [
+            ("dns", None),
+            ("dns", Some("nsd")),
+            ("dns", Some("knot")),
+            ("http", None),
+            ("http", Some("nginx")),
+        ];
+        for (service, server) in servers {
+            let of = |measure: &str, place: Option<&str>| {
                 let mut own = rows.iter().filter(|row| {
                     let labels = &row["labels"];
                     row["target"] == target
                         && row["measure"] == measure
-                        && labels["server"] == server
-                        && labels["place"] == place
+                        && labels["service"] == service
+                        && labels["server"].as_str() == server
+                        && labels["place"].as_str() == place
                 });
                 own.next().unwrap()["value"].as_f64().unwrap()
             };
-            assert_eq!(of("answered", Value::Null), 1.0, "{target} {server}");
-            assert_eq!(of("wrong", Value::Null), 0.0, "{target} {server}");
-            assert!(of("cpu", "inside".into()) > 0.0, "{target} {server}");
+            let name = format!("{target} {service} {server:?}");
+            assert_eq!(of("answered", None), 1.0, "{name}");
+            assert_eq!(of("wrong", None), 0.0, "{name}");
+            for measure in ["cpu", "wake-ups"] {
+                assert!(of(measure, Some("inside")) > 0.0, "{name} {measure}");
+            }
         }
     }
     assert_nothing_is_left(&bench);
@@ -218,6 +234,29 @@ fn other_name_servers_give_the_same_answers() {
             "install -y --no-install-recommends knot",
         ],
     );
+}
+
+#[test]
+fn a_command_of_the_user_s_is_asked() {
+    if !is_root() {
+        return skip("services", "networks of one's own require root");
+    }
+    let bench = Bench::new();
+    let server = script(&bench, ("echo", "answers"));
+    let words = "service echo --requests 100 --runs 1 --json --output run --server own,command:";
+    let ran = bench.run(&format!("{words}{}", server.display()));
+    ran.expect(0, &[]);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    let rows = summary["figures"].as_array().unwrap();
+    let answered = rows.iter().filter(|row| row["measure"] == "answered");
+    let all: Vec<f64> = answered.filter_map(|row| row["value"].as_f64()).collect();
+    assert_eq!(all, [1.0, 1.0]);
+    assert_nothing_is_left(&bench);
+    // One that is not there is named before anything is started; so is what a copied run would run.
+    let run = "service echo --server command:/no/such";
+    bench
+        .run(run)
+        .expect(5, &["the server 'command'", "/no/such"]);
 }
 
 #[test]
@@ -239,8 +278,8 @@ fn the_highest_rate_is_what_a_server_can_answer() {
     };
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
-    // It takes 2 ms for each, and more where the machine is busy. What it still answers within the
-    // timeout is a tenth of what it answers while it is asked.
+    // It takes 2 ms for each, and more where the machine is busy. Of the answers within the timeout,
+    // a tenth come after the last request.
     let highest = figure(&summary, "highest", "rate");
     assert!((20.0..=560.0).contains(&highest), "{highest}");
     assert!(figure(&summary, "recovery", "mean") < 1e9);

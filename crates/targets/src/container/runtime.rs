@@ -155,7 +155,9 @@ impl Target for Runtime {
         }
         .keeping(group);
         Ok(match server {
-            Some(server) => launch.serving(server.ready).keeping(server.folder),
+            Some(server) => launch
+                .serving(server.ready, Some(server.program))
+                .keeping(server.folder),
             None => launch,
         })
     }

@@ -4,7 +4,8 @@
 //! distinguished by its first bytes. It is never changed: writes of the guest go to a scratch
 //! folder. It runs no agent and prints no records, so it runs no plans: what can be measured of it
 //! is how it starts and ends. `ready` is when a line of its serial console matches, also one that
-//! has no end yet, such as `login:`. `exited` is when QEMU has ended.
+//! has no end yet, such as `login:`. `exited` is when QEMU has ended. It can serve, if it takes the
+//! address of a service by itself or from its command line.
 //!
 //! Regular expressions are those of the crate regex-lite: without dependencies, in time linear in
 //! the text, and small to compile, which the tables of Unicode classes of `regex` are not.
@@ -120,7 +121,7 @@ impl Target for Foreign {
 
     /// Prepares to boot the image. A plan is refused.
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
-        if *job.work != Work::default() {
+        if job.network.is_none() && *job.work != Work::default() {
             return Err(TargetError::RunsNoPlans {
                 target: self.spec().text,
             });
@@ -129,6 +130,7 @@ impl Target for Foreign {
         let changes = guard.scratch("changes")?;
         let guest = Guest {
             cpus: settings.cpus,
+            network: job.network,
             control: match job.is_alone {
                 true => Control::Dialogue,
                 false => Control::Events,

@@ -161,6 +161,7 @@ impl Qemu {
         let mut launch = Launch {
             memory_bytes: guest.memory.mib << 20,
             shares_clock: false,
+            image: guest.files().map(Path::to_owned).collect(),
             ..Launch::of_program(name, start)
         };
         if control == Control::Dialogue {
@@ -177,7 +178,7 @@ impl Qemu {
             }));
         }
         Ok(match guest.network {
-            Some(_) => launch.serving(ANSWERING),
+            Some(_) => launch.serving(Some(ANSWERING), None),
             None => launch,
         })
     }
@@ -492,6 +493,13 @@ impl<'a> Guest<'a> {
     /// Returns whether it has a port by which bytes go both ways.
     fn has_dialogue_by_port(&self) -> bool {
         self.control == Control::Dialogue && self.linux.is_some()
+    }
+
+    /// Returns the files from which it boots.
+    fn files(&self) -> impl Iterator<Item = &'a Path> {
+        let (Boot::Kernel { path, .. } | Boot::Drive { path, .. }) = self.boot;
+        let initrd = self.linux.and_then(|linux| linux.initrd);
+        [path].into_iter().chain(initrd)
     }
 
     /// Returns the folder where QEMU keeps what the guest writes to its disks.

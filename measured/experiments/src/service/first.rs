@@ -35,30 +35,35 @@ pub fn answers(plan: &Plan, host: u64) -> io::Result<bool> {
     let socket = socket(plan)?;
     socket.set_read_timeout(Some(PROBE))?;
     for id in (0..=u16::MAX).cycle() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if Instant::now() >= until {
             break;
         }
+        let begin = Instant::now();
         let is_right = match plan.protocol {
-            Protocol::Http => has_page(plan, left),
-            _ => is_answered(plan, &socket, id, host),
+            Protocol::Http => has_page(plan, until),
+            _ => is_answered(plan, &socket, id, host, until),
         };
-        match is_right {
-            Ok(true) => return Ok(true),
-            // Nobody listens yet.
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => thread::sleep(PROBE),
-            Ok(false) | Err(_) => {}
+        if let Ok(true) = is_right {
+            return Ok(true);
         }
+        // Nobody listens yet, or not with the right answer.
+        thread::sleep(PROBE.saturating_sub(begin.elapsed()));
     }
     Ok(false)
 }
 
-/// Sends a request, and reads the answers that come until the next one. Returns whether one is
-/// right.
-fn is_answered(plan: &Plan, socket: &UdpSocket, id: u16, host: u64) -> io::Result<bool> {
+/// Sends a request, and reads the answers that come until the next one or a time. Returns whether one
+/// is right.
+fn is_answered(
+    plan: &Plan,
+    socket: &UdpSocket,
+    id: u16,
+    host: u64,
+    until: Instant,
+) -> io::Result<bool> {
     let mut answer = [0; LONGEST];
     socket.send(Message::request(plan.protocol, id, host).bytes())?;
-    loop {
+    while Instant::now() < until {
         let bytes = match socket.recv(&mut answer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             bytes => bytes?,
@@ -71,17 +76,23 @@ fn is_answered(plan: &Plan, socket: &UdpSocket, id: u16, host: u64) -> io::Resul
             return Ok(true);
         }
     }
+    Ok(false)
 }
 
-/// Asks for the page over a connection. Returns whether it came within a time.
-fn has_page(plan: &Plan, limit: Duration) -> io::Result<bool> {
+/// Asks for the page over a connection. Returns whether it came before a time.
+fn has_page(plan: &Plan, until: Instant) -> io::Result<bool> {
+    // The kernel refuses a limit of zero.
+    let left = || until.saturating_duration_since(Instant::now()).max(PROBE);
     let to = SocketAddr::new(plan.address, plan.port as u16);
-    let mut stream = TcpStream::connect_timeout(&to, limit)?;
-    stream.set_read_timeout(Some(limit))?;
+    let mut stream = TcpStream::connect_timeout(&to, left())?;
     stream.write_all(http::REQUEST)?;
     let mut answer = Vec::new();
     let mut piece = [0; LONGEST];
     while answer.len() < LONGEST && http::length(&answer).is_none_or(|all| answer.len() < all) {
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+        stream.set_read_timeout(Some(left()))?;
         match stream.read(&mut piece)? {
             0 => break,
             bytes => answer.extend_from_slice(&piece[..bytes]),

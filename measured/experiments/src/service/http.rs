@@ -4,7 +4,7 @@
 pub const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: example\r\n\r\n";
 /// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
-/// What the page begins with.
+/// The beginning of the page.
 const PAGE: &[u8] = b"<!doctype html><title>tare</title>";
 
 /// Returns the length of the answer that some bytes begin with: of its head, and of its body as the

@@ -250,7 +250,7 @@ impl Plan {
         all.try_for_each(|(what, given, [least, most])| within(what, given, least, most))?;
         if let Some(ns) = self.highest_ns {
             within("highest", ns, HIGHEST_NS[0], HIGHEST_NS[1])?;
-            // At a rate of its own it takes `requests` for that time.
+            // A search needs room for `requests` in that time.
             within(
                 "requests",
                 self.requests,

@@ -19,7 +19,7 @@ const BUFFER: usize = 2 << 20;
 /// A socket that is connected to the server of a plan, and never waits.
 pub enum Connection {
     Udp(UdpSocket),
-    /// What was received of the answer to the only request that is on its way.
+    /// The received part of the answer to the only request that is on its way.
     Tcp(std::net::TcpStream, Vec<u8>),
 }
 
@@ -80,7 +80,7 @@ impl Connection {
             Self::Tcp(stream, received) => (stream, received),
         };
         let room = &mut answer[received.len()..];
-        // What is longer than any right answer is as good as an end.
+        // An answer longer than any right one ends the connection.
         let got = match stream.read(room)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             got => &room[..got],

@@ -35,7 +35,7 @@ pub fn search(plan: &Plan, sent: &mut [u64], answered: &mut [u64]) -> Result<Fou
     let most = (plan.requests as f64 / seconds) as u64;
     let offer = |rate| {
         let plan = plan.at(rate);
-        // What an overload left behind is not the next rate's.
+        // Requests that an overload left in the server would delay the next rate's.
         wait_for_server(&plan)?;
         let mut client = Client::new(&plan, sent, answered).map_err(unreachable)?;
         Ok::<_, ThreadsError>((client.run(now_ns()), plan.requests))
@@ -82,7 +82,7 @@ fn highest<E>(
 mod tests {
     use super::*;
 
-    /// Searches on a server that answers so many requests per second.
+    /// Searches on a server that answers `capacity` requests per second.
     fn search_of(capacity: u64, most: u64, is_behind: bool) -> Option<Found> {
         let offer = |rate: u64| {
             let counted = Counted {
