@@ -17,6 +17,7 @@ use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
 use tare_results::work::Work;
 use tare_targets::instance::now_ns;
+use tare_targets::server::STACK;
 use tare_targets::{Instance, Job, Target, TargetError, process};
 use tare_wire::cpus::Cpus;
 
@@ -59,7 +60,11 @@ impl Server {
         guard: &Guard,
         interrupt: &Interrupt,
     ) -> Result<Self, TargetError> {
-        let network = TapNetwork::new()?;
+        let has_own_sockets = target.spec().kernel().is_host() && work.words != STACK;
+        let network = match has_own_sockets {
+            true => TapNetwork::without_tap()?,
+            false => TapNetwork::new()?,
+        };
         let job = Job {
             network: Some(&network),
             ..Job::idle(work)

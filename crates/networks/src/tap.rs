@@ -6,18 +6,22 @@ use std::sync::OnceLock;
 
 use crate::{NetworkError, NetworkNamespace};
 
-/// The guest's side: the card's device and the way to the clients, on one bridge. No device of it
-/// has its own address, or sends anything by itself.
-const GUEST_DEVICES: [&str; 9] = [
+/// The server's side: the way to the clients, on a bridge. No device of it has its own address, or
+/// sends anything by itself.
+const BRIDGE_DEVICES: [&str; 6] = [
     "link set dev lo up",
     "link add bridge0 type bridge stp_state 0 mcast_snooping 0",
-    "tuntap add dev tap0 mode tap vnet_hdr",
     "link set dev bridge0 addrgenmode none",
-    "link set dev tap0 addrgenmode none master bridge0",
     "link set dev uplink addrgenmode none master bridge0",
     "link set dev bridge0 up",
-    "link set dev tap0 up",
     "link set dev uplink up",
+];
+
+/// The device of a guest's card, on the bridge.
+const GUEST_DEVICES: [&str; 3] = [
+    "tuntap add dev tap0 mode tap vnet_hdr",
+    "link set dev tap0 addrgenmode none master bridge0",
+    "link set dev tap0 up",
 ];
 
 /// The way of a program in the guest's place to the bridge.
@@ -68,6 +72,19 @@ impl TapNetwork {
     ///
     /// [`NetworkError`] if this process may not, or the kernel lacks what it takes.
     pub fn new() -> Result<Self, NetworkError> {
+        let network = Self::without_tap()?;
+        for words in GUEST_DEVICES {
+            ip(&network.hypervisor, words)?;
+        }
+        Ok(network)
+    }
+
+    /// Makes the same for programs in the guest's place only, which takes no `/dev/net/tun`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TapNetwork::new`].
+    pub fn without_tap() -> Result<Self, NetworkError> {
         let network = Self {
             hypervisor: NetworkNamespace::new()?,
             clients: NetworkNamespace::new()?,
@@ -78,7 +95,7 @@ impl TapNetwork {
             network.clients.path()
         );
         ip(&network.hypervisor, &pair)?;
-        for words in GUEST_DEVICES {
+        for words in BRIDGE_DEVICES {
             ip(&network.hypervisor, words)?;
         }
         for words in CLIENT_DEVICES {

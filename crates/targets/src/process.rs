@@ -71,8 +71,14 @@ impl Target for Process {
 /// Returns whether servers and clients can be started here, each in its own network, and if not,
 /// the remedy.
 pub fn networks() -> Availability {
-    let why = "a network for a service and its clients requires root";
-    Availability::of(programs::require_root(why).and_then(|()| programs::require("ip", "iproute2")))
+    let is_root = rustix::process::geteuid().is_root();
+    let root = is_root.then_some(()).ok_or_else(|| {
+        TargetError::unusable(
+            "a network for a service and its clients requires root",
+            "run tare as root, or within a user namespace: TARE_STATE_DIR=FOLDER unshare --map-root-user tare …",
+        )
+    });
+    Availability::of(root.and_then(|()| programs::require("ip", "iproute2")))
 }
 
 /// Prepares to start the agent as a client in a network.
