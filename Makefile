@@ -135,7 +135,9 @@ style: setup-test
 
 # Images for acceptance: the floor of a start, the name server with a client inside, and with some of its features, for its
 # size. Places of panics hold no folders of this machine.
-SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,resolver,slaac,tcp
+SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,slaac,tcp
+SMALLER := $(foreach crate,tare-images=z tare-net=z tare-virtio=z smoltcp=s embassy-net=s,\
+	--config 'profile.service.package.$(firstword $(subst =, ,$(crate))).opt-level="$(lastword $(subst =, ,$(crate)))"')
 SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
 
@@ -144,7 +146,7 @@ small: setup measured
 	cd measured && $(CARGO) build --profile service -p tare-images --bin inside
 	cd measured && CARGO_PROFILE_SERVICE_OPT_LEVEL=3 $(CARGO) build --profile service -p tare-service --example inside
 	cd measured/target && for set in "" $(SETS); do $(CARGO) build --profile service -p tare-images --bin dns --quiet --target-dir small \
-		--no-default-features --features "$$set" --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
+		--no-default-features --features "$$set" $(SMALLER) --config 'target.x86_64-unknown-linux-gnu.rustflags=[$(SHORTER)]' \
 		&& strip -o "x86_64-unknown-linux-gnu/service/dns-$$set" small/x86_64-unknown-linux-gnu/service/dns || exit; done
 
 # Not by `cargo run`: what the compiler used would count as memory of the checks' children.

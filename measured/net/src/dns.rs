@@ -214,14 +214,15 @@ impl<'a> Reader<'a> {
             if usize::from(length) > LONGEST_LABEL {
                 return None;
             }
-            name.push(length).ok()?;
             if length == 0 {
                 break;
             }
-            for byte in self.take(length.into())? {
-                name.push(byte.to_ascii_lowercase()).ok()?;
-            }
+            self.take(length.into())?;
         }
+        let whole = &start[..start.len() - self.0.len()];
+        name.extend_from_slice(whole).ok()?;
+        // The lengths are smaller than all letters.
+        name.make_ascii_lowercase();
         let (kind, class) = (self.number()?, self.number()?);
         let bytes = &start[..start.len() - self.0.len()];
         Some(Question {

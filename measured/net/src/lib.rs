@@ -12,7 +12,7 @@
 //! * [`watch`]: counts of dropped packets;
 //! * [`echo`]: the echo service;
 //! * [`dns`]: an authoritative name server, and [`zone`], its records;
-//! * [`asking`]: a client of it, for checks;
+//! * [`asking`]: a client of it, for checks; [`resolver`]: queries for the addresses of a name;
 //! * `http`: a server of files and figures.
 //!
 //! The answer to a packet is a pure function ([`dns::answer`]), tested without sockets.
@@ -34,6 +34,7 @@ pub mod echo;
 pub mod filter;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod resolver;
 pub mod settings;
 pub mod sockets;
 pub mod watch;

@@ -34,10 +34,10 @@ pub struct Datagrams {
     stack: Stack<'static>,
     socket: UdpSocket<'static>,
     port: u16,
-    /// The last time at which something was surely sent: nothing was waiting, or more had been
-    /// queued than can wait.
-    sent: Instant,
-    /// The number of datagrams queued since then.
+    /// When it was first seen since then that something waits to be sent.
+    waits: Option<Instant>,
+    /// The number of datagrams queued since something was surely sent: nothing was waiting, or more
+    /// had been queued than can wait.
     queued: usize,
     /// The number of datagrams received.
     received: u64,
@@ -58,12 +58,11 @@ impl Datagrams {
         let buffer = || Box::leak(vec![0; bytes].into_boxed_slice());
         let mut socket = UdpSocket::new(stack, packets(), buffer(), packets(), buffer());
         socket.bind(port).ok()?;
-        let sent = Instant::now();
         Some(Self {
             stack,
             socket,
             port,
-            sent,
+            waits: None,
             queued: 0,
             received: 0,
             watch,
@@ -104,7 +103,7 @@ impl Datagrams {
 
     /// Records that something was sent.
     fn moves(&mut self) {
-        (self.sent, self.queued) = (Instant::now(), 0);
+        (self.waits, self.queued) = (None, 0);
     }
 }
 
@@ -141,7 +140,7 @@ impl UdpSend for Datagrams {
         };
         if poll_once(self.socket.flush()).is_ready() {
             self.moves();
-        } else if self.sent.elapsed() > PATIENCE {
+        } else if self.waits.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             self.clear();
         }
         match with_timeout(PATIENCE, self.socket.send_to(datagram, to)).await {

@@ -109,7 +109,7 @@ fn combinations(
     conditions: &Conditions,
     values: &Values,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
-    let (paces, job) = (parameters::paces(values)?, parameters::job(values));
+    let (paces, jobs) = (parameters::paces(values)?, parameters::jobs(values));
     let on_others = |load: &&Schedule| {
         load.loads()
             .iter()
@@ -122,17 +122,26 @@ fn combinations(
     }
     let mut ladders = Vec::new();
     for target in &conditions.targets {
-        check_target(target, &job)?;
         let is_twice =
             parameters::is_beside_engine(values) && target.capabilities().engine.is_none();
-        for load in &conditions.loads {
-            ladders.push((load, plain(target, &job, false)));
-            ladders.extend(is_twice.then(|| (load, plain(target, &job, true))));
+        let mut known = Vec::new();
+        for job in &jobs {
+            check_target(target, job)?;
+            let own = plain(target, job, false);
+            // An image that takes no work does the same whatever is asked for.
+            if known.contains(&own.labels) {
+                continue;
+            }
+            known.push(own.labels.clone());
+            for load in &conditions.loads {
+                ladders.push((load, job, own.clone()));
+                ladders.extend(is_twice.then(|| (load, job, plain(target, job, true))));
+            }
         }
     }
     at_most((ladders.len() as u64).saturating_mul(paces.len() as u64))?;
     let mut cells = Vec::new();
-    for (load, plain) in ladders {
+    for (load, job, plain) in ladders {
         for (step, pace) in (0..).zip(&paces) {
             let beside = plain
                 .beside_engine
@@ -141,7 +150,7 @@ fn combinations(
             let cell = CellPlan {
                 name: format!("{} {}{beside}", plain.name, pace.name()),
                 labels: plain.labels.clone().with("interval", pace.text()),
-                arrivals: Some(arrivals(values, &plain.target, &job, *pace)?),
+                arrivals: Some(arrivals(values, &plain.target, job, *pace)?),
                 rung: Some(rung(&plain, load, step)),
                 ..plain.clone()
             };

@@ -68,6 +68,7 @@ const WORK: Parameter = Parameter {
         wanted: "hello, prime:N (N from 3 to 65536), thumbnail or command:WORDS",
         fits: |text| Job::parse(text).is_some(),
     },
+    many: true,
     default: "hello",
     meaning: "Work of each instance once it is ready: hello ends at once, prime:N counts the primes below N, thumbnail scales a \
               picture down, command:WORDS starts your own command instead, which is ready with its first line (on process, \
@@ -158,10 +159,19 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     Ok(paces)
 }
 
-/// Returns the work of each instance.
-pub(super) fn job(values: &Values) -> Job {
-    let given = values.text(WORK.name).and_then(Job::parse);
-    given.unwrap_or_else(Job::hello)
+/// Returns what instances do, in the order in which it was given, each once.
+pub(super) fn jobs(values: &Values) -> Vec<Job> {
+    let given = values.texts(WORK.name);
+    let mut jobs: Vec<Job> = Vec::new();
+    for job in given.into_iter().filter_map(Job::parse) {
+        if !jobs.contains(&job) {
+            jobs.push(job);
+        }
+    }
+    match jobs.is_empty() {
+        true => vec![Job::hello()],
+        false => jobs,
+    }
 }
 
 /// Returns the maximum memory of all live instances; `None` for half of the available memory.

@@ -139,9 +139,14 @@ fn a_foreign_guest_boots_whatever_the_work_is() {
     };
     let cells = combinations(
         &conditions,
-        &given(&[("work", "command:ls"), ("interval", "alone")]),
+        &given(&[
+            ("work", "command:ls"),
+            ("work", "hello"),
+            ("interval", "alone"),
+        ]),
     )
     .unwrap();
+    assert_eq!(cells.len(), 1);
     let arrivals = cells[0].arrivals.as_ref().unwrap();
     assert_eq!(
         (cells[0].name.as_str(), &cells[0].work),
@@ -155,9 +160,13 @@ fn a_foreign_guest_boots_whatever_the_work_is() {
 fn a_command_takes_the_place_of_the_measured_code() {
     let values = [
         ("work", "command:sh -c 'echo ready'"),
+        ("work", "hello"),
+        ("work", "hello"),
         ("interval", "alone"),
     ];
     let cells = cells(&["process"], &values);
+    let names: Vec<&str> = cells.iter().map(|cell| &*cell.name).collect();
+    assert_eq!(names, ["command sh -c 'echo ready' alone", "hello alone"]);
     let arrivals = cells[0].arrivals.as_ref().unwrap();
     assert_eq!(
         arrivals.command.as_deref().unwrap(),

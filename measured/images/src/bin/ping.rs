@@ -11,14 +11,19 @@ extern crate alloc;
 #[path = "service/mod.rs"]
 mod service;
 
+use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-#[cfg(feature = "resolver")]
-use embassy_net::Stack;
-#[cfg(feature = "resolver")]
-use embassy_net::dns::DnsQueryType;
-use embassy_time::{Duration, Instant, Timer};
+use core::net::IpAddr;
+
+use embassy_net::udp::{PacketMetadata, UdpSocket};
+use embassy_net::{IpAddress, Stack};
+use embassy_time::{Duration, Instant, Timer, with_timeout};
 use tare_heap::Heap;
+use tare_net::dns::{LONGEST, PORT};
+use tare_net::resolver::{data, query};
+use tare_net::zone::{A, AAAA};
 use tare_runtime::executor;
 use tare_unikernel::boot::Boot;
 use tare_unikernel::console::Console;
@@ -57,7 +62,6 @@ fn main(boot: &'static Boot) -> Status {
             Console.texts(&[&format!("network: up {}\n", config.address)]);
         }
         // Only one task is notified when the network is up.
-        #[cfg(feature = "resolver")]
         if let Some(name) = service::word(boot, "resolve=") {
             resolve(stack, name).await;
         }
@@ -78,19 +82,51 @@ async fn compute(ms: u64, yields: bool) {
     }
 }
 
+/// The number of times that a name server is asked for the same.
+const ATTEMPTS: u16 = 3;
+
 /// Prints the addresses of a name.
-#[cfg(feature = "resolver")]
 async fn resolve(stack: Stack<'static>, name: &str) {
-    let kinds = [
-        DnsQueryType::A,
-        #[cfg(feature = "ipv6")]
-        DnsQueryType::Aaaa,
-    ];
-    for kind in kinds {
-        let told = match stack.dns_query(name, kind).await {
-            Ok(addresses) => format!("{name} has {addresses:?}\n"),
-            Err(error) => format!("{name}: {error:?}\n"),
+    let config = stack.config_v4();
+    let server = config.and_then(|config| config.dns_servers.first().copied());
+    let Some(server) = server else {
+        return Console.texts(&["no name server is known\n"]);
+    };
+    let packets = || Box::leak(Box::new([PacketMetadata::EMPTY; 1]));
+    let buffer = || Box::leak(Box::new([0; LONGEST]));
+    let mut socket = UdpSocket::new(stack, packets(), buffer(), packets(), buffer());
+    // Port 0 is a free one.
+    let _ = socket.bind(0);
+    for kind in [A, AAAA] {
+        let told = match addresses(&mut socket, server.into(), name, kind).await {
+            Some(addresses) => format!("{name} has {addresses:?}\n"),
+            None => format!("{name}: no answer without an error\n"),
         };
         Console.texts(&[&told]);
     }
+}
+
+/// Asks a name server for the addresses of a name of a kind.
+async fn addresses(
+    socket: &mut UdpSocket<'_>,
+    server: IpAddress,
+    name: &str,
+    kind: u16,
+) -> Option<Vec<IpAddr>> {
+    let mut answer = [0; LONGEST];
+    for number in 0..ATTEMPTS {
+        let query = query(number, name, kind)?;
+        socket.send_to(&query, (server, PORT)).await.ok()?;
+        let received = socket.recv_from(&mut answer);
+        if let Ok(Ok((bytes, _))) = with_timeout(Duration::from_secs(1), received).await
+            && let Some(found) = data(&answer[..bytes], &query)
+        {
+            let address = |data: &[u8]| match kind {
+                A => <[u8; 4]>::try_from(data).ok().map(IpAddr::from),
+                _ => <[u8; 16]>::try_from(data).ok().map(IpAddr::from),
+            };
+            return Some(found.into_iter().filter_map(address).collect());
+        }
+    }
+    None
 }

@@ -32,7 +32,7 @@ const FEATURES: [(&str, Option<f64>); 7] = [
     ("dhcp,ipv6,tcp", Some(150_000.0)),
     ("dhcp,slaac,tcp", Some(170_000.0)),
     ("dhcp,files,slaac,tcp", None),
-    ("console,dhcp,figures,files,resolver,slaac,tcp", None),
+    ("console,dhcp,figures,files,slaac,tcp", None),
 ];
 
 /// Prints the size of each feature of the name server.

@@ -37,8 +37,8 @@ const WINDOW: usize = 8 << 10;
 /// and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
-/// The number of sockets: the image's connections, and those of the stack itself: DHCP, the
-/// resolver, figures, and a spare one.
+/// The number of sockets: the image's connections, its own for datagrams, that of DHCP, that of figures,
+/// and two spare ones.
 const SOCKETS: usize = 5 + if cfg!(feature = "tcp") {
     crate::CONNECTIONS
 } else {
