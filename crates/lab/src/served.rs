@@ -1,7 +1,8 @@
 //! The server of one cell, while a client asks it.
 //!
 //! Its CPU time, page faults and wake-ups are those of all threads on this machine that belong to it:
-//! of a guest, its hypervisor's; of a container, its runtime's. They count from the moment at which the client says
+//! of a guest, its hypervisor's; of a container, those in its network and of what has started them, a
+//! runtime or its monitor. They count from the moment at which the client says
 //! when it begins, some 250 ms before it does, to its first result: idle times are included.
 
 use std::collections::BTreeMap;
@@ -75,12 +76,12 @@ impl Server {
         Ok(Self {
             answered_ns: is_answered.then(now_ns),
             instance,
-            network,
             around: match target.spec().capabilities() {
                 kind if kind.kernel != Kernel::Host => Around::Guest,
                 kind if kind.is_direct => Around::Nothing,
-                _ => Around::Runtime,
+                _ => Around::Runtime(network.member()?.name()?),
             },
+            network,
             cpus: work.cpus,
             before: None,
             spent: Vec::new(),
@@ -128,8 +129,12 @@ impl Server {
 
     fn cost(&self) -> Option<Cost> {
         let (source, pid) = (Source::system(), self.instance.pid()?);
+        let network = match &self.around {
+            Around::Runtime(network) => Some(&**network),
+            Around::Nothing | Around::Guest => None,
+        };
         Some(Cost {
-            threads: ThreadTimes::of(&source, pid),
+            threads: ThreadTimes::of(&source, pid, network),
             exits: vm_exits(&source, pid),
         })
     }
@@ -216,9 +221,9 @@ impl Server {
 
     /// Returns whether a thread executes the service, and nothing around it.
     fn is_inside(&self, thread: &ThreadTime) -> bool {
-        match self.around {
+        match &self.around {
             Around::Nothing => true,
-            Around::Runtime => self.instance.pid() != Some(thread.process),
+            Around::Runtime(_) => thread.is_in_network,
             Around::Guest => thread.thread.starts_with("CPU "),
         }
     }
@@ -232,11 +237,11 @@ struct Cost {
 }
 
 /// The surroundings of a service within the process tree that was started.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Around {
     Nothing,
-    /// A container's runtime, which has started it.
-    Runtime,
+    /// A container's runtime or monitor, outside of its network, which has this name.
+    Runtime(String),
     /// A hypervisor, with a thread for each CPU of the guest.
     Guest,
 }

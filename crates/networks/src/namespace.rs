@@ -1,6 +1,6 @@
 //! A separate network for some threads and commands.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -30,6 +30,18 @@ impl NetworkNamespace {
         let made = thread::spawn(make).join();
         let lost = |_| Err(io::Error::other("the thread that makes it has ended"));
         let file = made.unwrap_or_else(lost);
+        Ok(Self {
+            namespace: file.map_err(NetworkError::Namespace)?.into(),
+        })
+    }
+
+    /// Returns that of a process.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Namespace`] if the process has ended, or this one may not look at it.
+    pub fn of(process: u32) -> Result<Self, NetworkError> {
+        let file = File::open(format!("/proc/{process}/ns/net"));
         Ok(Self {
             namespace: file.map_err(NetworkError::Namespace)?.into(),
         })
@@ -72,6 +84,16 @@ impl NetworkNamespace {
         // SAFETY: between fork and exec the closure makes one system call with a file that it owns.
         unsafe { command.pre_exec(move || enter(&namespace)) };
         Ok(())
+    }
+
+    /// Returns what `/proc/PID/ns/net` of a process in it points to.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Namespace`] if /proc can't be read.
+    pub fn name(&self) -> Result<String, NetworkError> {
+        let name = fs::read_link(self.path()).map_err(NetworkError::Namespace)?;
+        Ok(name.display().to_string())
     }
 
     /// Returns the path by which other programs (`ip link … netns`, nsenter, runc) reach it, while

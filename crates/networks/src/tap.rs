@@ -111,10 +111,19 @@ impl TapNetwork {
     ///
     /// As [`TapNetwork::new`].
     pub fn member(&self) -> Result<&NetworkNamespace, NetworkError> {
-        if let Some(member) = self.member.get() {
-            return Ok(member);
+        match self.member.get() {
+            Some(member) => Ok(member),
+            None => self.join(NetworkNamespace::new()?),
         }
-        let member = NetworkNamespace::new()?;
+    }
+
+    /// Makes a namespace, which somebody else may have made, that of programs in the guest's place.
+    /// Its name for its end of the pair is `eth0`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TapNetwork::new`]. There can be one such namespace.
+    pub fn join(&self, member: NetworkNamespace) -> Result<&NetworkNamespace, NetworkError> {
         let pair = format!(
             "link add member type veth peer name eth0 netns {}",
             member.path()

@@ -28,6 +28,7 @@ use crate::instance::{Body, describe_exit};
 use crate::output::InstanceOutput;
 use crate::programs;
 use crate::qemu::qmp;
+use crate::server::Server;
 
 /// The way to start instances. Dropping it removes the files that they share.
 pub struct Launch {
@@ -323,6 +324,19 @@ impl Launch {
         Self {
             ready: words.map_or(Ready::Started, |words| Ready::Line(line(words))),
             ..self
+        }
+    }
+
+    /// Turns a launch into that of a server, if it is one, and keeps the server's files.
+    pub(crate) fn of_server(self, server: Option<Server>) -> Self {
+        match server {
+            Some(Server {
+                program,
+                folder,
+                ready,
+                ..
+            }) => self.serving(ready, Some(program)).keeping(folder),
+            None => self,
         }
     }
 }

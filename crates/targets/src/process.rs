@@ -96,22 +96,15 @@ pub fn client(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> 
 
 /// Prepares to start a server in a network, on the CPUs of its work.
 fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, TargetError> {
-    let Server {
-        program,
-        words,
-        folder,
-        ready,
-        ..
-    } = Server::of(work, guard)?;
+    let server = Server::of(work, guard)?;
     let place = match &*work.words {
         STACK => &network.hypervisor,
         _ => network.member()?,
     };
-    let words = words.into_iter().map(OsString::from);
-    let (path, words) = launch::within(place, work.cpus.as_ref(), &program, words)?;
+    let words = server.words.iter().map(OsString::from);
+    let (path, words) = launch::within(place, work.cpus.as_ref(), &server.program, words)?;
     let start = move |_| Ok(launch::exec(&path, &words)?.into());
-    let launch = Launch::of_program("process", start).serving(ready, Some(program));
-    Ok(launch.keeping(folder))
+    Ok(Launch::of_program("process", start).of_server(Some(server)))
 }
 
 #[cfg(test)]

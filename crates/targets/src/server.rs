@@ -16,7 +16,7 @@ use crate::container::unwritable;
 use crate::error::TargetError;
 use crate::launch;
 use crate::measured::MeasuredFile;
-use crate::{Availability, programs};
+use crate::{Availability, Job, programs};
 
 /// A server of Debian's.
 #[derive(Debug)]
@@ -154,13 +154,39 @@ impl Server {
         })
     }
 
-    /// Copies the program and the libraries that it needs into the root of a container, with the
-    /// mount points of its folders.
+    /// Prepares a program that sleeps until it is ended, and answers nothing.
     ///
     /// # Errors
     ///
-    /// Returns [`TargetError`] if they can't be written.
-    pub(crate) fn copy_to(&self, root: &Path) -> Result<(), TargetError> {
+    /// Returns [`TargetError`] if it is missing.
+    pub(crate) fn sleeping() -> Result<Self, TargetError> {
+        Ok(Self {
+            program: canonical(&programs::require("sleep", "coreutils")?),
+            words: vec!["infinity".to_owned()],
+            folder: None,
+            files: &[],
+            ready: None,
+        })
+    }
+
+    /// Prepares the server of a job, if it is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::of`].
+    pub(crate) fn of_job(job: &Job<'_>, guard: &Guard) -> Result<Option<Self>, TargetError> {
+        let server = job.network.map(|_| Self::of(job.work, guard));
+        server.transpose()
+    }
+
+    /// Returns the path of its program.
+    pub(crate) fn path(&self) -> String {
+        self.program.display().to_string()
+    }
+
+    /// Returns the paths that a container has to see as this machine does, with whether it may
+    /// write there: the program, the libraries that it needs, and its folder.
+    pub(crate) fn mounts(&self) -> Vec<(String, bool)> {
         // It fails for static programs, which need none.
         let libraries = Command::new("ldd").arg(&self.program).output();
         let libraries = libraries.map(|ran| ran.stdout).unwrap_or_default();
@@ -168,25 +194,14 @@ impl Server {
         let libraries = libraries
             .split_whitespace()
             .filter(|word| word.starts_with('/'));
-        let files = self.files.iter().map(Path::new);
-        for from in libraries
-            .map(Path::new)
-            .chain([&*self.program])
-            .chain(files)
-        {
-            let to = within(root, from);
-            let made = to.parent().map_or(Ok(()), fs::create_dir_all);
-            if !to.exists() {
-                let copied = made.and_then(|()| fs::copy(from, &to));
-                copied.map_err(|error| unwritable(&to, &error))?;
-            }
-        }
-        if let Some(folder) = &self.folder {
-            for to in [folder.path(), Path::new("/tmp")].map(|path| within(root, path)) {
-                fs::create_dir_all(&to).map_err(|error| unwritable(&to, &error))?;
-            }
-        }
-        Ok(())
+        let files = self.files.iter().map(|file| (*file).to_owned());
+        let files = libraries
+            .map(str::to_owned)
+            .chain([self.path()])
+            .chain(files);
+        let folder = self.folder.iter();
+        let folder = folder.map(|folder| (folder.path().display().to_string(), true));
+        files.map(|file| (file, false)).chain(folder).collect()
     }
 }
 
@@ -207,11 +222,6 @@ fn words(work: &Work) -> String {
 /// Returns the whole path of a program, by which a container finds it as well.
 fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Returns where a path is below a root.
-fn within(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Returns whether the program of a server of others is here, and if not, the remedy.

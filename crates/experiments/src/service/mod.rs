@@ -230,7 +230,7 @@ fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
     match target.capabilities().serves {
         true => Ok(()),
         false => Err(contradiction(format!(
-            "no service can be started on '{target}': of containers, runc and crun can, of Linux guests those with an initramfs, and guest,image=FILE"
+            "no service can be started on '{target}': of containers, those of tare's own image can, of Linux guests those with an initramfs, and guest,image=FILE"
         ))),
     }
 }
@@ -258,7 +258,7 @@ fn check_servers(
         .find(|server| !all.iter().any(|(_, own, _)| own == *server));
     idle.map_or(Ok(()), |server| {
         Err(contradiction(format!(
-            "{server} is for another service or target: nsd and knot answer dns and nginx http, as a process or in a container of runc or crun; stack and command are processes"
+            "{server} is for another service or target: nsd and knot answer dns and nginx http, as a process or in a container; stack and command are processes"
         )))
     })
 }

@@ -68,8 +68,8 @@ const SERVER: Parameter = Parameter {
     many: true,
     default: OWN,
     meaning: "The program that answers: own is the same code on every target; stack is that as a process with the unikernel's network stack, \
-              on a TAP device; nsd and knot, with the same zone, and nginx, with the same page, are Debian's, as a process and in containers \
-              of runc and crun; command:WORDS is your own, as a process",
+              on a TAP device; nsd and knot, with the same zone, and nginx, with the same page, are Debian's, as a process and in containers; \
+              command:WORDS is your own, as a process",
     ..BASE
 };
 

@@ -240,13 +240,19 @@ pub(super) fn cpu_ns(source: &Source, process: u32, task: &Process) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::fs;
     use std::path::Path;
 
     /// Writes a task of a process.
-    fn task(root: &Path, (pid, tid, parent): (u32, u32, u32), name: &str, cpu: u32, ns: u64) {
+    pub(in super::super) fn task(
+        root: &Path,
+        (pid, tid, parent): (u32, u32, u32),
+        name: &str,
+        cpu: u32,
+        ns: u64,
+    ) {
         let line = |id: u32| {
             format!(
                 "{id} ({name}) R {parent} 1 1 0 -1 4194304 100 0 0 0 {} 0 0 0 20 0 2 0 77 3133440 407 1 1 1 1 0 0 0 0 0 0 \

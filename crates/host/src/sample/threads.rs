@@ -1,20 +1,20 @@
-//! What a process and all that it has started cost, thread by thread.
+//! What a process, all that it has started, and a network cost, thread by thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::processes::{self, parse};
+use super::processes::{self, Process, parse};
 use super::tasks::cpu_ns;
 use crate::source::Source;
 
-/// The cost of each thread so far, of a process and its descendants, at one moment.
+/// The cost of each thread of some processes so far, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes(BTreeMap<(u32, u32), ThreadTime>);
 
 /// The cost of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// Its process.
-    pub process: u32,
+    /// Whether its process is in the network namespace.
+    pub is_in_network: bool,
     /// Its name.
     pub thread: String,
     /// CPU time in ns.
@@ -26,10 +26,21 @@ pub struct ThreadTime {
 }
 
 impl ThreadTimes {
-    /// Reads the threads of a process and of its descendants.
-    pub fn of(source: &Source, process: u32) -> Self {
+    /// Reads the threads of a process and of its descendants, and of all processes in a network
+    /// namespace and their parents. Its name is what `/proc/PID/ns/net` points to. This process
+    /// and that with the id 1 are no such parents.
+    pub fn of(source: &Source, process: u32, network: Option<&str>) -> Self {
         let all = processes::read(source).into_known().unwrap_or_default();
+        let is_in_network = |one: &Process| {
+            let own = network.map(|_| source.link(&format!("/proc/{}/ns/net", one.pid)));
+            own.is_some_and(|own| own.known().map(String::as_str) == network)
+        };
+        let mut inside = BTreeSet::new();
         let mut family = vec![process];
+        for one in all.iter().filter(|one| is_in_network(one)) {
+            inside.insert(one.pid);
+            family.extend([one.pid, one.parent].into_iter().filter(|pid| *pid > 1));
+        }
         let mut place = 0;
         while let Some(parent) = family.get(place).copied() {
             let children = all.iter().filter(|one| one.parent == parent);
@@ -39,12 +50,13 @@ impl ThreadTimes {
         let members = all.iter().filter(|one| family.contains(&one.pid));
         let threads = members.flat_map(|member| {
             let folder = format!("/proc/{}/task", member.pid);
+            let is_in_network = inside.contains(&member.pid);
             let ids = source.names(&folder).into_known().unwrap_or_default();
             ids.into_iter().filter_map(move |id| {
                 let task = parse(source.text(&format!("{folder}/{id}/stat")).known()?)?;
                 let status = source.text(&format!("{folder}/{id}/status"));
                 let time = ThreadTime {
-                    process: member.pid,
+                    is_in_network,
                     ns: cpu_ns(source, member.pid, &task),
                     faults: task.faults,
                     sleeps: status.into_known().map_or(0, |status| sleeps(&status)),
@@ -105,8 +117,11 @@ pub fn vm_exits(source: &Source, process: u32) -> BTreeMap<String, u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
     use std::process::{Command, Stdio};
 
+    use super::super::tasks::tests::task;
     use super::*;
     use crate::tests::fixtures::Tree;
 
@@ -125,6 +140,32 @@ mod tests {
     }
 
     #[test]
+    fn a_container_is_what_is_in_its_network_and_what_has_started_that() {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, parent, name, network) in [
+            (1, 0, "init", 1),
+            (10, 1, "podman", 1),
+            (20, 1, "conmon", 1),
+            (21, 20, "nsd", 2),
+            (22, 21, "nsd", 2),
+            (30, 1, "orphan", 2),
+            (40, 1, "other", 3),
+        ] {
+            task(root.path(), (pid, pid, parent), name, 0, 5);
+            let folder = root.path().join(format!("proc/{pid}/ns"));
+            fs::create_dir(&folder).unwrap();
+            symlink(format!("net:[{network}]"), folder.join("net")).unwrap();
+        }
+        let times = ThreadTimes::of(&Source::at(root.path()), 10, Some("net:[2]"));
+        let told = times
+            .0
+            .iter()
+            .map(|((pid, _), time)| (*pid, time.is_in_network));
+        let all = [(10, false), (20, false), (21, true), (22, true), (30, true)];
+        assert_eq!(told.collect::<Vec<_>>(), all);
+    }
+
+    #[test]
     fn the_time_of_a_process_and_its_children_is_counted() {
         let script = "while :; do :; done & exec sleep 1000";
         let mut shell = Command::new("sh")
@@ -135,9 +176,9 @@ mod tests {
         let source = Source::system();
         let mut spent = BTreeMap::new();
         for _ in 0..100 {
-            let before = ThreadTimes::of(&source, shell.id());
+            let before = ThreadTimes::of(&source, shell.id(), None);
             std::thread::sleep(std::time::Duration::from_millis(100));
-            let after = ThreadTimes::of(&source, shell.id());
+            let after = ThreadTimes::of(&source, shell.id(), None);
             spent = after
                 .since(&before)
                 .map(|time| (time.thread, time.ns))
@@ -146,7 +187,7 @@ mod tests {
                 break;
             }
         }
-        let loops = ThreadTimes::of(&source, shell.id());
+        let loops = ThreadTimes::of(&source, shell.id(), None);
         for (process, _) in loops.0.keys().filter(|(process, _)| *process != shell.id()) {
             let ended = Command::new("kill")
                 .args(["-9", &process.to_string()])

@@ -158,14 +158,7 @@ static TABLE: &[Capabilities] = &[
     Capabilities {
         kind: Some("docker"),
         engine: Some(Engine::Docker),
-        // An engine makes the networks of its containers itself.
-        serves: false,
         study_kind: Some("docker"),
-        ..CONTAINER
-    },
-    Capabilities {
-        kind: Some("podman"),
-        serves: false,
         ..CONTAINER
     },
     CONTAINER,

@@ -6,6 +6,7 @@
 //! removed afterwards is in none of its times.
 
 use std::cell::RefCell;
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -18,6 +19,7 @@ use tare_guard::{
     Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId, Patience,
 };
 use tare_host::realtime::RealTime;
+use tare_networks::{NetworkNamespace, TapNetwork};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -30,6 +32,7 @@ use crate::error::TargetError;
 use crate::instance::Body;
 use crate::launch::{Calls, Exited, Launch, Start};
 use crate::measured::MeasuredFile;
+use crate::server::Server;
 use crate::{Availability, Job, Program, Target};
 
 /// The target's name.
@@ -162,8 +165,16 @@ impl Target for DockerTarget {
         self.settings.must_have_agent(job)?;
         let resources = self.settings.resources(job.work);
         let prepared = self.prepared.get(guard, || self.prepare(guard))?;
-        let words = self.settings.words(job);
+        let server = Server::of_job(job, guard)?;
+        let words = self.settings.words(job, server.as_ref());
         let mut full = config(&prepared.image, &words, resources, guard.owner());
+        let mut network = None;
+        if let (Some(tap), Some(server)) = (job.network, &server) {
+            let holder = network.insert(hold(&prepared.docker, &full, tap)?);
+            full["NetworkDisabled"] = json!(false);
+            full["HostConfig"]["NetworkMode"] = json!(format!("container:{}", holder.id));
+            execute(&mut full, server);
+        }
         let mut group = None;
         if let Some(real_time) = resources.real_time.filter(|_| job.is_alone) {
             let given = group.insert(realtime::group(real_time, NAME, guard)?);
@@ -185,7 +196,8 @@ impl Target for DockerTarget {
             engine_bytes: SHIM_BYTES,
             ..Launch::new(NAME, Start::Calls(Box::new(containers)))
         }
-        .keeping(group))
+        .keeping((group, network))
+        .of_server(server))
     }
 }
 
@@ -209,7 +221,7 @@ fn judge(ended: &Exited<'_>) -> Result<(), String> {
     Err(match (ended.status.code(), ended.reason) {
         (Some(0), _) => return Ok(()),
         (_, Some(OUT_OF_MEMORY)) => {
-            "the kernel killed the agent: the container's memory is too little; give it more \
+            "the kernel killed the program: the container's memory is too little; give it more \
              with mem="
                 .to_owned()
         }
@@ -279,6 +291,34 @@ fn config(image: &str, words: &[String], resources: Resources, owner: &OwnerId) 
             "Devices": devices,
         },
     })
+}
+
+/// Has a container execute a server.
+fn execute(config: &mut Value, server: &Server) {
+    config["Entrypoint"] = json!([server.path()]);
+    config["Cmd"] = json!(server.words);
+    let mounts = server.mounts();
+    let mounts = mounts.iter().map(|(path, is_writable)| {
+        json!({ "Type": "bind", "Source": path, "Target": path, "ReadOnly": !is_writable })
+    });
+    config["HostConfig"]["Tmpfs"] = json!({ "/tmp": "" });
+    config["HostConfig"]["Mounts"] = mounts.collect();
+}
+
+/// Starts a container that sleeps, and makes its network that of the guest's place: the engine
+/// takes no network of others, but one of its containers.
+fn hold(docker: &Docker, config: &Value, network: &TapNetwork) -> Result<Container, TargetError> {
+    let mut config = with_less(config.clone());
+    execute(&mut config, &Server::sleeping()?);
+    let (container, _) = Container::start(docker, &config)?;
+    let pid = docker.state(&container.id)?.pid;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    if !groups.contains(&container.id) {
+        let why = "the engine's containers are on another machine, or in another PID namespace";
+        return Err(TargetError::Failed(why.to_owned()));
+    }
+    network.join(NetworkNamespace::of(pid)?)?;
+    Ok(container)
 }
 
 /// Puts the container into a group that has real-time time: the engine's own groups have none.

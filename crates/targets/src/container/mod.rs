@@ -4,7 +4,8 @@
 //! does the same without a daemon; [`runtime`] is the runtimes runc and crun alone. All run the
 //! same static agent from an image that holds nothing else, without network, on the measured CPU
 //! alone and with as much memory as the plan needs, which is what a guest gets, too. If an engine
-//! rejects a resource, the container is started without it, with a notice.
+//! rejects a resource, the container is started without it, with a notice. A server replaces the
+//! agent: its files are mounted, and it gets a network.
 //!
 //! Each keeps its files in a scratch folder: images, bundles, states of runtimes. Its
 //! processes are in control groups that carry the owner's id, because the mark in the environment

@@ -28,13 +28,13 @@ fn judged(runner: &str, status: ExitStatus, said: &str) -> Result<(), String> {
     })
 }
 
-/// Says that a signal ended the agent in its container.
+/// Says that a signal ended the program of a container.
 pub(super) fn killed(signal: i32) -> String {
     match signal {
-        9 => "the agent was killed in its container (SIGKILL): by somebody, or by the kernel \
+        9 => "the program was killed in its container (SIGKILL): by somebody, or by the kernel \
               because the container's memory (mem=) is too little; see dmesg"
             .to_owned(),
-        signal => format!("the agent crashed or was ended in its container by signal {signal}"),
+        signal => format!("the program crashed or was ended in its container by signal {signal}"),
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
                 "podman",
                 137,
                 "",
-                "the agent was killed in its container (SIGKILL): by somebody, or by the kernel because the container's memory (mem=) is too little; see dmesg",
+                "the program was killed in its container (SIGKILL): by somebody, or by the kernel because the container's memory (mem=) is too little; see dmesg",
             ),
             (
                 "runc",
@@ -75,7 +75,7 @@ mod tests {
                 "crun",
                 139,
                 "",
-                "the agent crashed or was ended in its container by signal 11",
+                "the program crashed or was ended in its container by signal 11",
             ),
         ] {
             let judged = judged(runner, ExitStatus::from_raw(status << 8), said);

@@ -20,8 +20,9 @@ pub(super) struct Container<'a> {
     pub(super) arguments: &'a [String],
     /// The path of the network namespace that it shares; one without a network if None.
     pub(super) network: Option<&'a str>,
-    /// A folder of this machine that it sees at the same path and may write to, as it may to /tmp.
-    pub(super) files: Option<&'a Path>,
+    /// The paths of this machine that it sees, with whether it may write there. With any, it also
+    /// has a /tmp.
+    pub(super) mounts: &'a [(String, bool)],
     /// The path of its control group from the top of each hierarchy.
     pub(super) cgroup: &'a str,
     pub(super) resources: Resources,
@@ -66,13 +67,16 @@ impl Container<'_> {
                 "options": ["nosuid", "noexec", "nodev", "ro"],
             }),
         ];
-        if let Some(files) = self.files {
-            // In this order: the folder may be in /tmp.
+        if !self.mounts.is_empty() {
+            // In this order: the others may be in /tmp.
             mounts.push(json!({ "destination": "/tmp", "type": "tmpfs", "source": "tmpfs" }));
-            mounts.push(json!({
-                "destination": files, "type": "bind", "source": files, "options": ["bind", "rw"],
-            }));
         }
+        mounts.extend(self.mounts.iter().map(|(path, is_writable)| {
+            let access = if *is_writable { "rw" } else { "ro" };
+            json!({
+                "destination": path, "type": "bind", "source": path, "options": ["bind", access],
+            })
+        }));
         json!({
             "ociVersion": "1.0.2",
             "root": { "path": self.rootfs, "readonly": true },

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use tare_guard::{Guard, OwnedCgroup, PrivateMount, ScratchDir, private_mounts};
+use tare_networks::TapNetwork;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -23,6 +24,7 @@ use super::{Prepared, Settings, hide, image, runner, without_hybrid_cgroups};
 use crate::error::TargetError;
 use crate::launch::{self, Launch};
 use crate::measured::MeasuredFile;
+use crate::server::Server;
 use crate::{Availability, Job, Program, Target, programs};
 
 /// The target's name and the program's.
@@ -98,9 +100,24 @@ impl Podman {
 
     /// Returns the words of `podman run` for one container whose group is below `containers`, up to
     /// those that it executes.
-    fn run(&self, image: &str, resources: &Resources, containers: &str) -> Vec<String> {
-        let words = "run --rm --network none --log-driver none";
+    fn run(
+        &self,
+        image: &str,
+        resources: &Resources,
+        containers: &str,
+        network: &str,
+        server: Option<&Server>,
+    ) -> Vec<String> {
+        let words = format!("run --rm --network {network} --log-driver none");
         let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        if let Some(server) = server {
+            words.push("--tmpfs=/tmp".to_owned());
+            words.extend(server.mounts().iter().map(|(path, is_writable)| {
+                let access = if *is_writable { "rw" } else { "ro" };
+                format!("--volume={path}:{path}:{access}")
+            }));
+            words.push(format!("--entrypoint={}", server.path()));
+        }
         words.push(format!("--cgroup-parent=/{containers}"));
         words.push(format!("--memory={}", resources.memory_bytes));
         if self.settings.image.is_none() {
@@ -180,8 +197,12 @@ impl Target for Podman {
             None => guard.reserve_cgroup(NAME)?,
         };
         let own = guard.cgroup("podman-own", &[])?;
-        let run = self.run(image, &resources, containers.name());
-        let own_words = self.settings.words(job);
+        let network = job.network.map(TapNetwork::member).transpose()?;
+        let network = network.map_or("none".to_owned(), |own| format!("ns:{}", own.path()));
+        let server = Server::of_job(job, guard)?;
+        let (name, of) = (containers.name(), server.as_ref());
+        let run = self.run(image, &resources, name, &network, of);
+        let own_words = self.settings.words(job, of);
         let mut words = places(&folder);
         words.extend(run.into_iter().chain(own_words).map(OsString::from));
         let (mounts, entry) = (mounts(&folder), own.entry()?);
@@ -209,7 +230,8 @@ impl Target for Podman {
             notices,
             ..Launch::of_program(NAME, start)
         }
-        .keeping([containers, own]))
+        .keeping([containers, own])
+        .of_server(server))
     }
 }
 

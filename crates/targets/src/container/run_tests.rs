@@ -297,7 +297,7 @@ fn an_agent_that_is_killed_hangs_or_lacks_memory_is_told() {
         let seen = watch(instance, LIMIT);
         assert!(
             seen.why()
-                .starts_with("the agent was killed in its container"),
+                .starts_with("the program was killed in its container"),
             "{name}: {}",
             seen.why()
         );

@@ -96,18 +96,12 @@ impl Target for Runtime {
         let (id, owner) = (group.name().to_owned(), guard.owner().clone());
         let network = job.network.map(TapNetwork::member).transpose()?;
         let network = network.map(NetworkNamespace::path);
-        let server = job
-            .network
-            .map(|_| Server::of(job.work, guard))
-            .transpose()?;
-        let mut arguments = [vec![AGENT.to_owned()], job.words()].concat();
-        if let Some(server) = &server {
-            server.copy_to(&folder.join("rootfs"))?;
-            let program = server.program.display().to_string();
-            arguments = [vec![program], server.words.clone()].concat();
-        }
-        let files = server.as_ref().and_then(|server| server.folder.as_ref());
-        let files = files.map(|folder| folder.path().to_owned());
+        let server = Server::of_job(job, guard)?;
+        let arguments = match &server {
+            Some(server) => [vec![server.path()], server.words.clone()].concat(),
+            None => [vec![AGENT.to_owned()], job.words()].concat(),
+        };
+        let mounts_of_server = server.as_ref().map(Server::mounts).unwrap_or_default();
         let started = AtomicU32::new(0);
         let start = move |number: u32| {
             let bundle = folder.join(format!("{id}-{number}"));
@@ -116,7 +110,7 @@ impl Target for Runtime {
                     rootfs: &folder.join("rootfs"),
                     arguments: &arguments,
                     network: network.as_deref(),
-                    files: files.as_deref(),
+                    mounts: &mounts_of_server,
                     cgroup: &match is_alone {
                         true => id.clone(),
                         false => format!("{id}/{number}"),
@@ -147,19 +141,14 @@ impl Target for Runtime {
                  alongside version 1"
             )
         });
-        let launch = Launch {
+        Ok(Launch {
             mounts,
             judge: container_judge(name),
             notices: notice.into_iter().collect(),
             ..Launch::of_program(name, start)
         }
-        .keeping(group);
-        Ok(match server {
-            Some(server) => launch
-                .serving(server.ready, Some(server.program))
-                .keeping(server.folder),
-            None => launch,
-        })
+        .keeping(group)
+        .of_server(server))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::TargetError;
 use crate::launch::Ready;
 use crate::memory;
 use crate::options::{Opt, Options, Size, Value, Word, non_empty, not_wanted};
+use crate::server::Server;
 
 /// Engines refuse less than 6 MiB.
 const MEMORY: Opt = Opt::memory(Size::mib(8)).means("limit of the container's memory");
@@ -149,12 +150,13 @@ impl Settings {
         }
     }
 
-    /// Returns the words that follow the image's name: a command in place of the image's own, or
-    /// the agent's plan.
-    pub(super) fn words(&self, job: &Job<'_>) -> Vec<String> {
-        match self.image {
-            Some(_) => job.command.unwrap_or_default().to_vec(),
-            None => job.words(),
+    /// Returns the words that follow the image's name: a command in place of the image's own, the
+    /// server's words, or the agent's plan.
+    pub(super) fn words(&self, job: &Job<'_>, server: Option<&Server>) -> Vec<String> {
+        match (&self.image, server) {
+            (Some(_), _) => job.command.unwrap_or_default().to_vec(),
+            (None, Some(server)) => server.words.clone(),
+            (None, None) => job.words(),
         }
     }
 
