@@ -101,7 +101,7 @@ pub fn catalogue() -> &'static Catalogue {
 #[must_use]
 pub fn without_interval(cell: &CellPlan, runs: u32) -> Option<String> {
     const KINDS: [(Kind, &str); 4] = [
-        (Kind::Order, "quantiles and maxima"),
+        (Kind::Order, "quantiles"),
         (Kind::Mean, "means"),
         (Kind::Rate, "rates"),
         (Kind::Share, "shares"),
@@ -214,11 +214,11 @@ mod tests {
         let told = |cell: &CellPlan, runs| without_interval(cell, runs).unwrap_or_default();
         assert_eq!(
             told(&process, 1),
-            "with 1 run, no intervals for means, rates and shares (3 runs needed), quantiles and maxima (6 runs needed)"
+            "with 1 run, no intervals for means, rates and shares (3 runs needed), quantiles (6 runs needed)"
         );
         assert_eq!(
             told(&process, 5),
-            "with 5 runs, no intervals for quantiles and maxima (6 runs needed)"
+            "with 5 runs, no intervals for quantiles (6 runs needed)"
         );
         assert_eq!(told(&process, 6), "");
         assert_eq!(told(&cell("linux,clock=instructions"), 1), "");

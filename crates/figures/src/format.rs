@@ -57,22 +57,6 @@ impl Numbers {
         self.fixed(value, decimals_for(uncertainty, 2))
     }
 
-    /// Writes value and uncertainty: `906.2634 ± 0.0061`.
-    #[must_use]
-    pub fn plus_minus(self, value: f64, uncertainty: f64) -> String {
-        let decimals = if uncertainty > 0.0 {
-            decimals_for(uncertainty, 2)
-        } else {
-            decimals_of(value)
-        };
-        let gap = self.gap;
-        let (value, half) = (
-            self.fixed(value, decimals),
-            self.fixed(uncertainty, decimals),
-        );
-        format!("{value}{gap}±{gap}{half}")
-    }
-
     /// Writes a number with up to three digits after the point and no zeros at its end.
     #[must_use]
     pub fn exact(self, value: f64) -> String {
@@ -109,9 +93,13 @@ impl Numbers {
     }
 
     /// Writes a duration in the unit that fits, with three significant digits but not finer than
-    /// `resolution_ns` allows: `183 µs`.
+    /// `resolution_ns` allows: `183 µs`, `< 0.001 ns`.
     #[must_use]
     pub fn ns(self, ns: f64, resolution_ns: Option<f64>) -> String {
+        if ns > 0.0 && ns < 1e-3 {
+            let gap = self.gap;
+            return format!("<{gap}0.001{gap}ns");
+        }
         let unit = Unit::of(ns);
         let value = ns / unit.ns;
         let wanted = decimals_for(value, DIGITS);
@@ -283,14 +271,12 @@ mod tests {
         assert_eq!(N.within(906.263_4, 0.006_1), "906.2634");
         assert_eq!(N.within(906.263_4, 12.0), "906");
         assert_eq!(N.within(880.0, 0.0), "880");
-        assert_eq!(N.plus_minus(906.263_4, 0.006_1), "906.2634 ± 0.0061");
-        assert_eq!(N.plus_minus(880.0, 0.0), "880 ± 0");
-        assert_eq!(N.plus_minus(1_203.4, 99.6), "1,203 ± 100");
     }
 
     #[test]
     fn durations_take_the_unit_that_fits_and_no_digit_below_the_step() {
         assert_eq!(N.ns(0.0, None), "0 ns");
+        assert_eq!(N.ns(4.48e-7, None), "< 0.001 ns");
         assert_eq!(N.ns(3.94, None), "3.94 ns");
         assert_eq!(N.ns(3.94, Some(1.0)), "3.9 ns");
         assert_eq!(N.ns(401.8, Some(10.0)), "402 ns");

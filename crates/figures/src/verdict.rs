@@ -127,9 +127,10 @@ fn too_few_runs(run: &Run) -> Option<String> {
     let rows = run.rows.0.iter().filter(|row| !row.counts_instructions);
     let mut over = rows.filter_map(|row| row.over.as_ref().ok()).peekable();
     over.peek().filter(|_| !run.is_imported())?;
-    let is_few = |over: &OverRuns| matches!(over.interval, Err(NoInterval::TooFew { .. }));
+    use NoInterval::{Extreme, TooFew};
+    let is_few = |over: &OverRuns| matches!(over.interval, Err(TooFew { .. } | Extreme));
     over.all(is_few).then(|| {
-        "No figure has an interval: means and shares take three runs, quantiles and maxima six (--runs)."
+        "No figure has an interval: means and shares take three runs, quantiles six (--runs)."
             .to_owned()
     })
 }

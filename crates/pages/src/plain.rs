@@ -4,7 +4,7 @@ use maud::Markup;
 
 use crate::html::overview::overview;
 use crate::html::{Detail, Section};
-use crate::kit::sentence::few_or_ends;
+use crate::kit::sentence::{few_or_ends, figure_or_modes};
 use crate::kit::series::native_first;
 use crate::tables::{Column, Tabled};
 use crate::view::Story;
@@ -77,10 +77,8 @@ impl Story for Plain {
         let (rows, _) = native_first(self.main(run), |row| row.emulated);
         let each = rows.iter().filter_map(|row| {
             let value = row.estimate()?;
-            Some((
-                value,
-                format!("{} on {}", written(value, row.unit), row.place()),
-            ))
+            let written = figure_or_modes(row, written(value, row.unit), false);
+            Some((value, format!("{written} on {}", row.place())))
         });
         let each: Vec<(f64, String)> = each.collect();
         let first = rows.iter().find(|row| row.over.is_ok())?;

@@ -90,7 +90,6 @@ enum Show {
     Figure,
     WithInterval,
     Interval,
-    PlusMinus,
     Lowest,
     Highest,
 }
@@ -156,13 +155,6 @@ impl Column {
         self
     }
 
-    /// Shows the figure ± half of its interval.
-    #[must_use]
-    pub const fn plus_minus(mut self) -> Self {
-        self.show = Show::PlusMinus;
-        self
-    }
-
     /// Shows the lowest of the runs.
     #[must_use]
     pub const fn lowest(mut self) -> Self {
@@ -205,7 +197,7 @@ impl Column {
         self
     }
 
-    /// Writes the sum over the runs as a whole number.
+    /// Writes a number of things as a whole one.
     #[must_use]
     pub const fn counted(mut self) -> Self {
         self.form = Form::Count;
@@ -322,15 +314,9 @@ impl Column {
     }
 
     fn over(&self, row: &Row, numbers: Numbers, both: bool) -> String {
-        let total = || row.each.iter().filter_map(|e| e.figure.at_least()).sum();
         let over = match (&row.over, row.at_least()) {
             (Ok(over), _) => over,
             (Err(_), Some(least)) if self.show != Show::Interval => {
-                let least = if self.form == Form::Count {
-                    total()
-                } else {
-                    least
-                };
                 return format!("> {}", self.value(row, least, numbers));
             }
             (Err(_), _) => return NONE.to_owned(),
@@ -338,25 +324,15 @@ impl Column {
         let value = match self.show {
             Show::Lowest => over.lowest,
             Show::Highest => over.highest,
-            _ if self.form == Form::Count => total(),
             _ => over.estimate,
         };
         let interval = over.interval.as_ref().ok();
-        let range = || interval.map_or_else(|| NONE.to_owned(), |i| self.range(row, i, numbers));
-        match self.show {
-            Show::Interval => range(),
-            Show::WithInterval => format!("{}\n{}", self.value(row, value, numbers), range()),
-            Show::PlusMinus => match interval {
-                Some(interval) if interval.is_symmetric() => {
-                    let unit = match (self.form, row.tsc_hz) {
-                        (Form::Cycles, Some(hz)) if row.unit == "ns" => hz / 1e9,
-                        _ => 1.0,
-                    };
-                    numbers.plus_minus(value * unit, (interval.high - value) * unit)
-                }
-                Some(_) => format!("{} ({})", self.value(row, value, numbers), range()),
-                None => self.value(row, value, numbers),
-            },
+        let range = interval.map(|interval| self.range(row, interval, numbers));
+        match (self.show, range) {
+            (Show::Interval, range) => range.unwrap_or_else(|| NONE.to_owned()),
+            (Show::WithInterval, Some(range)) => {
+                format!("{}\n{range}", self.value(row, value, numbers))
+            }
             _ if both && self.form == Form::Own && row.tsc_hz.is_some() && row.unit == "ns" => {
                 let cycles = Self {
                     form: Form::Cycles,
@@ -397,7 +373,11 @@ impl Column {
         if row.unit == "1" && self.form == Form::Own {
             return words::percent_range(numbers, interval.low, interval.high);
         }
-        let end = |value: f64| self.value(row, value, numbers);
+        let width = row.time(interval.high - interval.low).cycles;
+        let end = |value: f64| match self.form {
+            Form::Cycles if row.tsc_hz.is_some() => numbers.within(row.time(value).cycles, width),
+            _ => self.value(row, value, numbers),
+        };
         // Columns of mere numbers are many and narrow.
         let between = match self.form {
             Form::Microseconds => "to\n",

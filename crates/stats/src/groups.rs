@@ -47,10 +47,9 @@
 //!
 //! # How large
 //!
-//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (`shift.rs`),
-//! also relative where all values are above 0: then it is that of the logarithms. It holds for a
-//! figure by itself, so a figure whose interval leaves out 0 need not differ once all figures are
-//! considered.
+//! The size of a difference is Hodges and Lehmann's shift with its interval by ranks (`shift.rs`).
+//! It holds for a figure by itself, so a figure whose interval leaves out 0 need not differ once all
+//! figures are considered.
 
 use fastrand::Rng;
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -76,8 +75,6 @@ pub struct Difference {
     pub new: f64,
     /// By how much NEW is above BASE, in the unit of the figure.
     pub shift: Shift,
-    /// The same as a share of BASE: 0.2 is 20 % more; `None` unless all values are above 0.
-    pub relative: Option<Shift>,
     /// The probability of as large a statistic in this figure alone, if the groups don't differ.
     pub p_value: f64,
     /// The same, adjusted over all figures compared.
@@ -152,7 +149,6 @@ pub fn compare_groups(
                 base: median(&mut base.clone()),
                 new: median(&mut new.clone()),
                 shift: shifted(base, new, level)?,
-                relative: relative(base, new, level)?,
                 p_value,
                 adjusted_p_value,
             })
@@ -293,24 +289,6 @@ fn shifted(base: &[f64], new: &[f64], level: Level) -> Result<Shift, StatsError>
     })
 }
 
-/// Returns the shift of the logarithms, as a share of the base.
-fn relative(base: &[f64], new: &[f64], level: Level) -> Result<Option<Shift>, StatsError> {
-    if base.iter().chain(new).any(|&value| value <= 0.0) {
-        return Ok(None);
-    }
-    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let of_logarithms = shifted(&logarithms(base), &logarithms(new), level)?;
-    Ok(Some(Shift {
-        estimate: of_logarithms.estimate.exp_m1(),
-        interval: of_logarithms.interval.map(|interval| Interval {
-            estimate: interval.estimate.exp_m1(),
-            low: interval.low.exp_m1(),
-            high: interval.high.exp_m1(),
-            ..interval
-        }),
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -338,9 +316,8 @@ mod tests {
             (found.base, found.new, found.shift.estimate),
             (12.5, 25.0, 12.5)
         );
-        close(found.relative.unwrap().estimate, 1.0);
-        let interval = found.relative.unwrap().interval.unwrap();
-        assert!(interval.low > 0.6 && interval.high < 1.6, "{interval:?}");
+        let interval = found.shift.interval.unwrap();
+        assert!(interval.low > 7.0 && interval.high < 18.0, "{interval:?}");
         // Many rows of the same evidence weigh no more than one.
         let same = compared(&vec![rows[0].clone(); 50]);
         close(same[49].adjusted_p_value, 2.0 / 924.0);
@@ -373,7 +350,6 @@ mod tests {
         for found in compared(&rows) {
             assert_eq!((found.p_value, found.adjusted_p_value), (1.0, 1.0));
         }
-        assert_eq!(compared(&rows)[1].relative, None);
         // Where nothing varies within a group, any difference is found.
         let exact = compared(&[(vec![880.0; 4], vec![881.0; 4])])[0];
         close(exact.p_value, 2.0 / 70.0);
@@ -398,7 +374,7 @@ mod tests {
         let rows = [(vec![10.0], vec![12.0])];
         let two = compared(&rows)[0];
         assert!(!two.differs(0.05));
-        close(two.relative.unwrap().estimate, 0.2);
+        assert_eq!(two.shift.estimate, 2.0);
         let needed = NoInterval::TooFewOfEach { needed: 4, got: 1 };
         assert_eq!(two.shift.interval, Err(needed));
     }

@@ -65,14 +65,6 @@ pub struct Interval {
     pub method: Method,
 }
 
-impl Interval {
-    /// Returns whether its ends are equally far from the estimate, so that `±` says both.
-    pub fn is_symmetric(&self) -> bool {
-        let skew = (self.high - self.estimate) - (self.estimate - self.low);
-        skew.abs() <= 1e-9 * (self.high - self.low)
-    }
-}
-
 impl Method {
     /// Returns a short name of the method that stays the same between versions.
     pub fn name(self) -> &'static str {

@@ -97,15 +97,16 @@ pub enum NoInterval {
         got: u64,
     },
     /// A side of a comparison has fewer than the interval of a shift needs.
-    #[error(
-        "the interval of a shift needs {needed} runs of each side, one has {got}: measure more"
-    )]
+    #[error("a shift needs {needed} repetitions of each side, one has {got}: measure more")]
     TooFewOfEach {
         /// The least that each needs.
         needed: u64,
         /// The number on the side with the fewest.
         got: u64,
     },
+    /// It is the extreme of all runs, which more runs may exceed.
+    #[error("an extreme of all runs has no interval: more runs may exceed it")]
+    Extreme,
     /// All runs agree, so nothing says how much another one may differ.
     #[error("all {runs} runs have the same value, so nothing says how much others may differ")]
     Alike {

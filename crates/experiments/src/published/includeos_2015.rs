@@ -202,7 +202,6 @@ fn bandwidth(run: &Run) -> Answered {
 const MEMORY: &[Quantity] = &[Quantity {
     published: |row| format!("{} MB", row.field("value")),
     write: |row, value| written(value, row.unit),
-    is_highest: false,
     drawn: None,
 }];
 

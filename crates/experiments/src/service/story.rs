@@ -158,10 +158,10 @@ const EVENTS: &[Column] = &[
 const LATENCIES: &[Column] = &[
     Column::new("service\np50", measured::SERVICE, Figure::MEDIAN),
     Column::new("p99", measured::SERVICE, Figure::P99),
-    Column::new("longest", measured::SERVICE, Figure::Max).highest(),
+    Column::new("longest", measured::SERVICE, Figure::Max),
     Column::new("response\np50", measured::RESPONSE, Figure::MEDIAN),
     Column::new("p99", measured::RESPONSE, Figure::P99),
-    Column::new("longest", measured::RESPONSE, Figure::Max).highest(),
+    Column::new("longest", measured::RESPONSE, Figure::Max),
     Column::new("client\nCPU", "client", Figure::Share),
     Column::new("sent late", "behind", Figure::Share),
 ];
@@ -319,7 +319,7 @@ impl Story for Served {
             let own: Vec<_> = own
                 .map(|row| (what(row, is_one_service(&cases)), *row))
                 .collect();
-            details.extend(comparison.about("CPU time per answered request", &own));
+            details.extend(comparison.about(&[("CPU time per answered request", own)]));
         }
         Some(Verdict {
             headline: format!(

@@ -50,8 +50,8 @@ const MEASURES: &[Measure] = &[
 const TABLE: &[Column] = &[
     Column::new("p50", "bandwidth", Figure::MEDIAN),
     Column::new("95 % interval", "bandwidth", Figure::MEDIAN).interval(),
-    Column::new("best", "bandwidth", Figure::Max).highest(),
-    Column::new("least", "bandwidth", Figure::Min).lowest(),
+    Column::new("best", "bandwidth", Figure::Max),
+    Column::new("least", "bandwidth", Figure::Min),
     Column::new("mean", "bandwidth", Figure::Mean),
     Column::new("p between\nhalves", "halves", Figure::Value).lowest(),
 ];
@@ -169,7 +169,7 @@ impl Story for Streams {
                     *row,
                 )
             });
-            comparison.about("bandwidth of Triad", &own.collect::<Vec<_>>())
+            comparison.about(&[("bandwidth of Triad", own.collect())])
         });
         Some(Verdict {
             headline: format!("Triad moves {of}{each}{common}."),

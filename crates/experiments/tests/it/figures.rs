@@ -299,7 +299,7 @@ fn no_interval_of_a_time_reaches_0_wherever_it_is_shown() {
     let [low, high] =
         [interval.low, interval.high].map(|end| Numbers::PLAIN.rounded(end * HZ / 1e9));
     let text = terminal::render(&analysis, 120, false);
-    assert_contains(&text, &[&format!("2,333 ({low} to {high})")]);
+    assert_contains(&text, &[&format!("{low} to {high}")]);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn runs_are_the_unit_of_replication() {
         4.302_652_729_696_144 * 20.816_659_994_661_33 / 3_f64.sqrt(),
     );
     let text = terminal::render(&analysis, 100, false);
-    assert_contains(&text, &["1,017 ± 52"]);
+    assert_contains(&text, &["965 to 1,068"]);
 }
 
 #[test]

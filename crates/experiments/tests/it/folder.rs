@@ -65,14 +65,14 @@ fn all_files_are_written_and_say_the_same() {
     assert_eq!(names, ["noise-process-prime.csv", "noise-process-gap.csv"]);
     let page = fs::read_to_string(&written.report).unwrap();
     let summary: Value = serde_json::from_slice(&fs::read(&written.summary).unwrap()).unwrap();
-    assert_eq!(summary["schema"], 2);
+    assert_eq!(summary["schema"], 3);
     let figures = summary["figures"].as_array().unwrap();
     let figure = |measure: &str, figure: &str| {
         let mut rows = figures.iter();
         let row = rows.find(|row| row["measure"] == measure && row["figure"] == figure);
         row.unwrap()["value"].as_f64().unwrap()
     };
-    assert_eq!(figure("gaps", "total"), 2.0);
+    assert_eq!(figure("gaps", "total"), 4.0);
     assert!((figure("duration", "max") - 9_000.0 / HZ * 1e9).abs() < 1e-6);
     assert_eq!(summary["stories"]["noise"]["refused"], json!([]));
     assert_eq!(summary["not_measured"][0]["state"], "failed");

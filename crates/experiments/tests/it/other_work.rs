@@ -224,8 +224,15 @@ fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
             value: 500e6,
         });
     }
-    let headline = run.analyse().summary().verdict.headline.clone();
+    let analysis = run.analyse();
+    let headline = analysis.summary().verdict.headline.clone();
     assert_contains(&headline, &["CPU 1 lost"]);
+    // It is not hidden.
+    let around = [
+        "too short a part",
+        "hog (process 40) used CPU 1 for about 1.20 s",
+    ];
+    assert_contains(alarm(&analysis, "other-work-around"), &around);
     // No more was stolen than was measured, so that no cell's share is known.
     assert_contains(
         &headline,

@@ -9,7 +9,7 @@ use tare_testkit::assert_contains;
 use crate::synthetic::primitives::Primitives;
 use crate::synthetic::{
     HZ, NO, Run, UNKNOWN, YES, alarm, analyse, assert_answers, ids, plain, reproduction, shown,
-    unknown_machine,
+    unknown_machine, verdict,
 };
 
 /// Returns a figure of a row with these labels.
@@ -27,8 +27,8 @@ fn figure(analysis: &Report, measure: &str, figure: &str, labels: &str) -> f64 {
 /// Returns the figure that stands for a measure.
 fn figure_of(measure: &str) -> &'static str {
     match measure {
-        "cost" | "level-latency" => "min",
-        "mean" => "mean",
+        "cost" | "level-latency" => "best",
+        "in-a-row" => "mean",
         "ratio" | "level-size" | "line-size" | "tlb-reach" => "p50",
         _ => "value",
     }
@@ -79,12 +79,39 @@ const SYSCALLS: Primitives<'_> = Primitives {
 fn costs_are_told_beside_what_was_expected_of_them() {
     let analysis = analysed(SYSCALLS);
     let of = |measure: &str| figure(&analysis, measure, figure_of(measure), "primitive=getppid");
-    let found = ["cost", "mean", "expected", "ratio"].map(of);
+    let found = ["cost", "in-a-row", "expected", "ratio"].map(of);
     assert_eq!(found, [100.0, 110.0, 50.0, 2.0]);
-    assert_eq!(figure(&analysis, "time", "max", "primitive=getppid"), 120.0);
+    assert_eq!(
+        figure(&analysis, "single", "max", "primitive=getppid"),
+        120.0
+    );
     insta::assert_snapshot!(terminal::render(&analysis, 100, false));
     let page = page::render(&analysis);
     assert_contains(&page, &["worked out before", "What was expected, and why"]);
+}
+
+#[test]
+fn each_target_has_a_sentence_and_runs_far_apart_their_range() {
+    let mut run = Run::new(1);
+    for (block, cost) in [(1, 100.0), (2, 300.0)] {
+        for (target, cost) in [("process", cost), ("crun", 90.0)] {
+            let measured = Primitives {
+                target,
+                area: "syscall",
+                values: &[("cost", "primitive=getppid", cost)],
+                ..Primitives::default()
+            };
+            run.measured(block, measured);
+        }
+    }
+    let said = verdict(&run.analyse());
+    assert_eq!(
+        said[..2],
+        [
+            "On process: a system call (getppid) 100 ns to 300 ns (runs far apart).",
+            "On crun: a system call (getppid) 90.0 ns."
+        ]
+    );
 }
 
 /// Returns what goes with the first bound that a number does not exceed, or what goes with none.
@@ -231,7 +258,7 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     assert!((of("level-latency", "level=4 levels=4") - 125.0).abs() < 1e-6);
     assert_eq!(of("line-size", ""), 64.0);
     assert_eq!(of("tlb-reach", "level=1 levels=2"), 64.0 * 4_096.0);
-    let best = figure(&analysis, "bandwidth", "max", LARGE);
+    let best = figure(&analysis, "bandwidth", "best", LARGE);
     assert!((best / 10e9 - 1.0).abs() < 1e-3, "{best}");
     // Of an array that a cache holds nothing was expected.
     let ratio = of("ratio", "primitive=bandwidth-read");

@@ -61,12 +61,19 @@ struct Watched<'a> {
 
 /// Finds other work and other runs on the measured CPUs.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    let watched = |of: fn(&Cell) -> Option<&OtherWork>| {
+    let watched = |of: fn(&Cell) -> Option<&OtherWork>, is_told| {
         let cells = run.cells.iter();
-        Vec::from_iter(cells.filter_map(|cell| watched(cell, of)))
+        Vec::from_iter(cells.filter_map(|cell| watched(cell, of, is_told)))
     };
-    let mut notices = told_of(&watched(of_machine));
-    let guests = watched(|cell| cell.guest_work.as_ref());
+    let mut notices = told_of(&watched(of_machine, true));
+    let around = watched(of_machine, false);
+    notices.extend(other_tasks(&around, "other-work-around", |cpus, each| {
+        format!(
+            "Other work ran on the measured {cpus} around cells that measured for too short a part of the time watched to tell \
+             how much of it ran within them: {each}. Measure longer, or choose another CPU (--cpu)."
+        )
+    }));
+    let guests = watched(|cell| cell.guest_work.as_ref(), true);
     notices.extend(other_tasks(&guests, "other-work-in-guest", |cpus, each| {
         format!(
             "Inside of the guest, other work ran on the measured {cpus}: {each}. The figures include this time, which is part of \
@@ -134,7 +141,7 @@ fn is_timed(cell: &Cell) -> bool {
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
-        let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
+        let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of, true)));
         let used = by_name(&watched).into_iter();
         let much = used.filter(|used| used.greatest() >= MUCH);
         let told = much.filter_map(|used| {
@@ -192,12 +199,13 @@ fn stolen_notice(run: &Run) -> Option<Notice> {
     Some(Notice::warning("stolen-time", text))
 }
 
-fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
+/// Takes the other work of a cell that says something of its figures, or that may not.
+fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>, is_told: bool) -> Option<Watched<'_>> {
     Some(Watched {
         cell: Some(cell.plan.id),
         cpus: cell.plan.work.measured_cpus().iter().collect(),
         is_loaded: cell.load.is_some(),
-        other: of(cell).filter(|other| cell.is_told_by(other))?,
+        other: of(cell).filter(|other| cell.is_told_by(other) == is_told)?,
     })
 }
 

@@ -19,7 +19,7 @@ use crate::verdict::Verdict;
 
 /// The version of the schema of `summary.json`. It is raised when a reader of the old version
 /// would misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// `summary.json`: the figures of a run, derived from its facts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -205,10 +205,10 @@ impl ShiftGate {
         });
         let mut unknown = Vec::from_iter(unknown);
         if !comparison.can_tell && unknown.len() < rows.len() {
-            let [base, new] = comparison.repetitions;
             unknown.push(format!(
-                "'{}' is inconclusive with {base} against {new} {}; it needs {} of each",
+                "'{}' is inconclusive with {} {}; it needs {} of each",
                 self.text,
+                comparison.counted("against"),
                 comparison.unit.plural(),
                 comparison.needed
             ));
@@ -244,14 +244,10 @@ impl ShiftGate {
     }
 }
 
-/// Returns a shift as a share of BASE. Where one of the values is 0 there are no ratios, only the
-/// shift and BASE's median; from nothing to something it is infinite.
+/// Returns a shift as a share of BASE; from nothing to something it is infinite.
 fn relative(row: &ComparedRow) -> f64 {
-    match (row.relative, row.base, row.shift) {
-        (Some(relative), ..) => relative,
-        (None, Some(base), Some(shift)) if shift != 0.0 => shift / base,
-        _ => 0.0,
-    }
+    let both = row.shift.zip(row.base);
+    both.map_or(0.0, |(shift, base)| shift / base)
 }
 
 fn name(row: &ComparedRow) -> String {

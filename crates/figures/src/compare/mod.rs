@@ -27,7 +27,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use tare_results::model::{Labels, Schedule};
 use tare_stats::{
-    Difference, Kind, Level, compare_groups, invocations_needed, least_p_value, over_runs,
+    Difference, Kind, Level, NoInterval, compare_groups, invocations_needed, least_p_value,
+    over_runs,
 };
 use thiserror::Error;
 
@@ -45,7 +46,7 @@ use sides::Matched;
 
 /// The version of the schema of a comparison. It is raised when a reader of the old version would
 /// misread the new one.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// The probability that a table of two alike sides says of any figure that it differs.
 pub const SIGNIFICANCE: f64 = 0.05;
@@ -147,6 +148,9 @@ pub struct Comparison {
     pub rows: Vec<ComparedRow>,
     /// What only one of the sides has.
     pub unmatched: Vec<Unmatched>,
+    /// The fewest repetitions of BASE and NEW of which a figure is.
+    #[serde(skip)]
+    pub(crate) fewest: [u64; 2],
     /// How many figures were judged together.
     pub tests: u64,
     /// How many repetitions each side needs so that any figure can be said to differ.
@@ -205,8 +209,7 @@ pub struct ComparedRow {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// The shift as a share of BASE, by the ratios instead of the differences; null where a value
-    /// is 0.
+    /// The shift as a share of BASE; null where that is 0.
     pub relative: Option<f64>,
     /// Probability of as large a difference in this figure alone, if the sides do not differ.
     pub p_value: Option<f64>,
@@ -277,8 +280,11 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         .iter()
         .map(|place| (pairs[*place].base.values(), pairs[*place].new.values()))
         .collect();
+    let shapes = shapes(&values);
+    let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
+    let needed = invocations_needed(significance).unwrap_or(u64::MAX);
     for (place, difference) in tested.iter().zip(differences(&values)?) {
-        fill(&mut rows[*place], &difference);
+        fill(&mut rows[*place], &difference, needed);
     }
     for (place, of) in copies.into_iter().enumerate() {
         if let Some(of) = of {
@@ -299,21 +305,25 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         row.is_worse = row.differs && worse && !row.is_of_emulator_alone();
     }
     let exact = rows.iter().any(|row| row.exact);
-    let shapes = shapes(&values);
-    let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
     let can_differ = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
     let (of_loads, more_work) = loads::differences(base, new);
+    let repetitions = [base, new].map(|side| side.repetitions(unit));
+    let fewest = |of: fn(&Shape) -> usize| shapes.iter().map(of).min().map(|least| least as u64);
     let mut comparison = Comparison {
         names: [base.name.clone(), new.name.clone()],
         runs: [base.identities(), new.identities()],
         unit,
-        repetitions: [base, new].map(|side| side.repetitions(unit)),
+        repetitions,
+        fewest: [
+            fewest(|shape| shape.0).unwrap_or(repetitions[0]),
+            fewest(|shape| shape.1).unwrap_or(repetitions[1]),
+        ],
         differences: [context::differences(base, new), of_loads].concat(),
         more_work,
         rows,
         unmatched,
         tests: tested.len() as u64,
-        needed: invocations_needed(significance).unwrap_or(u64::MAX),
+        needed,
         can_tell: exact || shapes.iter().any(can_differ),
         verdict: Vec::new(),
     };
@@ -400,17 +410,16 @@ fn blank(pair: &Pair<'_>) -> ComparedRow {
         refused,
         same_as: None,
         times_as_long: pair.times_as_long(),
-        of: new.clone(),
-        base_row: base.clone(),
+        of: pair.new.doubted_row(),
+        base_row: pair.base.doubted_row(),
     }
 }
 
-fn fill(row: &mut ComparedRow, found: &Difference) {
+fn fill(row: &mut ComparedRow, found: &Difference, needed: u64) {
     row.base = Some(found.base);
     row.new = Some(found.new);
     row.shift = Some(found.shift.estimate);
-    let relative = found.relative.map(|relative| relative.estimate);
-    row.relative = relative.filter(|relative| relative * found.shift.estimate >= 0.0);
+    row.relative = relative(row);
     row.p_value = Some(found.p_value);
     row.adjusted_p_value = Some(found.adjusted_p_value);
     let below = below_resolution(row, found.shift.estimate);
@@ -418,8 +427,19 @@ fn fill(row: &mut ComparedRow, found: &Difference) {
     row.refused = below.filter(|_| found.differs(SIGNIFICANCE));
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
+        // An interval alone would need fewer, but of a figure that can't be judged it says nothing.
+        Err(NoInterval::TooFewOfEach { got, .. }) => {
+            let why = NoInterval::TooFewOfEach { needed, got: *got };
+            row.refused = Some(why.to_string());
+        }
         Err(why) => row.refused = Some(why.to_string()),
     }
+}
+
+/// Returns the shift as a share of BASE; `None` where that is 0.
+fn relative(row: &ComparedRow) -> Option<f64> {
+    let (base, shift) = row.base.zip(row.shift)?;
+    (base != 0.0).then_some(shift / base)
 }
 
 /// Returns why a shift is too small for the clocks by which it was measured.
@@ -447,10 +467,7 @@ fn fill_exact(row: &mut ComparedRow, base: Vec<f64>, new: Vec<f64>) {
     row.base = base.first().copied();
     row.new = new.first().copied();
     row.shift = row.new.zip(row.base).map(|(new, base)| new - base);
-    row.relative = row
-        .new
-        .zip(row.base.filter(|base| *base > 0.0))
-        .map(|(new, base)| new / base - 1.0);
+    row.relative = relative(row);
     row.differs = row.shift.is_some_and(|shift| shift != 0.0);
 }
 
@@ -479,6 +496,17 @@ impl ComparedRow {
         };
         self.refused.as_ref()?;
         needed(&self.base_row).or(needed(&self.of))
+    }
+
+    /// Names its figure: `latency.p99`; `latency.max (median)`, as the median of the runs' maxima is not
+    /// the maximum of all.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let median = match self.of.figure {
+            Figure::Max => " (median)",
+            _ => "",
+        };
+        format!("{}.{}{median}", self.measure, self.figure)
     }
 
     /// Returns where both sides were measured: `process`, `process and crun under dd`.
@@ -536,7 +564,17 @@ impl Comparison {
 
     /// Returns those among them that have a shift.
     pub fn judged(&self) -> impl Iterator<Item = &ComparedRow> {
-        self.listed().filter(|row| row.shift.is_some())
+        let is_judged = |row: &&ComparedRow| row.shift.is_some() && !row.is_of_emulator_alone();
+        self.listed().filter(is_judged)
+    }
+
+    /// Says how many repetitions of each side there are: `2 and 1 to 2`.
+    fn counted(&self, between: &str) -> String {
+        let [base, new] = [0, 1].map(|side| match (self.fewest[side], self.repetitions[side]) {
+            (fewest, most) if fewest < most => format!("{fewest} to {most}"),
+            (_, most) => most.to_string(),
+        });
+        format!("{base} {between} {new}")
     }
 
     /// Says whether chance has no part in any figure that is there: all were counted, and repeat
@@ -557,12 +595,17 @@ pub fn told(value: Option<f64>, unit: &str) -> String {
 /// for a share of BASE.
 #[must_use]
 pub fn signed(shift: f64, unit: &str) -> String {
-    let sign = if shift < 0.0 { "−" } else { "+" };
-    match (unit, shift.abs()) {
-        (_, 0.0) => "0".to_owned(),
-        ("%", share) => format!("{sign}{}", written(share, "1")),
-        ("1", share) => format!("{sign}{}", written(share, "1").replace('%', "pp")),
-        (unit, size) => format!("{sign}{}", written(size, unit)),
+    let size = match (unit, shift.abs()) {
+        (_, 0.0) => return "0".to_owned(),
+        ("%", share) => written(share, "1"),
+        ("1", share) => written(share, "1").replace('%', "pp"),
+        (unit, size) => written(size, unit),
+    };
+    match (shift < 0.0, size.strip_prefix("< ")) {
+        (true, None) => format!("−{size}"),
+        (true, Some(limit)) => format!("> −{limit}"),
+        (false, None) => format!("+{size}"),
+        (false, Some(_)) => size,
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Figures<'a> {
     pub row: &'a Row,
     /// Its values, or why a repetition lacks it.
     pub values: Result<Vec<f64>, String>,
+    /// Why its times and rates are not those of the planned rate in one of its runs.
+    pub doubt: Option<&'static str>,
     /// How long each of its cells measured, in ns, as far as that is known.
     pub lengths: Vec<f64>,
 }
@@ -25,6 +27,13 @@ impl Figures<'_> {
     /// Returns why a repetition lacks the figure.
     pub fn refused(&self) -> Option<String> {
         self.values.as_ref().err().cloned()
+    }
+
+    /// Returns its row, with what makes any of its runs doubtful.
+    pub fn doubted_row(&self) -> Row {
+        let mut row = self.row.clone();
+        row.doubt = self.doubt;
+        row
     }
 
     pub fn values(&self) -> Vec<f64> {
@@ -40,7 +49,7 @@ impl Figures<'_> {
 impl Pair<'_> {
     /// Returns why times and rates of a side are not those of the planned rate.
     pub fn doubt(&self) -> Option<String> {
-        let doubt = self.base.row.doubt.or(self.new.row.doubt)?;
+        let doubt = self.base.doubt.or(self.new.doubt)?;
         Some(format!("{doubt}, so that it is not of that rate"))
     }
 

@@ -15,7 +15,7 @@ use super::pair::{Figures, Pair};
 use super::{CompareError, CompareUnit, SIGNIFICANCE, is_compared};
 use crate::analysis::{Disturbances, LoadFigure};
 use crate::group::{distinct, grouped};
-use crate::rows::derive::{Each, Refused, over};
+use crate::rows::derive::{Each, Refused, typical};
 use crate::rows::{Figure, Places, Row, Rows};
 use crate::run::Run;
 use crate::words;
@@ -205,7 +205,7 @@ impl Side {
     ) -> Option<Figures<'_>> {
         let mut found = None;
         let mut values: Result<Vec<f64>, String> = Ok(Vec::new());
-        let mut lengths = Vec::new();
+        let (mut doubt, mut lengths) = (None, Vec::new());
         for (run, index) in self.runs.iter().zip(indices) {
             let rows = &run.rows.0;
             let place = index.places.find(of.labels, |place| of.is_of(&rows[place]));
@@ -222,11 +222,13 @@ impl Side {
                 values.extend(more?);
                 Ok(values)
             });
+            doubt = doubt.or(row.and_then(|row| row.doubt));
             found = found.or(row);
         }
         found.map(|row| Figures {
             row,
             values,
+            doubt,
             lengths,
         })
     }
@@ -250,7 +252,7 @@ fn repetitions(row: &Row, unit: CompareUnit) -> BTreeMap<(Option<Timestamp>, u32
 /// Returns a row's figure of each repetition.
 fn each_repetition(row: &Row, unit: CompareUnit) -> Result<Vec<f64>, String> {
     let all = repetitions(row, unit);
-    let figures: Vec<_> = all.values().map(|each| over(row.figure, each)).collect();
+    let figures: Vec<_> = all.values().map(|each| typical(row.figure, each)).collect();
     // The refusal names the run with the fewest samples.
     let fewest = figures.iter().filter_map(|over| match over {
         Err(Refused::Samples { has, .. }) => Some(*has),

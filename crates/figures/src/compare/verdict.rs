@@ -33,7 +33,8 @@ fn emulated(comparison: &Comparison) -> Option<String> {
         .find(|row| row.emulated)?;
     Some(format!(
         "An emulator (QEMU's TCG) executed the measured code of {}, and the other side's ran on the processor: their times \
-         say nothing of one another.",
+         say nothing of one another, so which side is better is not judged, however many runs there are. Measure both where \
+         KVM works, or both with clock=instructions.",
         of.target
     ))
 }
@@ -114,14 +115,11 @@ fn modes(comparison: &Comparison) -> Vec<String> {
 fn conclusion(comparison: &Comparison) -> Vec<String> {
     let differ = Vec::from_iter(comparison.judged().filter(|row| row.differs));
     let all = comparison.judged().count();
+    if all == 0 && emulated(comparison).is_some() {
+        return Vec::new();
+    }
     if differ.is_empty() {
         return vec![nothing(comparison, all)];
-    }
-    if differ.iter().any(|row| row.is_of_emulator_alone()) {
-        let number = differ.len();
-        return vec![format!(
-            "{number} of {all} figures differ, and which side is better is not judged."
-        )];
     }
     let (worse, others): (Vec<&ComparedRow>, Vec<&ComparedRow>) =
         differ.into_iter().partition(|row| row.is_worse);
@@ -138,9 +136,8 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
         let Some(largest) = largest else { continue };
         let number = rows.len();
         let most = format!(
-            "most in {}.{} of {}: {} instead of {}",
-            largest.measure,
-            largest.figure,
+            "most in {} of {}: {} instead of {}",
+            largest.name(),
             largest.of.place(),
             told(largest.new, &largest.unit),
             told(largest.base, &largest.unit)
@@ -164,9 +161,9 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
 
 /// Says how many repetitions a comparison needs, and how many there are.
 pub(super) fn inconclusive(comparison: &Comparison) -> String {
-    let [base, new] = comparison.repetitions;
     let (needed, of) = (comparison.needed, comparison.unit.plural());
-    format!("inconclusive: it needs {needed} {of} of each, not {base} and {new}.")
+    let counted = comparison.counted("and");
+    format!("inconclusive: it needs {needed} {of} of each, not {counted}.")
 }
 
 fn nothing(comparison: &Comparison, all: usize) -> String {

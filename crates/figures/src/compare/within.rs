@@ -24,45 +24,42 @@ pub fn targets(run: &Run, most: usize) -> Vec<Comparison> {
 }
 
 impl Comparison {
-    /// Says what it shows of some of NEW's rows, each with its name: `podman against process, share
-    /// of time lost: worse for gap (+2.1 pp, adjusted p 0.01) (…)`. `None` if it has none of them.
+    /// Says what it shows of some of NEW's rows, each with its name, below what they are figures of:
+    /// `podman against process, share of time lost: worse for gap (+2.1 pp, adjusted p 0.01) (…)`.
+    /// `None` if it has none of them.
     #[must_use]
-    pub fn about(&self, what: &str, rows: &[(String, &Row)]) -> Option<String> {
-        let found = rows.iter().filter_map(|(name, row)| {
-            let mut own = self.rows.iter();
-            Some((name.as_str(), own.find(|own| own.of.is_figure_of(row))?))
+    pub fn about(&self, figures: &[(&str, Vec<(String, &Row)>)]) -> Option<String> {
+        let found = figures.iter().map(|(what, rows)| {
+            let rows = rows.iter().filter_map(|(name, row)| {
+                let mut own = self.rows.iter();
+                Some((name.as_str(), own.find(|own| own.of.is_figure_of(row))?))
+            });
+            ((*what).to_owned(), Vec::from_iter(rows))
         });
-        let found: Vec<(&str, &ComparedRow)> = found.collect();
+        let mut found: Vec<(String, Vec<(&str, &ComparedRow)>)> = found.collect();
+        found.retain(|(_, rows)| !rows.is_empty());
         if found.is_empty() {
             return None;
         }
         let [base, new] = &self.names;
-        let begin = format!("{new} against {base}, {what}: ");
         if !self.can_tell {
-            return Some(begin + &inconclusive(self));
+            let whats = found.into_iter().map(|(what, _)| what);
+            let whats = words::list(&Vec::from_iter(whats));
+            return Some(format!(
+                "{new} against {base}, {whats}: {}",
+                inconclusive(self)
+            ));
         }
-        let listed = |result: Judged| {
-            let own = found.iter().filter(|(_, row)| row.judged_as() == result);
-            let mut own: Vec<String> = own.map(|(name, row)| item(name, row)).collect();
-            let more = own.len().saturating_sub(NAMED);
-            own.truncate(NAMED);
-            if more > 0 {
-                own.push(format!("{more} more"));
-            }
-            let result = result.words();
-            (!own.is_empty()).then(|| match own.as_slice() {
-                [one] if one.starts_with('(') => format!("{result} {one}"),
-                _ => format!("{result} for {}", words::list(&own)),
-            })
-        };
-        let all = [Judged::Worse, Judged::Better, Judged::NotShown, Judged::Not].map(listed);
-        let all: Vec<String> = all.into_iter().flatten().collect();
+        let parts = found
+            .iter()
+            .map(|(what, rows)| format!("{what}: {}", judged(rows)));
+        let parts = Vec::from_iter(parts).join("; ");
         let tests = words::counted(Numbers::PLAIN, self.tests, "figure", "figures");
         let mut said = format!(
-            "{begin}{} ({tests} judged together, as by `tare compare --by target`).",
-            all.join("; ")
+            "{new} against {base}, {parts} ({tests} judged together, as by `tare compare --by target`)."
         );
-        let mut loads = found.iter().filter(|(_, row)| !row.new_load.is_idle());
+        let rows = found.iter().flat_map(|(_, rows)| rows);
+        let mut loads = rows.filter(|(_, row)| !row.new_load.is_idle());
         if loads.next().is_some() {
             for load in &self.more_work {
                 said.push_str(&format!(" {load}"));
@@ -70,6 +67,26 @@ impl Comparison {
         }
         Some(said)
     }
+}
+
+/// Lists rows by what was found of them: `worse for gap (…); not judged for copy (…)`.
+fn judged(rows: &[(&str, &ComparedRow)]) -> String {
+    let listed = |result: Judged| {
+        let own = rows.iter().filter(|(_, row)| row.judged_as() == result);
+        let mut own: Vec<String> = own.map(|(name, row)| item(name, row)).collect();
+        let more = own.len().saturating_sub(NAMED);
+        own.truncate(NAMED);
+        if more > 0 {
+            own.push(format!("{more} more"));
+        }
+        let result = result.words();
+        (!own.is_empty()).then(|| match own.as_slice() {
+            [one] if one.starts_with('(') => format!("{result} {one}"),
+            _ => format!("{result} for {}", words::list(&own)),
+        })
+    };
+    let all = [Judged::Worse, Judged::Better, Judged::NotShown, Judged::Not].map(listed);
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The result of a comparison for a figure.

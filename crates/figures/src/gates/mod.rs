@@ -33,7 +33,7 @@ use crate::group::distinct;
 use crate::modes;
 use crate::notices::{NotMeasured, State, name_cells};
 use crate::rows::derive::Refused;
-use crate::rows::{Better, Figure, Measure, Row, written};
+use crate::rows::{Figure, Measure, Row, written};
 use crate::run::TimeLimit;
 
 /// A limit that the rows of a selector must not exceed, or not fall below.
@@ -466,17 +466,15 @@ impl Gate {
                 ));
                 continue;
             }
-            let value = match (&row.over, row.figure) {
-                // As the tables show it: what one run has seen has happened, however rarely.
-                (Ok(over), Figure::Max) if row.measure.better != Better::More => over.highest,
-                (Ok(over), _) => over.estimate,
+            let value = match &row.over {
+                Ok(over) => over.estimate,
                 // Known rows decide where unknown ones make no difference.
-                (Err(Refused::Beyond { at_least, .. }), _)
+                Err(Refused::Beyond { at_least, .. })
                     if (side.excess(*at_least, limit) > 0.0) == (side == Beyond::Above) =>
                 {
                     *at_least
                 }
-                (Err(why), _) => {
+                Err(why) => {
                     let least = row.at_least();
                     let least = least
                         .map(|least| format!("it is at least {}, and ", written(least, row.unit)));
@@ -554,11 +552,11 @@ impl Gate {
 fn judged(row: &Row, value: f64) -> String {
     let least = row.at_least().map_or("", |_| "at least ");
     let of = match (row.figure, row.each.len()) {
-        (Figure::Max, runs @ 2..) if row.measure.better != Better::More => {
-            format!(" (highest of {runs} runs)")
-        }
-        (Figure::Max | Figure::Min, runs @ 2..) => format!(" (median of {runs} runs)"),
-        (Figure::Total, runs @ 2..) => format!(" (mean of {runs} runs)"),
+        (Figure::Max, runs @ 2..) => format!(" (highest of {runs} runs)"),
+        (Figure::Min, runs @ 2..) => format!(" (lowest of {runs} runs)"),
+        (Figure::Best, runs @ 2..) => format!(" (median of {runs} runs)"),
+        (Figure::Total, runs @ 2..) => format!(" (sum of {runs} runs)"),
+        (Figure::Value, runs @ 2..) => format!(" (mean of {runs} runs)"),
         _ => String::new(),
     };
     format!("{} is {least}{}{of}", row.name(), written(value, row.unit))
@@ -625,7 +623,7 @@ mod tests {
         let gate: Gate = "memory > 2MiB".parse().unwrap();
         assert_eq!((gate.side, gate.limit), (Beyond::Above, 2_097_152.0));
         assert_eq!(gate.unit, LimitUnit::Bytes);
-        let gate: Gate = "bandwidth.max < 10GB/s".parse().unwrap();
+        let gate: Gate = "bandwidth < 10GB/s".parse().unwrap();
         assert_eq!((gate.limit, gate.unit), (1e10, LimitUnit::BytesPerSecond));
         let gate: Gate = "core-clock < 2.5 GHz".parse().unwrap();
         assert_eq!((gate.limit, gate.unit), (2.5e9, LimitUnit::Hertz));

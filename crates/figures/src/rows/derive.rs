@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels, Schedule};
-use tare_stats::{Kind, Level, OverRuns, over_runs, rate_over_runs, share_over_runs};
+use tare_stats::{Kind, Level, NoInterval, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
 use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
@@ -236,7 +236,7 @@ impl Collector {
                 false => measure.1.unit,
             };
             for figure in measure.1.figures {
-                if let Some(run) = sample.figure(*figure) {
+                if let Some(run) = measure.1.figure(*figure, &sample) {
                     let unit = figure.unit(unit);
                     let of = (*figure, unit, sample.is_in_cycles());
                     self.add(data, measure, of, labels.clone(), run);
@@ -374,6 +374,24 @@ fn by_labels(rows: &[Row], fits: impl Fn(&Row) -> bool) -> HashMap<Labels, Vec<R
 ///
 /// Returns [`Refused`] if a run does not carry the figure.
 pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
+    together(figure, each, of_all)
+}
+
+/// Puts the same together for a comparison: of extremes the median, since those of all runs grow with
+/// their number.
+///
+/// # Errors
+///
+/// As for [`over`].
+pub(crate) fn typical(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
+    together(figure, each, |_, _, _| {})
+}
+
+fn together(
+    figure: Figure,
+    each: &[Each],
+    of_all: impl Fn(Figure, &[f64], &mut OverRuns),
+) -> Result<OverRuns, Refused> {
     let (mut values, mut sums) = (Vec::new(), Vec::new());
     let mut refused: Option<(u64, u64)> = None;
     let mut is_beyond = false;
@@ -416,13 +434,11 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
     let mut over = put.map_err(|error| Refused::Values {
         why: error.to_string(),
     })?;
+    of_all(figure, &values, &mut over);
     if is_beyond {
         return Err(Refused::Beyond {
             figure: figure.to_string(),
-            at_least: match figure {
-                Figure::Max => over.highest,
-                _ => over.estimate,
-            },
+            at_least: over.estimate,
         });
     }
     // Measured values are never below 0, but Student's interval of a mean may be. Signed values
@@ -433,6 +449,24 @@ pub fn over(figure: Figure, each: &[Each]) -> Result<OverRuns, Refused> {
         interval.low = interval.low.max(0.0);
     }
     Ok(over)
+}
+
+/// Makes an extreme or a sum that of all runs: what one run has seen has happened, however rarely.
+fn of_all(figure: Figure, values: &[f64], over: &mut OverRuns) {
+    match figure {
+        Figure::Max => (over.estimate, over.interval) = (over.highest, Err(NoInterval::Extreme)),
+        Figure::Min => (over.estimate, over.interval) = (over.lowest, Err(NoInterval::Extreme)),
+        Figure::Total => {
+            let runs = over.runs as f64;
+            over.estimate = values.iter().sum();
+            if let Ok(interval) = &mut over.interval {
+                interval.estimate = over.estimate;
+                interval.low *= runs;
+                interval.high *= runs;
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Returns the least difference of two samples in ns: the tools whose files are imported count whole
@@ -448,7 +482,8 @@ impl Row {
     /// Returns whether a shift of the figure may be a step of the clock alone: the value of a sample moves
     /// by whole steps, however little moved it.
     pub(crate) fn is_a_step(&self, shift: f64) -> bool {
-        let is_of_a_sample = matches!(self.figure, Figure::Quantile(_) | Figure::Max | Figure::Min);
+        use Figure as F;
+        let is_of_a_sample = matches!(self.figure, F::Quantile(_) | F::Max | F::Min | F::Best);
         let step_ns = step_ns(self.group, self.resolution_ns).filter(|_| self.unit == "ns");
         is_of_a_sample && step_ns.is_some_and(|step_ns| shift.abs() <= 1.01 * step_ns)
     }
@@ -553,7 +588,9 @@ impl Row {
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         let is_even = middle > 0 && values.len().is_multiple_of(2);
-        is_even && self.figure.kind() == Kind::Order && values[middle] > FAR * values[middle - 1]
+        let is_median =
+            self.figure.kind() == Kind::Order && !matches!(self.figure, Figure::Max | Figure::Min);
+        is_even && is_median && values[middle] > FAR * values[middle - 1]
     }
 
     /// Returns whether it describes no sample.

@@ -12,7 +12,7 @@ use tare_results::csv::table;
 use tare_results::model::{Labels, Plan};
 
 use super::derive::{Each, Row, Rows};
-use super::measure::RunFigure;
+use super::measure::{Figure, RunFigure};
 use tare_results::target::{Group, Kernel};
 
 /// The origin of the lines of a run.
@@ -188,8 +188,9 @@ fn over_blocks(row: &Row, origin: &Origin) -> FlatRow {
         },
         Err(why) => FlatRow {
             value,
-            low: Some(over.lowest),
-            high: Some(over.highest),
+            // A sum of all runs is not among those of each.
+            low: Some(over.lowest).filter(|_| row.figure != Figure::Total),
+            high: Some(over.highest).filter(|_| row.figure != Figure::Total),
             refused: Some(why.to_string()),
             ..blank
         },

@@ -44,7 +44,7 @@ pub enum Better {
 /// A figure of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The least value.
+    /// The least value, of all runs.
     Min,
     /// The mean.
     Mean,
@@ -52,9 +52,12 @@ pub enum Figure {
     Sd,
     /// A quantile by nearest rank.
     Quantile(Quantile),
-    /// The greatest value.
+    /// The greatest value, of all runs.
     Max,
-    /// A sum or number.
+    /// The best value of a run, of several the median: the least, or the greatest where more is
+    /// better.
+    Best,
+    /// A sum or number, of all runs.
     Total,
     /// A part of a whole, from 0 to 1.
     Share,
@@ -171,6 +174,16 @@ impl Measure {
     pub const fn better(self, better: Better) -> Self {
         Self { better, ..self }
     }
+
+    /// Returns a figure of one run; `None` if such a sample has no such figure.
+    #[must_use]
+    pub fn figure(&self, figure: Figure, sample: &Sample) -> Option<RunFigure> {
+        sample.figure(match (figure, self.better) {
+            (Figure::Best, Better::More) => Figure::Max,
+            (Figure::Best, _) => Figure::Min,
+            _ => figure,
+        })
+    }
 }
 
 impl Figure {
@@ -197,7 +210,7 @@ impl Figure {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Sd | Self::Min | Self::Quantile(_) | Self::Max => Kind::Order,
+            Self::Sd | Self::Min | Self::Quantile(_) | Self::Max | Self::Best => Kind::Order,
             Self::Mean => Kind::Mean,
             Self::Total | Self::Rate | Self::Value => Kind::Rate,
             Self::Share | Self::Slow => Kind::Share,
@@ -222,6 +235,7 @@ impl fmt::Display for Figure {
                 )
             }
             Self::Max => f.write_str("max"),
+            Self::Best => f.write_str("best"),
             Self::Total => f.write_str("total"),
             Self::Share => f.write_str("share"),
             Self::Rate => f.write_str("rate"),
@@ -279,7 +293,7 @@ impl Sample {
                         sums: Some((*part, *whole)),
                     })
                 }
-                Figure::Total => Some(RunFigure::number(*part)),
+                Figure::Total | Figure::Value => Some(RunFigure::number(*part)),
                 _ => None,
             },
             Self::Number(number) => Some(RunFigure::number(*number)),
@@ -517,7 +531,7 @@ fn of_distribution(
                 return Some(RunFigure::TooFew { needed, has });
             }
         },
-        Figure::Share | Figure::Rate | Figure::Value | Figure::Slow => return None,
+        Figure::Best | Figure::Share | Figure::Rate | Figure::Value | Figure::Slow => return None,
     }))
 }
 

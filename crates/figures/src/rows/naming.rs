@@ -105,7 +105,7 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
             measure.unit
         };
         let figure = |figure: &Figure| {
-            let value = sample.figure(*figure)?.value()?;
+            let value = measure.figure(*figure, sample)?.value()?;
             Some(format!("{figure} {}", written(value, figure.unit(unit))))
         };
         let figures: Vec<String> = measure

@@ -3,7 +3,7 @@
 use crate::words::typeset;
 use tare_figures::claims::{Comparison, Drawn, PublishedTable};
 use tare_figures::format::Numbers;
-use tare_figures::mark::{Mark, Spread};
+use tare_figures::mark::Mark;
 use tare_figures::rows::Row;
 
 /// What stands in place of a figure that the run lacks.
@@ -16,8 +16,6 @@ pub struct Quantity {
     pub published: fn(PublishedRow<'_>) -> String,
     /// Writes the run's figure, given its row and what stands for all runs.
     pub write: fn(&Row, f64) -> String,
-    /// Whether the highest of all runs stands for them, as of a maximum.
-    pub is_highest: bool,
     /// How both are drawn, if they are.
     pub drawn: Option<Drawing>,
 }
@@ -84,16 +82,6 @@ impl<'t> PublishedRow<'t> {
 }
 
 impl Quantity {
-    /// Returns what stands for all runs of a row.
-    fn value(&self, own: &Row) -> Option<f64> {
-        let over = own.over.as_ref().ok()?;
-        Some(if self.is_highest {
-            over.highest
-        } else {
-            over.estimate
-        })
-    }
-
     fn drawn(&self, row: PublishedRow<'_>, own: &Row, subject: &Subject<'_>) -> Option<Drawn> {
         let drawing = self.drawn?;
         let to_axis = |value: f64| (drawing.here)(own, value);
@@ -102,15 +90,7 @@ impl Quantity {
             unit => typeset(&Numbers::PLAIN.with_unit(&text, unit)),
         };
         let write = |value: f64| with_unit((self.write)(own, value));
-        let mut here = Mark::of(own, 0, to_axis, write)?;
-        if self.is_highest {
-            // The highest of all runs has no interval.
-            let over = own.over.as_ref().ok()?;
-            here.value = to_axis(over.highest);
-            here.label = write(over.highest);
-            let range = || Spread::Range(to_axis(over.lowest), to_axis(over.highest));
-            here.spread = (over.lowest < over.highest).then(range);
-        }
+        let here = Mark::of(own, 0, to_axis, write)?;
         Some(Drawn {
             picture: drawing.picture,
             across: drawing.across,
@@ -155,8 +135,7 @@ pub fn compare<'a>(
         for subject in &compared.subjects {
             let rows: Option<Vec<&Row>> = subject.rows.iter().copied().collect();
             let both = || quantities.iter().zip(rows.iter().flatten().copied());
-            let here =
-                both().map(|(quantity, own)| Some((quantity.write)(own, quantity.value(own)?)));
+            let here = both().map(|(quantity, own)| Some((quantity.write)(own, own.estimate()?)));
             let here: Option<Vec<String>> = here.collect();
             if let Some(here) = here.filter(|here| !here.is_empty()) {
                 let drawn = both().filter_map(|(quantity, own)| quantity.drawn(row, own, subject));

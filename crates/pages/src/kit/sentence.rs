@@ -4,7 +4,7 @@ use tare_figures::analysis::much_other_work;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::modes;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{self, Figure, Row};
 use tare_figures::words;
 
 /// The number of targets up to which a sentence names each.
@@ -31,13 +31,19 @@ pub fn few_or_ends(figures: &[(f64, String)]) -> String {
 }
 
 /// Writes a figure in a sentence: as it is written, named if others of the sentence have two modes;
-/// one that may be in either of two modes as both of them.
+/// one that may be in either of two modes as both of them, and a median between two runs that are
+/// far apart as their range.
 #[must_use]
 pub fn figure_or_modes(row: &Row, written: String, has_modes: bool) -> String {
-    match row.modes.filter(|_| row.is_between_modes()) {
-        Some(modes) => format!("{} (two modes)", modes::both(row, modes)),
-        None if has_modes => format!("{written} ({})", row.figure),
-        None => written,
+    let modes = row.modes.filter(|_| row.is_between_modes());
+    match (modes, &row.over) {
+        (Some(modes), _) => format!("{} (two modes)", modes::both(row, modes)),
+        (None, Ok(over)) if row.is_between_runs() => {
+            let [low, high] = [over.lowest, over.highest].map(|end| rows::written(end, row.unit));
+            format!("{low} to {high} (runs far apart)")
+        }
+        _ if has_modes => format!("{written} ({})", row.figure),
+        _ => written,
     }
 }
 

@@ -22,8 +22,8 @@ fn read(comparison: &Comparison) -> String {
     let each = comparison.unit.plural();
     format!(
         "Figures are medians over the {each}. The shift is the median of all differences between one of the {each} of one side \
-         and one of the other (Hodges and Lehmann; the percentage, of their ratios), so it need not be the difference of the \
-         medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
+         and one of the other (Hodges and Lehmann; the percentage is its share of the first median), so it need not be the \
+         difference of the medians, and is unclear where it has the other sign; shares shift by percentage points (pp). p is adjusted over all \
          figures, by their means; the interval is of one figure, by ranks, and may hold 0 where p is small."
     )
 }
@@ -165,7 +165,7 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     if text.ends_with('\n') && !text.ends_with("\n\n") {
         text.push('\n');
     }
-    let judged = comparison.judged().filter(|row| row.refused.is_none());
+    let judged = comparison.judged().filter(|_| comparison.can_tell);
     let judged = match judged.count() as u64 {
         0 => "No figure could be judged".to_owned(),
         judged => words::counted(N, judged, "figure was compared", "figures were compared"),
@@ -206,7 +206,7 @@ fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
     let labels: String = labels
         .map(|(key, value)| format!(" {}", labelled(&row.labels, key, value)))
         .collect();
-    format!("{}.{}{labels}", row.measure, row.figure)
+    row.name() + &labels
 }
 
 /// Returns a table for each place, with what all of its rows have in common.
@@ -260,9 +260,11 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let mut note = |text: String| notes.push((text, false));
     let left_out = comparison.listed().count() - shown.len();
     if left_out > 0 {
-        note(format!(
-            "{left_out} figures that were not shown to differ are in --json only."
-        ));
+        let why = match comparison.can_tell {
+            true => "that were not shown to differ",
+            false => "that could not be judged",
+        };
+        note(format!("{left_out} figures {why} are in --json only."));
     }
     let same = comparison.rows.iter().filter_map(|row| {
         let same = row.same_as.as_deref()?;
@@ -276,7 +278,9 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     }
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
     let refused = grouped(once.filter_map(|row| {
-        let why = row.refused.as_deref()?;
+        // That there are too few repetitions for any figure is the verdict.
+        let is_own = comparison.can_tell || row.shift.is_none();
+        let why = row.refused.as_deref().filter(|_| is_own)?;
         // How many samples a run has differs from row to row.
         let needed = row.samples_needed();
         let key = (needed, needed.is_none().then_some(why));

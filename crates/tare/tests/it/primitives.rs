@@ -124,7 +124,7 @@ fn every_published_row_is_filled_or_has_its_reason() {
     let ids: Vec<&str> = ids.filter_map(|line| line.split(' ').next()).collect();
     assert!(ids.len() > 100, "{ids:?}");
     for id in ids {
-        let has_figure = ["cost", "time", "latency", "bandwidth", "share"]
+        let has_figure = ["cost", "single", "latency", "bandwidth", "share"]
             .iter()
             .any(|measure| !find(&rows, measure, &[("primitive", id)]).is_empty());
         let has_reason = ran.out.contains(&format!("{id} on process"));
@@ -141,7 +141,7 @@ fn every_published_row_is_filled_or_has_its_reason() {
     let medians = rows
         .0
         .iter()
-        .filter(|row| row.measure.id == "time" && row.figure == Figure::MEDIAN);
+        .filter(|row| row.measure.id == "single" && row.figure == Figure::MEDIAN);
     assert!(medians.count() > 40);
 }
 
@@ -341,7 +341,7 @@ fn another_machine_is_reached_and_a_queue_that_is_full_is_no_connect() {
 /// Asserts that no connection waited for a place in a queue, which takes a second.
 #[track_caller]
 fn assert_no_connect_waits(rows: &Rows) {
-    let mut longest = find(rows, "time", &[("primitive", "tcp-connect")]);
+    let mut longest = find(rows, "single", &[("primitive", "tcp-connect")]);
     longest.retain(|row| row.figure == Figure::Max);
     assert!(!longest.is_empty());
     for row in longest {

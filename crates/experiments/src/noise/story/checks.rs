@@ -154,12 +154,7 @@ fn coarse(
 ) -> Option<Notice> {
     let found = cases.iter().filter_map(|case| {
         let row = case.row(measure, figure, &[])?;
-        let over = row.over.as_ref().ok()?;
-        let value = if figure == Figure::Max {
-            over.highest
-        } else {
-            over.estimate
-        };
+        let value = row.estimate()?;
         let cycles = row.time(value).cycles;
         is_coarse(cycles, step(case) as f64).then(|| (cycles, case, row.in_time(N, value)))
     });

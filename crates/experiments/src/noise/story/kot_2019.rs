@@ -351,7 +351,6 @@ fn fit(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 const MEAN: Quantity = Quantity {
     published,
     write: mean,
-    is_highest: false,
     drawn: Some(Drawing {
         picture: "Mean duration",
         across: "mean duration, cycles",
@@ -365,7 +364,6 @@ const MEAN: Quantity = Quantity {
 const CLASS_C: Quantity = Quantity {
     published,
     write: |_, share| N.percent(share),
-    is_highest: false,
     drawn: Some(Drawing {
         picture: "Repetitions delayed by 2,000 to 6,000 cycles",
         across: "% of the repetitions",
@@ -422,17 +420,16 @@ fn published(row: PublishedRow<'_>) -> String {
     format!("{about}{value}{interval} {unit}")
 }
 
-/// Writes a mean in cycles; that over all runs with half of its interval.
+/// Writes a mean in cycles; that over all runs with its interval.
 fn mean(row: &Row, ns: f64) -> String {
     let cycles = |ns: f64| row.time(ns).cycles;
     let over = row.over.as_ref().ok().filter(|over| over.estimate == ns);
     let figure = match over.map(|over| over.interval) {
-        Some(Ok(both)) if both.is_symmetric() => {
-            N.plus_minus(cycles(ns), cycles(both.high - both.low) / 2.0)
-        }
         Some(Ok(both)) => {
-            let [low, high] = [both.low, both.high].map(|end| N.rounded(cycles(end)));
-            format!("{} ({low} to {high})", N.rounded(cycles(ns)))
+            let width = cycles(both.high - both.low);
+            let [mean, low, high] =
+                [ns, both.low, both.high].map(|end| N.within(cycles(end), width));
+            format!("{mean} ({low} to {high})")
         }
         _ => N.rounded(cycles(ns)),
     };

@@ -333,9 +333,7 @@ fn part(
         finding: match difference.interval {
             Ok(interval) if interval.low > 0.0 => Finding::Added,
             Ok(_) | Err(NoInterval::Alike { .. }) => Finding::NotDistinguishable,
-            Err(NoInterval::TooFew { .. } | NoInterval::TooFewOfEach { .. }) => {
-                Finding::TooFewBlocks
-            }
+            Err(_) => Finding::TooFewBlocks,
         },
     })
 }

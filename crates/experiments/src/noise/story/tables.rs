@@ -15,7 +15,7 @@ const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the med
                          runs' means; shares and rates are of all runs together.";
 
 /// Returns all tables.
-pub(super) fn all(_run: &Run) -> Vec<Tabled> {
+pub(super) fn all(run: &Run) -> Vec<Tabled> {
     use Figure as F;
     let share = |limit, head| {
         Column::new(head, "delayed", F::Share)
@@ -57,20 +57,17 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     vec![
         titled(
             "Interruptions",
-            &format!("{}. {OVER_RUNS}", does(true)),
+            &format!("{}. {OVER_RUNS}", does(run, true)),
             vec![
                 Column::new("lost", "lost", F::Share),
                 Column::new("95 % interval", "lost", F::Share).interval(),
                 Column::new("gaps/s", "gaps", F::Rate).spared(1),
-                Column::new("counted\nfrom", "threshold", F::Max)
-                    .highest()
-                    .page_only(),
+                Column::new("counted\nfrom", "threshold", F::Max).page_only(),
                 Column::new("median", "gap", F::MEDIAN).spared(2),
                 Column::new("p99", "gap", F::P99).spared(3),
                 Column::new("p99.9", "gap", F::P99_9).page_only(),
-                Column::new("longest", "gap", F::Max).highest(),
+                Column::new("longest", "gap", F::Max),
                 Column::new("in cycles", "gap", F::Max)
-                    .highest()
                     .in_cycles()
                     .spared(4)
                     .terminal_only(),
@@ -95,19 +92,16 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
         titled(
             "Durations",
             &format!(
-                "{}. Each repetition does the same, so what makes one longer is not the work. {OVER_RUNS} ± is half of the mean's \
-                 95 % interval.",
-                does(false)
+                "{}. Each repetition does the same, so what makes one longer is not the work. {OVER_RUNS}",
+                does(run, false)
             ),
             vec![
-                Column::new("shortest", "duration", F::Min)
-                    .lowest()
-                    .spared(1),
+                Column::new("shortest", "duration", F::Min).spared(1),
                 Column::new("median", "duration", F::MEDIAN),
                 Column::new("net\nmedian", "net", F::MEDIAN).page_only(),
-                Column::new("mean,\ncycles", "duration", F::Mean)
+                Column::new("mean at 95 %,\ncycles", "duration", F::Mean)
                     .in_cycles()
-                    .plus_minus()
+                    .with_interval()
                     .spared(2)
                     .terminal_only(),
                 Column::new("mean\nat 95 %", "duration", F::Mean)
@@ -116,9 +110,8 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
                 Column::new("p99", "duration", F::P99).page_only(),
                 Column::new("p99.9", "duration", F::P99_9).spared(3),
                 Column::new("p99.99", "duration", F::P99_99).page_only(),
-                Column::new("longest", "duration", F::Max).highest(),
+                Column::new("longest", "duration", F::Max),
                 Column::new("in cycles", "duration", F::Max)
-                    .highest()
                     .in_cycles()
                     .spared(4)
                     .terminal_only(),
@@ -141,9 +134,18 @@ pub(super) fn all(_run: &Run) -> Vec<Tabled> {
     ]
 }
 
-/// Describes the workloads of a kind, in the order of reports.
-fn does(only_reads_clock: bool) -> String {
-    let all = of_kind(only_reads_clock).map(|one| format!("{} {}", one.code.id, one.does));
+/// Describes a run's workloads of a kind, in the order of reports.
+fn does(run: &Run, only_reads_clock: bool) -> String {
+    let mut all = Vec::from_iter(of_kind(only_reads_clock));
+    all.retain(|one| {
+        run.plan
+            .cells
+            .iter()
+            .any(|cell| cell.work.id == one.code.id)
+    });
+    let all = all
+        .into_iter()
+        .map(|one| format!("{} {}", one.code.id, one.does));
     all.collect::<Vec<_>>().join("; ")
 }
 

@@ -73,7 +73,7 @@ const NO_TREND: f64 = 1.5;
 
 /// Returns the row of a primitive's cost on an idle target, preferably on one without an emulator.
 fn row<'a>(run: &'a Run, of: (&str, &[(&str, &str)])) -> Option<(&'a Row, f64)> {
-    let rows = known(run, "cost", Figure::Min);
+    let rows = known(run, "cost", Figure::Best);
     let own = rows.filter(|(row, _)| row.load.is_idle() && is(row, of));
     own.min_by_key(|(row, _)| row.emulated)
 }
@@ -217,7 +217,7 @@ fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
         rows.filter(move |(row, _)| row.load.is_idle() && id_of(&row.labels) == id)
     };
     if name.starts_with("bandwidth-") {
-        let rows = idle("bandwidth", Figure::Max, name);
+        let rows = idle("bandwidth", Figure::Best, name);
         let largest = rows.max_by_key(|(row, _)| (!row.emulated, row.labels.number("size")));
         return largest.ok_or_else(|| without(run, name));
     }
@@ -226,7 +226,7 @@ fn found<'a>(run: &'a Run, name: &str) -> Result<(&'a Row, f64), String> {
         let of = known.map_or((name, &[][..]), |(_, of)| *of);
         return row(run, of).ok_or_else(|| without(run, of.0));
     };
-    let rows = || idle("latency", Figure::Min, "latency");
+    let rows = || idle("latency", Figure::Best, "latency");
     let (first, _) = rows().next().ok_or_else(|| without(run, "latency"))?;
     let points = machine::least(run, &first.target);
     let within = match level.trim_start_matches('l').parse::<usize>() {

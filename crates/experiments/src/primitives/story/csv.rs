@@ -34,8 +34,8 @@ const fn fields<'a>() -> [Field<Line<'a>>; 9] {
 
 /// Returns the file; `None` if nothing was measured.
 pub(super) fn file(run: &Run) -> Option<String> {
-    let costs = known(run, "cost", Figure::Min).map(|(row, _)| (row, "expected"));
-    let bandwidths = known(run, "bandwidth", Figure::Max);
+    let costs = known(run, "cost", Figure::Best).map(|(row, _)| (row, "expected"));
+    let bandwidths = known(run, "bandwidth", Figure::Best);
     let bandwidths = bandwidths.map(|(row, _)| (row, "expected-bandwidth"));
     let lines = costs.chain(bandwidths);
     study_csv(

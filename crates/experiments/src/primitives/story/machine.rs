@@ -21,7 +21,7 @@ pub(super) const UNSEEN: &str = "not distinguishable";
 /// Returns the target whose memory hierarchy is shown: the first that no emulator executes, on this
 /// machine.
 fn target(run: &Run) -> Option<&str> {
-    let mut rows = known(run, "latency", Figure::Min);
+    let mut rows = known(run, "latency", Figure::Best);
     let own = rows.find(|(row, _)| !row.emulated && !row.group.capabilities().kernel.is_remote());
     own.map(|(row, _)| row.target.as_str())
 }
@@ -29,7 +29,7 @@ fn target(run: &Run) -> Option<&str> {
 /// Returns the least latencies of all runs: what a neighbour takes of a cache in one of them is not
 /// taken for its end.
 pub(super) fn least<'a>(run: &'a Run, target: &str) -> Points<'a> {
-    let rows = known(run, "latency", Figure::Min);
+    let rows = known(run, "latency", Figure::Best);
     let own = rows.filter(|(row, _)| row.target == target && row.load.is_idle());
     let least = own.filter_map(|(row, _)| Some((&row.labels, row.over.as_ref().ok()?.lowest)));
     Points(least.collect())
@@ -238,7 +238,7 @@ pub(super) fn claimed(run: &Run) -> Vec<Claimed> {
 
 /// Returns the bandwidths of a primitive on a target, each with its size if it has one.
 fn bandwidths(run: &Run, target: &str, id: &str) -> Vec<(Option<u64>, f64)> {
-    let own = known(run, "bandwidth", Figure::Max).filter(|(row, _)| {
+    let own = known(run, "bandwidth", Figure::Best).filter(|(row, _)| {
         let is_second = row
             .labels
             .get("reading")

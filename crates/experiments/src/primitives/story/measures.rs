@@ -18,25 +18,25 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure::time(
         "cost",
         "intrinsic cost of a primitive",
-        &[Figure::Min],
+        &[Figure::Best],
         |data| Ok(costs(data, "cost", |id| !CURVES.contains(&id))),
     ),
-    Measure::time("mean", MEAN, &[Figure::Mean], |data| {
+    Measure::time("in-a-row", MEAN, &[Figure::Mean], |data| {
         Ok(costs(data, "mean", |id| !CURVES.contains(&id)))
     }),
-    Measure::time("time", "time of a single one", SINGLE, |data| {
+    Measure::time("single", "time of a single one", SINGLE, |data| {
         data.sampled("time")
     }),
     Measure::time(
         "latency",
         "latency of a load from memory",
-        &[Figure::Min],
+        &[Figure::Best],
         |data| Ok(costs(data, "cost", |id| CURVES.contains(&id))),
     ),
     Measure::time(
         "bandwidth",
         "bandwidth",
-        &[Figure::Max, Figure::MEDIAN],
+        &[Figure::Best, Figure::MEDIAN],
         bandwidths,
     )
     .unit("bytes/s")
@@ -71,7 +71,7 @@ pub(super) const MEASURES: &[Measure] = &[
         |data| Ok(ratios(data)),
     )
     .better(Better::Neither),
-    Measure::time("level-latency", LEVEL_LATENCY, &[Figure::Min], |data| {
+    Measure::time("level-latency", LEVEL_LATENCY, &[Figure::Best], |data| {
         let found = Points::of(data).levels();
         Ok(levels(found.iter().map(|level| Some(level.latency))))
     }),

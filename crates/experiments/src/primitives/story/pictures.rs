@@ -19,7 +19,7 @@ use super::{is_same, known, machine};
 /// Draws the expected next to the measured cost of the wanted primitives, of the first target and
 /// load that have both; `None` if none has.
 pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
-    let costs: Vec<&Row> = known(run, "cost", Figure::Min)
+    let costs: Vec<&Row> = known(run, "cost", Figure::Best)
         .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))
         .map(|(row, _)| row)
         .collect();
@@ -70,7 +70,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
 /// Draws the curve and the map of latencies; `None` without any.
 pub(super) fn memory(run: &Run) -> Option<Markup> {
     let mut targets: Vec<&Row> = Vec::new();
-    for (row, _) in known(run, "latency", Figure::Min).filter(|(row, _)| row.load.is_idle()) {
+    for (row, _) in known(run, "latency", Figure::Best).filter(|(row, _)| row.load.is_idle()) {
         if targets.iter().all(|of| of.target != row.target) {
             targets.push(row);
         }

@@ -15,28 +15,26 @@ const COSTS: &[Column] = &[
     Column::new("expected", "expected", Figure::Value)
         .worked_out()
         .beside(),
-    Column::new("cost", "cost", Figure::Min).worked_out(),
-    Column::new("95 % interval", "cost", Figure::Min)
+    Column::new("cost", "cost", Figure::Best).worked_out(),
+    Column::new("95 % interval", "cost", Figure::Best)
         .worked_out()
         .interval()
         .page_only(),
     Column::new("times the\nexpected", "ratio", Figure::MEDIAN)
         .beside()
         .spared(1),
-    Column::new("single,\np50", "time", Figure::MEDIAN),
-    Column::new("p99", "time", Figure::P99).spared(2),
-    Column::new("max", "time", Figure::Max)
-        .highest()
-        .page_only(),
-    Column::new("mean in\na row", "mean", Figure::Mean)
+    Column::new("single,\np50", "single", Figure::MEDIAN),
+    Column::new("p99", "single", Figure::P99).spared(2),
+    Column::new("max", "single", Figure::Max).page_only(),
+    Column::new("mean in\na row", "in-a-row", Figure::Mean)
         .worked_out()
         .spared(3),
 ];
 
 const BANDWIDTHS: &[Column] = &[
     Column::new("expected", "expected-bandwidth", Figure::Value).beside(),
-    Column::new("best of\na run", "bandwidth", Figure::Max),
-    Column::new("95 % interval", "bandwidth", Figure::Max)
+    Column::new("best of\na run", "bandwidth", Figure::Best),
+    Column::new("95 % interval", "bandwidth", Figure::Best)
         .interval()
         .page_only(),
     Column::new("times the\nexpected", "ratio", Figure::MEDIAN).beside(),
@@ -55,15 +53,14 @@ pub(super) fn tables() -> Vec<Tabled> {
         Tabled {
             title: "What primitives cost".to_owned(),
             read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single \
-                   ones are timed one by one, with all that comes in between; p50 and p99 are medians of the runs, and the mean of many \
-                   in a row is that of the runs' means. Cost is the difference of two times, so it may be above the p50 of single ones."
+                   ones are timed one by one, with all that comes in between. Quantiles are medians of the runs, means the mean of \
+                   the runs' means, maxima of all runs. Cost is the difference of two times, so it may be above the p50 of single ones."
                 .to_owned(),
             columns: COSTS.to_vec(),
         },
         Tabled {
             title: "Bandwidths".to_owned(),
-            read: "Bytes that a program asks for; what a write fetches before is not counted. The best pass of a run and the p50 of its \
-                   passes are medians of the runs."
+            read: "Bytes that a program asks for; what a write fetches before is not counted. Each figure is the median of the runs."
                 .to_owned(),
             columns: BANDWIDTHS.to_vec(),
         },

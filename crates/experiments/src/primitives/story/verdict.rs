@@ -4,6 +4,7 @@ use tare_figures::Run;
 use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
+use tare_pages::kit::sentence::figure_or_modes;
 
 use super::measures::MEASURES;
 use super::tables::named;
@@ -27,44 +28,81 @@ const KEY: [(Variant, &str); 6] = [
         "a TCP round trip",
     ),
 ];
-/// Writes the verdict; `None` if nothing was measured. Cautions are the whole run's.
+
+/// The number of places of which a sentence names costs.
+const PLACES: usize = 4;
+
+/// Writes the verdict, a sentence for each target and load; `None` if nothing was measured. Cautions
+/// are the whole run's.
 pub(super) fn of(run: &Run) -> Option<Verdict> {
-    let costs = known(run, "cost", Figure::Min);
-    let rows: Vec<_> = costs.chain(known(run, "bandwidth", Figure::Max)).collect();
-    let native = rows.iter().copied().min_by_key(|(row, _)| row.emulated);
-    let (first, _) = native.or_else(|| known(run, "latency", Figure::Min).next())?;
-    let mut own = rows.clone();
-    own.retain(|(row, _)| row.target == first.target && row.load == first.load);
-    let told = key(&own);
-    let mut costs: Vec<String> = told.iter().map(|(_, text)| text.clone()).collect();
-    let memory = machine::slowest(run, &first.target);
-    let runs = first.over.as_ref().map_or(1, |over| over.runs);
-    let of = if runs > 1 {
-        " (the curve of all runs)"
-    } else {
-        ""
+    let rows = || {
+        let costs = known(run, "cost", Figure::Best);
+        costs.chain(known(run, "bandwidth", Figure::Best))
     };
-    costs.extend(memory.map(|ns| format!("a load from memory {}{of}", N.ns(ns, None))));
-    if costs.is_empty() {
-        let (row, value) = own.first()?;
-        costs.push(format!(
-            "{} {}",
-            named(&row.labels),
-            written(*value, row.unit)
-        ));
+    let mut places: Vec<&Row> = Vec::new();
+    for (row, _) in rows().chain(known(run, "latency", Figure::Best)) {
+        if !places.iter().any(|of| is_there(row, of)) {
+            places.push(row);
+        }
     }
-    let (target, under) = (first.marked_target(), first.load.under());
+    places.sort_by_key(|row| row.emulated);
+    let more = places.len().saturating_sub(PLACES);
+    let each = places.iter().take(PLACES).filter_map(|of| {
+        let own = rows().filter(|(row, _)| is_there(row, of));
+        about(run, of, &own.collect::<Vec<_>>())
+    });
+    let mut each = Vec::from_iter(each);
+    if more > 0 {
+        let more = words::counted(
+            N,
+            more as u64,
+            "more target or load",
+            "more targets and loads",
+        );
+        each.push(format!("The tables have {more}."));
+    }
+    let details = each.split_off(1.min(each.len()));
     Some(Verdict {
-        headline: format!("On {target}{under}: {}.", words::list(&costs)),
+        headline: each.pop()?,
+        details,
         ..Verdict::default()
     })
 }
 
-/// Returns those of a target's primitives that a headline names, with their costs.
-fn key<'a>(own: &[(&'a Row, f64)]) -> Vec<(&'a Row, String)> {
+/// Returns whether a row is of the target and load of another one.
+fn is_there(row: &Row, of: &Row) -> bool {
+    row.target == of.target && row.load == of.load
+}
+
+/// Says what primitives cost in one place; `None` if it has no cost.
+fn about(run: &Run, of: &Row, own: &[(&Row, f64)]) -> Option<String> {
+    let mut costs = key(own);
+    let memory = of.load.is_idle().then(|| machine::slowest(run, &of.target));
+    let runs = match of.each.len() {
+        0 | 1 => "",
+        _ => " (the curve of all runs)",
+    };
+    let memory = memory.flatten();
+    costs.extend(memory.map(|ns| format!("a load from memory {}{runs}", N.ns(ns, None))));
+    if costs.is_empty() {
+        let (row, value) = own.first()?;
+        let of = match own.len() {
+            1 => String::new(),
+            all => format!(", the first of {all} primitives"),
+        };
+        let value = figure_or_modes(row, written(*value, row.unit), false);
+        costs.push(format!("{} {value}{of}", named(&row.labels)));
+    }
+    let (target, under) = (of.marked_target(), of.load.under());
+    Some(format!("On {target}{under}: {}.", words::list(&costs)))
+}
+
+/// Returns the costs of those of a place's primitives that a headline names.
+fn key(own: &[(&Row, f64)]) -> Vec<String> {
     let told = KEY.iter().filter_map(|(variant, name)| {
         let (row, value) = own.iter().find(|(row, _)| is(row, *variant))?;
-        Some((*row, format!("{name} {}", written(*value, row.unit))))
+        let value = figure_or_modes(row, written(*value, row.unit), false);
+        Some(format!("{name} {value}"))
     });
     told.collect()
 }
@@ -83,7 +121,9 @@ pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
         };
         for (labels, sample) in (measure.from)(data)? {
             all += 1;
-            let value = sample.figure(measure.figures[0]).and_then(RunFigure::value);
+            let value = measure
+                .figure(measure.figures[0], &sample)
+                .and_then(RunFigure::value);
             let shown_value =
                 |value| format!("{} {}", named(&labels), written(value, measure.unit));
             shown.extend(value.map(shown_value));

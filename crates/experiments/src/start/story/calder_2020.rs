@@ -249,7 +249,6 @@ const QUANTITIES: &[Quantity] = &[
     Quantity {
         published: |row| time(row.number("latency_s").unwrap_or_default() * SECOND),
         write: |_, ns| time(ns),
-        is_highest: false,
         drawn: Some(Drawing {
             picture: "Mean latency by interval",
             across: "latency, ms",
@@ -261,7 +260,6 @@ const QUANTITIES: &[Quantity] = &[
     Quantity {
         published: |row| N.rate(row.number("throughput_per_s").unwrap_or_default()),
         write: |_, rate| N.rate(rate),
-        is_highest: false,
         drawn: Some(Drawing {
             picture: "Throughput by interval",
             across: "instances per second",

@@ -15,7 +15,7 @@ const READY: &[Column] = &[
         .page_only(),
     Column::new("p99", "ready", Figure::P99),
     Column::new("p99.9", "ready", Figure::P99_9).spared(3),
-    Column::new("max", "ready", Figure::Max).highest(),
+    Column::new("max", "ready", Figure::Max),
     Column::new("mean", "ready", Figure::Mean),
     Column::new("without\nlag, p50", "start", Figure::MEDIAN).spared(2),
     Column::new("to the\nend, p50", "exit", Figure::MEDIAN).spared(1),
@@ -28,11 +28,9 @@ const THROUGHPUT: &[Column] = &[
     Column::new("failed", "failed", Figure::Share),
     Column::new("not\nended", "unfinished", Figure::Share).spared(2),
     Column::new("lag\np99", "lag", Figure::P99).spared(4),
-    Column::new("lag\nmax", "lag", Figure::Max).highest(),
+    Column::new("lag\nmax", "lag", Figure::Max),
     Column::new("in\ntime", "in-time", Figure::Share).spared(1),
-    Column::new("most\nalive", "live", Figure::Max)
-        .highest()
-        .spared(3),
+    Column::new("most\nalive", "live", Figure::Max).spared(3),
 ];
 
 const COST: &[Column] = &[
@@ -42,7 +40,7 @@ const COST: &[Column] = &[
     Column::new("of the\ndaemons", "daemon-cpu", Figure::Mean),
     Column::new("of the\nmachine", "machine-cpu", Figure::Mean).spared(1),
     Column::new("memory\nmean", "memory", Figure::Mean).spared(2),
-    Column::new("memory\nmax", "memory", Figure::Max).highest(),
+    Column::new("memory\nmax", "memory", Figure::Max),
 ];
 
 /// Returns the tables.

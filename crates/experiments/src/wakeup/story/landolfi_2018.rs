@@ -125,7 +125,6 @@ impl Kernel<'_> {
 const QUANTITIES: &[Quantity] = &[
     Quantity {
         published: |row| row.field("max_us").to_owned(),
-        is_highest: true,
         drawn: Some(Drawing {
             picture: "Longest wake-up latency by load",
             across: "longest latency, µs",
@@ -153,7 +152,6 @@ const MEAN: Drawing = Drawing {
 const SD: Quantity = Quantity {
     published: |row| row.field("sd_us").to_owned(),
     write: |_, ns| microseconds(N, ns),
-    is_highest: false,
     drawn: None,
 };
 

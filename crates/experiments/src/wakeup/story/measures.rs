@@ -94,7 +94,13 @@ pub(super) const MEASURES: &[Measure] = &[
         one(Sample::Ratio(uncounted as f64, all_woken(data)))
     })
     .better(Better::Neither),
-    Measure::time("recording", RECORDING, SHARE, recording).better(Better::Neither),
+    Measure::time(
+        "recording",
+        RECORDING,
+        &[Figure::Share, Figure::Value],
+        recording,
+    )
+    .better(Better::Neither),
     INTERRUPTS,
 ];
 

@@ -319,7 +319,7 @@ fn sums(case: &Case<'_>, measure: &str) -> (f64, f64) {
 /// interval and in ns.
 fn recording(case: &Case<'_>) -> (f64, f64) {
     let of = |figure| case.value("recording", figure).unwrap_or(0.0);
-    (of(Figure::Share), of(Figure::Total))
+    (of(Figure::Share), of(Figure::Value))
 }
 
 /// Returns the case where it costs most.

@@ -34,10 +34,10 @@ const fn response(head: &'static str, figure: Figure) -> Column {
 
 /// The columns: landolfi-2018's, then more of the service latencies, then the response latencies.
 const COLUMNS: &[Column] = &[
-    service("max", Figure::Max).highest(),
+    service("max", Figure::Max),
     service("mean", Figure::Mean),
     service("sd", Figure::Sd).spared(2),
-    service("min", Figure::Min).lowest().spared(4),
+    service("min", Figure::Min).spared(4),
     service("p50", Figure::MEDIAN).spared(1),
     service("p99", Figure::P99),
     service("p99.9", Figure::P99_9),
@@ -112,8 +112,8 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
             .filter(|column| !WITHOUT.contains(&column.name().as_str()));
         tables.push(Tabled {
             title: INTERVALS.to_owned(),
-            read: "Of means: by Student's t, from three runs on, on the logarithmic scale where it would reach 0. Of shares: likewise, on the logit scale. Of standard deviations, \
-                   quantiles and maxima: of the median over runs, by order statistics, from six runs on. The unit of \
+            read: "Of means: by Student's t, from three runs on, on the logarithmic scale where it would reach 0. Of shares: likewise, on the logit scale. Of standard deviations \
+                   and quantiles: of the median over runs, by order statistics, from six runs on. The unit of \
                    replication is the run, never the single wake-up."
                 .to_owned(),
             columns: columns.map(|column| column.interval().page_only()).collect(),

@@ -96,7 +96,7 @@ fn worst_under_loads<'a>(cases: &'a [Case<'a>], under: &impl Fn(Phase<'_>) -> St
             let Some(over) = row.and_then(|row| row.over.as_ref().ok()) else {
                 continue;
             };
-            let (worst, load) = ((case, phase, over.highest), under(phase));
+            let (worst, load) = ((case, phase, over.estimate), under(phase));
             let at = loads.iter().position(|(known, _)| *known == load);
             let at = at.unwrap_or_else(|| {
                 loads.push((load, Vec::new()));

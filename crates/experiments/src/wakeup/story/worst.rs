@@ -30,11 +30,10 @@ const WORST: usize = 10;
 
 /// The headings of their table. The rest is the thread's own way to reading the clock, and what was
 /// not recorded.
-const HEAD: [&str; 9] = [
+const HEAD: [&str; 8] = [
     "after",
     "late by",
     "missed",
-    "under",
     "L1 late\ninterrupt",
     "L2 not\npreempt.",
     "L3\nsched.",
@@ -42,7 +41,7 @@ const HEAD: [&str; 9] = [
     "culprit",
 ];
 /// The number of columns without those of the parts.
-const UNTRACED: usize = 4;
+const UNTRACED: usize = 3;
 
 /// One of the worst wake-ups.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -223,11 +222,16 @@ fn row(numbers: Numbers, case: &Case<'_>, worst: &Worst) -> Vec<String> {
         0 | 1 => String::new(),
         _ => format!(", T{}", worst.thread),
     };
+    // Of one load it is in the heading.
+    let load = match case.plan.phases.len() {
+        0 | 1 => String::new(),
+        _ => format!(", {}", worst.load),
+    };
+    let seconds = numbers.with_unit(&seconds, "s");
     let mut row = vec![
-        format!("{run}{about}{}{thread}", numbers.with_unit(&seconds, "s")),
+        format!("{run}{about}{seconds}{thread}{load}"),
         time(worst.latency_ns),
         numbers.count(worst.missed),
-        worst.load.clone(),
     ];
     match &worst.blame {
         Some(blame) => {
@@ -255,7 +259,7 @@ pub(super) fn few(title: &str, all: &[OfCase<'_>]) -> Titled {
         title: title.to_owned(),
         read: String::new(),
         // The rest follows from the other columns.
-        table: table.sparing(&[HEAD.len() - 2, 2]).left(&[UNTRACED - 1]),
+        table: table.sparing(&[HEAD.len() - 2, 2]),
     }
 }
 

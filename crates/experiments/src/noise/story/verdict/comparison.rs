@@ -12,18 +12,23 @@ use super::super::panels::Panel;
 ///
 /// Emulated targets are not compared: their figures say nothing of a machine's speed.
 pub(super) fn comparisons(run: &Run, panels: &[Panel<'_>]) -> Vec<String> {
-    let what = match panels.iter().all(Panel::only_reads_clock) {
-        true => "share of time lost".to_owned(),
-        false => format!("share of time lost or in {ABOVE_WORDS}"),
-    };
+    let in_delays = format!("share of time in {ABOVE_WORDS}");
     let each = compare::targets(run, MANY).into_iter();
     let each = each.filter_map(|comparison| {
-        let shares = panels.iter().flat_map(|panel| {
-            let mut own = panel.native();
-            let own = own.find(|member| member.case.plan.target.text == comparison.names[1]);
-            Some((panel.title(), own?.share()?.0))
-        });
-        comparison.about(&what, &shares.collect::<Vec<(String, &Row)>>())
+        let shares = |only_reads_clock: bool| -> Vec<(String, &Row)> {
+            let own = panels.iter();
+            let own = own.filter(|panel| panel.only_reads_clock() == only_reads_clock);
+            let shares = own.filter_map(|panel| {
+                let mut own = panel.native();
+                let own = own.find(|member| member.case.plan.target.text == comparison.names[1]);
+                Some((panel.title(), own?.share()?.0))
+            });
+            shares.collect()
+        };
+        comparison.about(&[
+            ("share of time lost", shares(true)),
+            (&in_delays, shares(false)),
+        ])
     });
     each.collect()
 }

@@ -73,9 +73,9 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
     }
     let all = sizes.iter().flat_map(Panel::native);
     let all = all.filter_map(|member| Some((member, member.longest()?)));
-    let last = all.max_by(|a, b| a.1.1.highest.total_cmp(&b.1.1.highest));
+    let last = all.max_by(|a, b| a.1.1.estimate.total_cmp(&b.1.1.estimate));
     if let Some((member, (row, over))) = last {
-        let took = row.in_time(N, over.highest);
+        let took = row.in_time(N, over.estimate);
         text.push_str(&format!(
             ". The longest {longest} took {took} ({})",
             name(member)

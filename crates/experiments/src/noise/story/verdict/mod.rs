@@ -11,7 +11,7 @@ use tare_figures::interval::Time;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, alongside, aside};
+use tare_pages::kit::sentence::{MANY, alongside, aside, figure_or_modes};
 
 use super::ABOVE_WORDS;
 use super::panels::{Member, Panel, of_verdict, series};
@@ -20,20 +20,52 @@ use many::about_range;
 
 const N: Numbers = Numbers::PLAIN;
 
-/// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads; the
-/// tables have the others.
+/// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads, and
+/// names the greatest share of the others.
 pub(super) fn of(run: &Run, panels: &[Panel<'_>]) -> Option<Verdict> {
     let panels = of_verdict(panels);
     let main = panels.first()?.plan();
     let own = series(&panels).into_iter();
     let own = own.filter(|sizes| sizes[0].plan().work.id == main.work.id);
     let mut sentences: Vec<String> = own.map(|sizes| about(sizes, run)).collect();
-    let headline = sentences.remove(0);
+    let others = panels.iter();
+    let others = others.filter(|panel| panel.plan().work.id != main.work.id);
+    let others = Vec::from_iter(others.flat_map(shares));
+    let mut headline = sentences.remove(0);
+    if !others.is_empty() && panels[0].only_reads_clock() {
+        headline = format!("{}: {headline}", main.work.id);
+    }
+    sentences.extend(most(&others));
     sentences.extend(comparisons(run, &panels));
     Some(Verdict {
         headline,
         details: sentences,
         ..Verdict::default()
+    })
+}
+
+/// Returns the share of time in delays on each of the targets of a panel that a machine executed, with
+/// its place.
+fn shares(panel: &Panel<'_>) -> Vec<(f64, String)> {
+    let each = panel.native().filter_map(|member| {
+        let (_, share) = member.share()?;
+        Some((
+            share.estimate,
+            format!("{} on {}", panel.title(), member.case.target()),
+        ))
+    });
+    each.collect()
+}
+
+/// Says which of several shares of time in delays is the greatest; `None` of none.
+fn most(shares: &[(f64, String)]) -> Option<String> {
+    let (share, place) = shares.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let share = N.percent(*share);
+    Some(match shares.len() {
+        1 => format!("{place} spent {share} of the time in {ABOVE_WORDS}."),
+        _ => format!(
+            "Of the other workloads, {place} spent the most time in {ABOVE_WORDS}: {share}."
+        ),
     })
 }
 
@@ -81,7 +113,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let Some((row, longest)) = member.longest() else {
         let least = member.known("threshold", Figure::Max, &[]);
-        let least = least.map_or_else(String::new, |(row, over)| row.in_time(N, over.highest));
+        let least = least.map_or_else(String::new, |(row, over)| row.in_time(N, over.estimate));
         let wall = words::time(N, Time::new(member.wall(), member.case.hz()), None);
         return format!(
             "CPU {cpu} was not interrupted for {least} or longer in {wall} of spinning{place}."
@@ -99,7 +131,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     format!(
         "CPU {cpu} lost {} of its time to {interruptions}{place}; the longest took {}.",
         N.percent(lost),
-        row.in_time(N, longest.highest),
+        row.in_time(N, longest.estimate),
     )
 }
 
@@ -112,7 +144,7 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
             true => "",
             false => "longest interruption ",
         };
-        format!("{what}{}", row.in_time(N, over.highest))
+        format!("{what}{}", row.in_time(N, over.estimate))
     });
     let work = alongside(&member.case).trim_start().to_owned();
     let aside = aside(longest.into_iter().chain([work]));
@@ -123,10 +155,11 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
 fn about_timed(member: &Member<'_>) -> String {
     let mut parts = Vec::new();
     if let Some((row, median)) = member.known("duration", Figure::MEDIAN, &[]) {
-        parts.push(format!("{} in the median", row.both(N, median.estimate)));
+        let median = figure_or_modes(row, row.both(N, median.estimate), false);
+        parts.push(format!("{median} in the median"));
     }
     if let Some((row, longest)) = member.longest() {
-        parts.push(format!("{} at worst", row.in_time(N, longest.highest)));
+        parts.push(format!("{} at worst", row.in_time(N, longest.estimate)));
     }
     if let Some((_, share)) = member.share() {
         let share = N.percent(share.estimate);
