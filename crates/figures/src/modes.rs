@@ -92,11 +92,17 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
         (false, true) => ": the median of each run is in the slow one",
         (false, false) => ": the median of each run is in the fast one",
     };
+    // Not all of it is beyond where most of it is: lost requests, and late answers.
+    let from = modes.is_least.then(|| {
+        let border = written(modes.border, unit(row));
+        format!(", all above {border},")
+    });
     format!(
-        "{} on {}: {}; the slow one has {} of a run's samples{}{which}.",
+        "{} on {}: {}; the slow one{} has {} of a run's samples{}{which}.",
         has_two(row),
         row.place(),
         both(row, modes),
+        from.unwrap_or_default(),
         row.estimate()
             .map_or_else(String::new, |share| written(share, row.unit)),
         sure.unwrap_or_default(),
@@ -112,15 +118,18 @@ pub(crate) fn has_two(row: &Row) -> String {
 
 /// Writes where both modes are.
 pub fn both(row: &Row, modes: TwoModes) -> String {
-    let unit = if row.in_cycles {
-        "cycles"
-    } else {
-        row.measure.unit
-    };
-    let beyond = if modes.is_least { "beyond " } else { "" };
+    let beyond = if modes.is_least { "mostly beyond " } else { "" };
     format!(
         "about {} and {beyond}{}",
-        written(modes.low, unit),
-        written(modes.high, unit)
+        written(modes.low, unit(row)),
+        written(modes.high, unit(row))
     )
+}
+
+/// Returns the unit of a row's samples.
+fn unit(row: &Row) -> &'static str {
+    match row.in_cycles {
+        true => "cycles",
+        false => row.measure.unit,
+    }
 }

@@ -55,10 +55,9 @@ impl Loaded {
                 receiver: Box::new(LoadReceiver::at(LoadPlace::Inside)),
             });
         }
-        let measured = plan.server.as_ref().unwrap_or(&plan.work).measured_cpus();
         let agent = MeasuredFile::agent();
         let agent = agent.path().map_err(|error| failed(error.to_string()))?;
-        let running = Running::start(&plan.load, agent, &measured, guard, interrupt)?;
+        let running = Running::start(&plan.load, agent, &plan.claimed_cpus(), guard, interrupt)?;
         Ok(Self::Beside(Box::new(Beside {
             running,
             shares_clock: plan.target.kernel().is_host(),

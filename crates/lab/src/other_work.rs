@@ -37,6 +37,8 @@ const BLAMED: f64 = 0.1;
 pub struct OtherWorkWatch<'a> {
     guard: &'a Guard,
     cpus: Cpus,
+    /// The CPUs on which no other run should measure: those, and others that it uses.
+    claimed: Cpus,
     /// Whether this thread may look without running on a measured CPU.
     is_aside: bool,
     own: Own,
@@ -64,7 +66,12 @@ impl<'a> OtherWorkWatch<'a> {
     /// Prepares to look at measured CPUs. The instance's process, if it is known, and its
     /// descendants are none of the others, nor is what carries the guard's mark. `None` if there
     /// are no such CPUs on this machine.
-    pub fn of(measured: Cpus, process: Option<u32>, guard: &'a Guard) -> Option<Self> {
+    pub fn of(
+        measured: Cpus,
+        claimed: Cpus,
+        process: Option<u32>,
+        guard: &'a Guard,
+    ) -> Option<Self> {
         if measured.count() == 0 {
             return None;
         }
@@ -72,6 +79,7 @@ impl<'a> OtherWorkWatch<'a> {
         Some(Self {
             guard,
             cpus: measured,
+            claimed,
             is_aside: current().is_ok_and(|cpus| cpus.iter().all(|cpu| !measured.contains(cpu))),
             own: Own {
                 processes,
@@ -153,7 +161,7 @@ impl<'a> OtherWorkWatch<'a> {
     fn look_for_runs(&mut self) {
         for claim in self.guard.claims() {
             let name = claim.name();
-            let is_here = claim.cpus.iter().any(|cpu| self.cpus.contains(*cpu));
+            let is_here = claim.cpus.iter().any(|cpu| self.claimed.contains(*cpu));
             if is_here && self.runs.len() < MOST && !self.runs.contains(&name) {
                 self.runs.push(name);
             }

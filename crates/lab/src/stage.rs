@@ -171,7 +171,7 @@ impl<'a> Stage<'a> {
             ..Job::idle(&plan.work)
         };
         let instance = self.start(&job)?;
-        let watched = self.watch(instance, &plan.work, Some(plan.work.measured_cpus()))?;
+        let watched = self.watch(instance, &plan.work, Some(plan.measured_cpus()))?;
         let times = Instance {
             planned_ns,
             ..watched.times
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         let client = server.client(&plan.work, self.guard);
         let times = server.times_of_start(planned_ns);
         let client = self.prepared(client)?;
-        let watched = self.watch(client, &plan.work, Some(work.measured_cpus()));
+        let watched = self.watch(client, &plan.work, Some(plan.measured_cpus()));
         let Some(mut server) = self.server.take() else {
             return Err(Unfinished::Stopped);
         };
@@ -467,7 +467,8 @@ impl<'a> Stage<'a> {
         let here = measured.filter(|_| !plan.target.kernel().is_remote());
         let cpus = measured.unwrap_or_default();
         let runs = self.server.as_ref().map_or(instance.pid(), Server::pid);
-        let other_work = here.map(|cpus| OtherWorkWatch::of(cpus, runs, guard));
+        let other_work =
+            here.map(|cpus| OtherWorkWatch::of(cpus, plan.claimed_cpus(), runs, guard));
         let stolen = here.map(|cpus| Stolen::begin(&cpus, Source::system()));
         let Limit { interrupt, limit } = self.limit;
         let mut listener = Listener {

@@ -138,10 +138,27 @@ impl<'a> Grouped<'a> {
             .collect()
     }
 
+    /// Returns the columns with their places in the table; those below others have theirs.
+    fn placed(&self) -> impl Iterator<Item = (usize, &Column)> {
+        let mut place = usize::from(self.runs.is_some());
+        self.columns.iter().map(move |column| {
+            place += usize::from(!column.below);
+            (place, column)
+        })
+    }
+
+    /// Returns how to read the columns, the number of runs and marks.
+    fn reads(&self) -> Vec<(Option<usize>, &'static str)> {
+        let columns = self.placed();
+        let columns = columns.map(|(place, column)| (Some(place), column.read));
+        let runs = self.lacks_runs().then_some((None, LACKING));
+        let marks = self.has_marks().then_some((None, NO_SAMPLE));
+        columns.chain(runs).chain(marks).collect()
+    }
+
     /// Returns the places of the columns of the table that can be spared, the first to go first.
     fn spared(&self) -> Vec<usize> {
-        let before = 1 + usize::from(self.runs.is_some());
-        let columns = (before..).zip(self.columns.iter().filter(|column| !column.below));
+        let columns = self.placed().filter(|(_, column)| !column.below);
         let mut spared: Vec<(u8, usize)> = columns
             .filter(|(_, column)| column.spared > 0)
             .map(|(place, column)| (column.spared, place))
@@ -194,14 +211,10 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
             });
             table.row(name.chain(figures));
         }
-        let runs = grouped.lacks_runs().then_some(LACKING);
-        let marks = grouped.has_marks().then_some(NO_SAMPLE);
-        let read = Some(tabled.read.as_str()).filter(|read| !read.is_empty());
-        let read = read.into_iter().chain(runs).chain(marks);
-        let read = read.collect::<Vec<_>>().join(" ");
+        table.reads = grouped.reads();
         Titled {
             title: tabled.title,
-            read,
+            read: tabled.read,
             table,
         }
     });

@@ -3,6 +3,7 @@
 use tare_figures::analysis::{LoadFigure, LoadRate};
 use tare_figures::claims::{PublishedTable, Reproduction};
 use tare_figures::format::Numbers;
+use tare_figures::group::distinct;
 use tare_figures::words::NONE;
 
 use crate::table::{Medium, Table, Titled};
@@ -30,9 +31,13 @@ pub(crate) fn published(of: &PublishedTable) -> Titled {
     }
 }
 
+/// How to read the work of loads in several places.
+const PLACES: &str = "A load inside a target runs on its kernel and its CPUs, one next to it on those of this machine: compare \
+                      what a load did in one place with nothing in another.";
+
 /// Returns what the loads did, by target: medians over the blocks with the range. A page also names
 /// the number of blocks, and loads that nothing was counted of.
-pub(crate) fn loads(loads: &[LoadFigure], medium: Medium) -> Table {
+pub(crate) fn loads(loads: &[LoadFigure], medium: Medium) -> Titled {
     let is_page = medium == Medium::Page;
     let mut head = vec!["load", "what", "median", "range"];
     head.extend(is_page.then_some("blocks"));
@@ -59,7 +64,13 @@ pub(crate) fn loads(loads: &[LoadFigure], medium: Medium) -> Table {
             table.row(nothing.map(str::to_owned));
         }
     }
-    table
+    let places = distinct(loads.iter().map(|load| load.place()));
+    let read = if places.len() > 1 { PLACES } else { "" };
+    Titled {
+        title: "Loads, as achieved".to_owned(),
+        read: read.to_owned(),
+        table,
+    }
 }
 
 /// Puts the loads of one place together, places in the order in which they come.
@@ -72,7 +83,8 @@ fn by_place(loads: &[LoadFigure]) -> Vec<&LoadFigure> {
 
 /// Names where a load ran, as seen from the measured code.
 fn place_of(load: &LoadFigure) -> String {
-    format!("{}, loads {}", load.target, load.place())
+    let emulated = if load.emulated { " (emulated)" } else { "" };
+    format!("{}{emulated}, loads {}", load.target, load.place())
 }
 
 /// Writes what a load did of one thing: what, median, range.

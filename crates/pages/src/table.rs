@@ -1,6 +1,7 @@
 //! A table as data: text for a terminal ([`crate::text`]), markup for a page ([`crate::html`]).
 
 use tare_figures::format::Numbers;
+use tare_figures::group::distinct;
 
 /// A table. The first cell of each row names it, and a row of one cell is a heading of those
 /// below. A line feed within a cell starts a new line.
@@ -20,6 +21,8 @@ pub struct Table {
     pub(crate) spared: Vec<usize>,
     /// Whether a terminal breaks its names between words rather than giving them their own lines.
     pub(crate) names_are_prose: bool,
+    /// How to read it: sentences, each with the column without which it is not written.
+    pub(crate) reads: Vec<(Option<usize>, &'static str)>,
 }
 
 /// The medium of a table: numbers are written differently, and a page has room for more.
@@ -40,6 +43,18 @@ pub struct Titled {
     pub read: String,
     /// The table.
     pub table: Table,
+}
+
+impl Titled {
+    /// Returns how to read it where some of its columns are shown.
+    pub(crate) fn caption(&self, is_shown: impl Fn(usize) -> bool) -> String {
+        let of_columns = self.table.reads.iter();
+        let of_columns = of_columns.filter(|(column, _)| column.is_none_or(&is_shown));
+        let all = of_columns.map(|(_, sentence)| *sentence);
+        let mut all = distinct([self.read.as_str()].into_iter().chain(all));
+        all.retain(|sentence| !sentence.is_empty());
+        all.join(" ")
+    }
 }
 
 impl Medium {

@@ -16,7 +16,8 @@ use tare_figures::words::{self, NONE};
 pub struct Tabled {
     /// What stands above it.
     pub title: String,
-    /// How to read it; empty if that is plain.
+    /// How to read all of it; empty if that is plain. What is true of some columns only is said by
+    /// these ([`Column::read`]).
     pub read: String,
     /// The columns.
     pub columns: Vec<Column>,
@@ -60,6 +61,7 @@ impl Tabled {
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub(crate) head: &'static str,
+    pub(crate) read: &'static str,
     measure: &'static str,
     figure: Figure,
     label: Option<(&'static str, &'static str)>,
@@ -69,7 +71,6 @@ pub struct Column {
     pub(crate) spared: u8,
     pub(crate) below: bool,
     beside: bool,
-    counts_runs: bool,
 }
 
 /// Where a column is shown.
@@ -121,6 +122,7 @@ impl Column {
     pub const fn new(head: &'static str, measure: &'static str, figure: Figure) -> Self {
         Self {
             head,
+            read: "",
             measure,
             figure,
             label: None,
@@ -130,8 +132,15 @@ impl Column {
             spared: 0,
             below: false,
             beside: false,
-            counts_runs: false,
         }
+    }
+
+    /// Adds how to read it: sentences that are written where it is shown, once for all columns
+    /// that have the same.
+    #[must_use]
+    pub const fn read(mut self, read: &'static str) -> Self {
+        self.read = read;
+        self
     }
 
     /// Takes the figure with a label that its line does not have.
@@ -254,13 +263,6 @@ impl Column {
         self
     }
 
-    /// Says of how many runs the figure is, where not all of its line have it.
-    #[must_use]
-    pub const fn with_runs(mut self) -> Self {
-        self.counts_runs = true;
-        self
-    }
-
     pub(crate) const fn is_on_terminal(&self) -> bool {
         matches!(self.shown, Shown::Everywhere | Shown::Terminal)
     }
@@ -289,11 +291,12 @@ impl Column {
         rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
     }
 
-    /// Writes the figure over runs, marked if it describes no sample.
+    /// Writes the figure over runs, marked if it describes no sample; and of how many runs it is,
+    /// if not all of its line have it.
     pub(crate) fn marked(&self, row: &Row, of: &Line<'_>, numbers: Numbers, both: bool) -> String {
         let mut figure = self.over(row, numbers, both);
         let (has, all) = (row.each.len(), of.runs());
-        if self.counts_runs && has < all && figure != NONE {
+        if has < all && figure != NONE {
             figure.push_str(&format!("\nin {has} of {all} runs"));
         }
         match (figure.as_str(), self.is_marked(row)) {
@@ -397,10 +400,11 @@ impl Column {
 }
 
 impl Line<'_> {
-    /// Returns for how many runs its first figure stands.
+    /// Returns how many runs have one of its figures.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.of.each.len()
+        let rows = self.rows.iter().flatten().copied().chain([self.of]);
+        rows.map(|row| row.each.len()).max().unwrap_or(0)
     }
 
     /// Names its target; an emulated one is marked.

@@ -32,6 +32,7 @@ pub use record::{
 };
 pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
 pub use tare_load_driver::{Schedule, cpus::Cpus as LoadCpus};
+use tare_wire::cpus::Cpus;
 pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would
@@ -304,6 +305,17 @@ impl CellPlan {
     /// puts them, and another tool where its options say.
     pub fn has_its_cpus(&self) -> bool {
         self.arrivals.is_none() && self.target.kernel() != Kernel::Unknown
+    }
+
+    /// Returns the CPUs of the measured code: the server's where a client asks one.
+    pub fn measured_cpus(&self) -> Cpus {
+        self.server.as_ref().unwrap_or(&self.work).measured_cpus()
+    }
+
+    /// Returns the CPUs that nothing else should use: those, and the client's.
+    pub fn claimed_cpus(&self) -> Cpus {
+        let own = self.measured_cpus();
+        own.iter().chain(self.work.measured_cpus().iter()).collect()
     }
 
     /// Returns the engine that must run while it is measured: its target's, or the one next to

@@ -12,10 +12,10 @@ use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::{Driven, ExperimentError, Stage};
-use tare_loads::cpus::current;
+use tare_loads::cpus::{allowed, current};
 use tare_measured::service::{Plan, Program, Protocol, REQUESTS, answers};
 use tare_networks::TapNetwork;
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::{CellPlan, Labels, LoadCpus, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_targets::server;
@@ -82,6 +82,8 @@ impl Experiment for Service {
         let of_place = servers.len() * protocols.len() * paces.len();
         at_most(places.saturating_mul(of_place as u64))?;
         let (program, client) = (parameters::client(values)?, other_cpu(conditions.cpu));
+        let measured = [conditions.cpu, client].into_iter().collect();
+        check_loads(&conditions.loads, &allowed().unwrap_or_default(), &measured)?;
         let mut all = Vec::new();
         for target in &conditions.targets {
             check_target(target)?;
@@ -225,6 +227,20 @@ fn other_cpu(server: u32) -> u32 {
     others.next().unwrap_or(server)
 }
 
+/// Refuses a load on other CPUs than those of server and client where there are none.
+fn check_loads(loads: &[Schedule], allowed: &Cpus, measured: &Cpus) -> Result<(), ExperimentError> {
+    let is_on_others = |load: &&Schedule| {
+        let mut loads = load.loads().iter();
+        loads.any(|load| *load.cpus() == LoadCpus::Others)
+    };
+    match loads.iter().find(is_on_others) {
+        Some(load) if allowed.without(measured).count() == 0 => Err(contradiction(format!(
+            "{load}: server and client use CPU {measured}, and this process may use no other: give a list of CPUs, or all"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a target on which no service can be started.
 fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
     match target.capabilities().serves {
@@ -267,5 +283,35 @@ fn contradiction(why: String) -> ExperimentError {
     ExperimentError::Contradiction {
         experiment: NAME,
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_on_other_cpus_than_server_and_client_needs_some() {
+        let check = |load: &str, allowed: &str| {
+            let [allowed, both] = [allowed, "0-1"].map(|list| Cpus::parse(list).unwrap());
+            check_loads(&[Schedule::parse(load).unwrap()], &allowed, &both)
+        };
+        assert!(check("cpus=all:dd", "0-1").is_ok());
+        assert!(check("cpus=others:dd", "0-2").is_ok());
+        let why = check("cpus=others:dd", "0-1").unwrap_err().to_string();
+        assert!(why.contains("server and client use CPU 0-1"), "{why}");
+    }
+
+    #[test]
+    fn server_and_client_are_both_claimed() {
+        let [server, client] = [2, 3];
+        let plan = Plan {
+            cpu: Some(client),
+            ..Plan::default()
+        };
+        let target = tare_targets::process::spec();
+        let cell = cell((&target, OWN), &plan, Pace::Closed, server);
+        assert_eq!(cell.measured_cpus(), Cpus::one(server));
+        assert_eq!(cell.claimed_cpus(), Cpus::parse("2-3").unwrap());
     }
 }

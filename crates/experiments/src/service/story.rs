@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
+use tare_figures::format::Numbers;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{
     Better, CellData, Figure, Measure, Row, RunFigure, Sample, Samples, counts, written,
@@ -140,8 +141,12 @@ const COSTS: &[Column] = &[
     Column::new("CPU per\nrequest", "cpu", Figure::Mean)
         .of(PLACE, "all")
         .with_interval(),
-    Column::new("inside", "cpu", Figure::Mean).of(PLACE, "inside"),
-    Column::new("outside", "cpu", Figure::Mean).of(PLACE, "outside"),
+    Column::new("inside", "cpu", Figure::Mean)
+        .of(PLACE, "inside")
+        .read("Inside is where the server's own code runs: a guest's CPUs, a container's process."),
+    Column::new("outside", "cpu", Figure::Mean)
+        .of(PLACE, "outside")
+        .read("Outside is the hypervisor or the runtime."),
     Column::new("answered", "answered", Figure::Share),
     Column::new("answers/s", "answers", Figure::Rate),
     Column::new("highest\nrate", HIGHEST, Figure::Rate),
@@ -156,22 +161,33 @@ const EVENTS: &[Column] = &[
 ];
 
 const LATENCIES: &[Column] = &[
-    Column::new("service\np50", measured::SERVICE, Figure::MEDIAN),
-    Column::new("p99", measured::SERVICE, Figure::P99),
-    Column::new("longest", measured::SERVICE, Figure::Max),
-    Column::new("response\np50", measured::RESPONSE, Figure::MEDIAN),
-    Column::new("p99", measured::RESPONSE, Figure::P99),
-    Column::new("longest", measured::RESPONSE, Figure::Max),
-    Column::new("client\nCPU", "client", Figure::Share),
-    Column::new("sent late", "behind", Figure::Share),
+    Column::new("service\np50", measured::SERVICE, Figure::MEDIAN).read(SENT),
+    Column::new("service\np99", measured::SERVICE, Figure::P99).read(SENT),
+    Column::new("service\nlongest", measured::SERVICE, Figure::Max).read(SENT),
+    Column::new("response\np50", measured::RESPONSE, Figure::MEDIAN).read(PLANNED),
+    Column::new("response\np99", measured::RESPONSE, Figure::P99).read(PLANNED),
+    Column::new("response\nlongest", measured::RESPONSE, Figure::Max).read(PLANNED),
+    Column::new("client\nCPU", "client", Figure::Share)
+        .read("Client CPU is the share of its CPU's time that the client used."),
+    Column::new("sent late", "behind", Figure::Share).read(
+        "Sent late is the share of requests that the client sent a millisecond or more late.",
+    ),
 ];
+const SENT: &str = "Service latency counts from when a request was sent.";
+const PLANNED: &str = "Response latency counts from when a request was planned.";
 
 const STARTS: &[Column] = &[
-    Column::new("until it says\nthat it answers", "ready", Figure::Value).of(UNTIL, "line"),
+    Column::new("until it says\nthat it answers", "ready", Figure::Value)
+        .of(UNTIL, "line")
+        .read("It says that it answers by a line on its output."),
     Column::new("until its\nfirst answer", "ready", Figure::Value)
         .of(UNTIL, "answer")
-        .with_interval(),
-    Column::new("image", "image", Figure::Value),
+        .with_interval()
+        .read("Its first answer is a right one; it is asked from that line on."),
+    Column::new("image", "image", Figure::Value).read(
+        "The image is the size of the files from which it starts: of its program without libraries, of its kernel with the first \
+         file system.",
+    ),
 ];
 
 impl View for Service {
@@ -202,8 +218,7 @@ impl Story for Served {
             Tabled {
                 title: "What a request costs".to_owned(),
                 read: "CPU time of all threads of this machine that belong to the server, for each answered request, idle times \
-                       included: inside, where its own code runs (a guest's CPUs, a container's process), and outside \
-                       (hypervisor, runtime). Means of the rounds."
+                       included. Means of the rounds."
                     .to_owned(),
                 columns: COSTS.to_vec(),
             },
@@ -215,18 +230,14 @@ impl Story for Served {
             },
             Tabled {
                 title: "How long a request takes".to_owned(),
-                read: "Service latency counts from when a request was sent, response latency from when it was planned. A request \
-                       without a right answer counts in both, as longer than --timeout. Medians of the rounds' figures; longest is that \
-                       of all."
+                read: "A request without a right answer counts as longer than --timeout. Percentiles are medians over the \
+                       rounds; longest is that of all."
                     .to_owned(),
                 columns: LATENCIES.to_vec(),
             },
             Tabled {
                 title: "How long until it answers".to_owned(),
-                read: "Time from the start of the process, the container's runtime or QEMU to the line by which the server says that it \
-                       answers, and to its first right answer, which it is asked for from then on; and the size of the files from which it starts: \
-                       of its program without libraries, of its kernel with the first file system. Means of the rounds."
-                    .to_owned(),
+                read: "Time from the start of the process, the container's runtime or QEMU. Means of the rounds.".to_owned(),
                 columns: STARTS.to_vec(),
             },
         ]
@@ -477,7 +488,7 @@ fn what(row: &Row, is_one_service: bool) -> String {
 /// Names the offered rate of a row: `at 1,000/s`; nothing for a closed loop.
 fn pace(row: &Row) -> String {
     match row.labels.number(RATE) {
-        Some(rate) => format!("at {}", N.rate(rate as f64)),
+        Some(rate) => format!("at {}", Numbers::PLAIN.rate(rate as f64)),
         None if row.has(RATE, HIGHEST) => "at its highest rate".to_owned(),
         None => String::new(),
     }

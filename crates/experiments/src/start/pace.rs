@@ -1,6 +1,7 @@
 //! How often instances are started, as it is typed: `alone`, `250ms`, `1/64s`, `4s..1/1024s`; or as
 //! a rate: `16`, `1..1024`.
 
+use tare_figures::format::Numbers;
 use tare_lab::units::{exact_word, nanoseconds, whole};
 
 /// A second, in ns.
@@ -17,88 +18,74 @@ pub(super) const ALONE: &str = "alone";
 pub(super) enum Pace {
     /// Each when the one before has ended.
     Alone,
-    /// One after each interval, whatever became of those before.
-    Every {
-        /// The interval, not rounded: a ladder is halved exactly.
-        ns: f64,
-        /// Whether it was written as a fraction, and so is written as one again.
-        is_fraction: bool,
-    },
+    /// One after each interval in ns, whatever became of those before. It is not rounded: a ladder
+    /// is halved exactly.
+    Every(f64),
 }
 
 impl Pace {
     /// Makes an interval that is within the bounds.
-    fn every(ns: f64, is_fraction: bool) -> Option<Self> {
-        let every = Self::Every { ns, is_fraction };
-        (LEAST_NS..=MOST_NS).contains(&ns.round()).then_some(every)
+    fn every(ns: f64) -> Option<Self> {
+        (LEAST_NS..=MOST_NS)
+            .contains(&ns.round())
+            .then_some(Self::Every(ns))
     }
 
     /// Reads a time: `4s`, `250ms`, `1/64s`. A number without a unit is of seconds.
     fn of_time(text: &str) -> Option<Self> {
         let Some((above, below)) = text.split_once('/') else {
-            return Self::every(nanoseconds(text, Some("s")).ok()? as f64, false);
+            return Self::every(nanoseconds(text, Some("s")).ok()? as f64);
         };
         let unit_at = below.find(|c: char| !c.is_ascii_digit());
         let (below, unit) = below.split_at(unit_at.unwrap_or(below.len()));
         let unit = if unit.is_empty() { "s" } else { unit };
         let above = nanoseconds(&format!("{}{unit}", above.parse::<u64>().ok()?), None).ok()?;
-        Self::every(above as f64 / below.parse::<u64>().ok()? as f64, true)
+        Self::every(above as f64 / below.parse::<u64>().ok()? as f64)
     }
 
     /// Reads a rate in starts per second: `16`.
     fn of_rate(text: &str) -> Option<Self> {
-        Self::every(SECOND / whole(text)? as f64, true)
+        Self::every(SECOND / whole(text)? as f64)
     }
 
     /// Returns the interval in whole ns; `None` without one.
     pub(super) fn interval_ns(self) -> Option<u64> {
         match self {
             Self::Alone => None,
-            Self::Every { ns, .. } => Some(ns.round() as u64),
+            Self::Every(ns) => Some(ns.round() as u64),
         }
     }
 
-    /// Returns the rate in starts per second, if it was written as a fraction of a second, and is
-    /// one.
-    fn rate(self) -> Option<f64> {
-        let Self::Every { ns, is_fraction } = self else {
-            return None;
+    /// Writes it as the value of a label, however it was typed: `alone`, `1/64s` where it is a part
+    /// of a second, or a time: `2s`.
+    pub(super) fn text(self) -> String {
+        let Self::Every(ns) = self else {
+            return ALONE.to_owned();
         };
         let parts = SECOND / ns;
         let is_part = (parts - parts.round()).abs() < 1e-9 * parts && parts.round() > 1.0;
-        (is_fraction && is_part).then_some(parts.round())
-    }
-
-    /// Writes it as it is typed: `alone`, `250ms`, `1/64s`.
-    pub(super) fn text(self) -> String {
-        match (self, self.rate()) {
-            (Self::Alone, _) => ALONE.to_owned(),
-            (_, Some(rate)) => format!("1/{rate}s"),
-            (Self::Every { ns, .. }, None) => exact_word(ns.round() as u64),
+        match is_part {
+            true => format!("1/{}s", parts.round()),
+            false => exact_word(ns.round() as u64),
         }
     }
 
-    /// Writes it within the name of a cell: `alone`, `every 250ms`, `at 64/s`, `at 1/s`.
+    /// Writes it within the name of a cell: `alone`, `at 64/s`.
     pub(super) fn name(self) -> String {
-        match (self, self.rate()) {
-            (Self::Alone, _) => self.text(),
-            (_, Some(rate)) => format!("at {rate}/s"),
-            (Self::Every { ns, .. }, _) if ns == SECOND => "at 1/s".to_owned(),
-            (_, None) => format!("every {}", self.text()),
+        match self {
+            Self::Alone => ALONE.to_owned(),
+            Self::Every(ns) => format!("at {}", Numbers::PLAIN.rate(SECOND / ns)),
         }
     }
 
     /// Returns the intervals from this one to another, each half of the one before.
     fn down_to(self, last: Self) -> Option<Vec<Self>> {
-        let (Self::Every { ns, is_fraction }, Self::Every { ns: to, .. }) = (self, last) else {
+        let (Self::Every(ns), Self::Every(to)) = (self, last) else {
             return None;
         };
-        let is_fraction =
-            is_fraction || matches!(last, Self::Every { is_fraction, .. } if is_fraction);
         let halvings = (ns / to).log2();
         let is_ladder = halvings >= 0.0 && halvings.fract() == 0.0;
-        let steps =
-            (0..=halvings as i32).map(|step| Self::every(ns / 2_f64.powi(step), is_fraction));
+        let steps = (0..=halvings as i32).map(|step| Self::every(ns / 2_f64.powi(step)));
         is_ladder.then(|| steps.collect())?
     }
 }
@@ -179,8 +166,8 @@ mod tests {
             "1/256s", "1/512s", "1/1024s",
         ];
         assert_eq!(texts("4s..1/1024s"), all);
-        assert_eq!(texts("1s..250ms"), ["1s", "500ms", "250ms"]);
-        assert_eq!(texts("8ms..1ms"), ["8ms", "4ms", "2ms", "1ms"]);
+        assert_eq!(texts("1s..250ms"), ["1s", "1/2s", "1/4s"]);
+        assert_eq!(texts("8ms..1ms"), ["1/125s", "1/250s", "1/500s", "1/1000s"]);
         let rates = read_rate("1..1024").unwrap();
         assert_eq!(rates.last().unwrap().interval_ns(), Some(976_563));
         assert_eq!(rates.last().unwrap().text(), "1/1024s");
@@ -189,12 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn one_interval_is_written_as_it_is_typed() {
+    fn an_interval_is_written_in_one_form_however_it_is_typed() {
         for (text, written) in [
             ("alone", "alone"),
             ("4", "4s"),
-            ("250ms", "250ms"),
-            ("0.25s", "250ms"),
+            ("250ms", "1/4s"),
+            ("0.25s", "1/4s"),
+            ("20ms", "1/50s"),
             ("1/64s", "1/64s"),
             ("1/64", "1/64s"),
             ("2/4s", "1/2s"),
@@ -204,6 +192,8 @@ mod tests {
         ] {
             assert_eq!(texts(text), [written], "{text}");
         }
+        let names = ["4s", "250ms", "1/64s", "375ms"].map(|text| read(text).unwrap()[0].name());
+        assert_eq!(names, ["at 0.25/s", "at 4/s", "at 64/s", "at 2.67/s"]);
     }
 
     #[test]

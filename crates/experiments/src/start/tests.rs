@@ -67,13 +67,11 @@ fn without_words_processes_are_started_alone_and_up_a_ladder() {
             "work=hello report=yes"
         );
         let rung = cell.rung.as_ref().unwrap();
-        let named = match labels[step as usize] {
-            "alone" => "hello alone".to_owned(),
-            "1s" => "hello at 1/s".to_owned(),
-            interval => match interval.strip_prefix("1/") {
-                Some(part) => format!("hello at {}", part.replace('s', "/s")),
-                None => format!("hello every {interval}"),
-            },
+        let named = match labels[step as usize].strip_prefix("1/") {
+            Some("1024s") => "hello at 1,024/s".to_owned(),
+            Some(part) => format!("hello at {}", part.replace('s', "/s")),
+            None if step == 0 => "hello alone".to_owned(),
+            None => "hello at 1/s".to_owned(),
         };
         assert_eq!(
             (rung.step, &rung.ladder),
@@ -203,7 +201,7 @@ fn what_contradicts_itself_is_refused_with_a_remedy() {
         (&[("interval", "1s..1/3s")], "a power of two"),
         (&[("rate", "1..3")], "a power of two"),
         (&[("interval", "1s,1s..1/4s")], "1s is given twice"),
-        (&[("interval", "alone,1/4s,250ms")], "250ms is given twice"),
+        (&[("interval", "alone,1/4s,250ms")], "1/4s is given twice"),
         (&[("interval", "4s"), ("measure", "1")], "raise measure"),
         (&[("rate", "100000"), ("measure", "1h")], "lower measure"),
     ] {

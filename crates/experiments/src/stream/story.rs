@@ -48,12 +48,14 @@ const MEASURES: &[Measure] = &[
 ];
 
 const TABLE: &[Column] = &[
-    Column::new("p50", "bandwidth", Figure::MEDIAN),
+    Column::new("p50", "bandwidth", Figure::MEDIAN).read("p50 is the median of the runs' medians."),
     Column::new("95 % interval", "bandwidth", Figure::MEDIAN).interval(),
-    Column::new("best", "bandwidth", Figure::Max),
-    Column::new("least", "bandwidth", Figure::Min),
-    Column::new("mean", "bandwidth", Figure::Mean),
-    Column::new("p between\nhalves", "halves", Figure::Value).lowest(),
+    Column::new("best", "bandwidth", Figure::Max).read("Best is the highest of all runs."),
+    Column::new("least", "bandwidth", Figure::Min).read("Least is the lowest of all runs."),
+    Column::new("mean", "bandwidth", Figure::Mean).read("Mean is that of the runs' means."),
+    Column::new("p between\nhalves", "halves", Figure::Value)
+        .lowest()
+        .read("p is the lowest of Welch's test between the halves of a run's data set."),
 ];
 
 impl View for Stream {
@@ -82,9 +84,7 @@ impl Story for Streams {
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
         vec![Tabled {
             title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM. p50 is the median of the runs' medians, mean the mean \
-                   of their means; best is the highest of all runs, least and p are the lowest."
-                .to_owned(),
+            read: "What is read and what is written is counted, as in STREAM.".to_owned(),
             columns: TABLE.to_vec(),
         }]
     }

@@ -336,6 +336,8 @@ fn another_run_on_the_same_cpu_is_named() {
     beside(cell, (41, "tare-agent", 0));
     let other = cell.other_work.as_mut().unwrap();
     other.runs = vec!["/runs/b (process 99)".to_owned()];
+    // Too long for what was measured in it to say something of tasks.
+    other.watched_ns = 3_600_000_000_000;
     let analysis = run.analyse();
     assert_eq!(ids(&analysis), ["cpu-shared"]);
     let text = alarm(&analysis, "cpu-shared");

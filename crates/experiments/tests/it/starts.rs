@@ -106,7 +106,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("in-time.share", 86.0 / 90.0);
     close("part.max{part=launch}", 5e6);
     close("part.max{part=main}", 5e6);
-    close("part.max{part=exit}", 1e6);
+    close("part.max{part=work+exit}", 1e6);
     // 100 intervals of 1/16 s; four instances of the warm-up and 84 others ended within them.
     close("rate.rate", 88.0 / 6.25);
     close("offered.rate", 16.0);
@@ -126,7 +126,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
 
 #[test]
 fn what_the_machine_did_beside_its_instances_is_told() {
-    for (busy_ms, is_told) in [(900, false), (1_100, true)] {
+    for (busy_ms, told) in [(900, None), (1_100, Some("27.1 %")), (9_000, Some("100 %"))] {
         let mut run = Run::new(1);
         // In two seconds of two CPUs; of 32 instances each had half a ms.
         let machine_ns = f64::from(busy_ms) * 1e6;
@@ -140,12 +140,63 @@ fn what_the_machine_did_beside_its_instances_is_told() {
         machine.topology.online = Fact::Known(Cpus::parse("0-1").unwrap());
         data.machine = Some(MachineRecord::new(machine, Vec::new()));
         let analysis = analyse(data);
-        assert_eq!(ids(&analysis).contains(&"busy-beside"), is_told);
-        if is_told {
-            let text = "up to 27.1 % of the time of all CPUs in a run went to neither";
-            assert_contains(alarm(&analysis, "busy-beside"), &["process at 16/s", text]);
+        assert_eq!(ids(&analysis).contains(&"busy-beside"), told.is_some());
+        if let Some(told) = told {
+            let text = format!("up to {told} of the time of all CPUs in a run went to neither");
+            assert_contains(alarm(&analysis, "busy-beside"), &["process at 16/s", &text]);
         }
     }
+}
+
+#[test]
+fn no_part_of_the_cpu_time_is_greater_than_all_of_it() {
+    let parts = |own_ns: u64| {
+        let mut run = Run::new(1);
+        run.started(1, ALONE, |number, planned| Instance {
+            own_ns: if number == 30 { own_ns } else { 100_000 },
+            ..done(planned, 0, MS)
+        });
+        row(&run.analyse(), "cpu-part").is_some()
+    };
+    // All of it is half a ms. Elapsed time is more, where other work had the CPU.
+    assert!(parts(500_000) && !parts(1_820 * MS));
+}
+
+#[test]
+fn a_rate_at_which_nothing_ended_within_the_window_is_not_shown_to_be_sustained() {
+    let mut run = Run::new(1);
+    for (takes_ms, target) in [(1, "process"), (60_000, "crun")] {
+        let starts = Starts {
+            target,
+            ..Starts::DEFAULT
+        };
+        run.started(1, starts, |_, planned| done(planned, 0, takes_ms * MS));
+    }
+    let analysis = run.analyse();
+    let headline = "Ready after a median of 1.00 ms at 16/s on process (at least 16/s sustained) and 60.0 s at 16/s on crun.";
+    assert_eq!(verdict(&analysis)[0], headline);
+    // A logarithmic axis has no place for 0.
+    let page = page::render(&analysis);
+    let lacking = "Not drawn, because the figure is 0 or unknown: crun.";
+    assert_contains(&page, &[lacking]);
+}
+
+#[test]
+fn a_mean_of_some_runs_says_of_how_many() {
+    let mut run = Run::new(1);
+    for (block, values) in [
+        (1, &[("machine cpu", 640e6)][..]),
+        (2, &[]),
+        (3, &[("machine cpu", 640e6)]),
+    ] {
+        let starts = Starts {
+            values,
+            ..Starts::DEFAULT
+        };
+        run.started(block, starts, |_, planned| done(planned, 0, MS));
+    }
+    let text = terminal::render(&run.analyse(), 100, false);
+    assert_contains(&text, &["in 2 of 3 runs"]);
 }
 
 #[test]
@@ -403,7 +454,8 @@ fn gates() {
         ("ready.p50{target=process,interval=alone} > 2ms", false),
         ("start/ready{target=docker,interval=alone} > 200ms", true),
         ("rate{target=process,interval=1/64s} < 60/s", false),
-        ("rate{target=crun,interval=1/64s} < 60/s", true),
+        ("rate{target=crun,interval=64/s} < 60/s", true),
+        ("rate{target=process,interval=15625us} < 60/s", false),
         ("rejected{target=process} > 1%", false),
         ("rejected > 1%", true),
         ("saturated{target=docker} > 0", true),

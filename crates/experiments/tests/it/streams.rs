@@ -104,10 +104,14 @@ fn few_passes_have_a_mean() {
         verdict(&analysis)[0],
         "Triad moves a mean of 10 GB/s on process."
     );
+    let page = page::render(&analysis);
     assert_contains(
-        &page::render(&analysis),
-        &["<h3>Bandwidth of memory (mean)</h3>"],
+        &page,
+        &["<h3>Bandwidth of memory (mean)</h3>", "Mean is that of"],
     );
+    // Captions name no column that is not there.
+    let text = terminal::render(&analysis, 80, false);
+    assert!(!text.contains("p50"), "{text}");
 }
 
 #[test]

@@ -63,12 +63,19 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     }
     let emulated = targets(&|m| m.program.agent.emulated && !m.counts_instructions);
     if !emulated.is_empty() {
+        // Sentences are of what a machine executed, if there is any; claims of a study may not be.
+        let is_native = |m: &Measured<'_>| !m.program.agent.emulated;
+        let is_left_out = measured.iter().any(is_native) && run.plan.study.is_none();
+        let verdict = match is_left_out {
+            true => ", and the verdict leaves them out",
+            false => "",
+        };
         notices.push(Notice::error(
             "emulated",
             format!(
-                "An emulator (QEMU's TCG) executed the measured code of {}: these figures say nothing of a machine's speed. \
-                 Measure where KVM works.",
-                emulated.join(" and ")
+                "An emulator (QEMU's TCG) executed the measured code of {}: these figures say nothing of a machine's \
+                 speed{verdict}. Measure where KVM works.",
+                words::list(&emulated)
             ),
         ));
     }
@@ -150,8 +157,8 @@ pub fn shared_cpu(plan: &Plan) -> Option<String> {
     })?;
     Some(format!(
         "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
-         task: its times include the turns that the load takes; --load-cpus others keeps the \
-         load off that CPU",
+         task: its times include the turns that the load takes; --load-cpus can keep the load \
+         off that CPU",
         plan.cpu
     ))
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Achieved, Cell, LoadPlace};
+use tare_results::model::{Achieved, Cell, LoadPlace, Record};
 use tare_results::target::{Group, TargetSpec};
 use tare_stats::{Kind, Level, over_runs};
 
@@ -22,6 +22,8 @@ pub struct LoadFigure {
     pub group: Group,
     /// Where the load ran, as seen from the measured code.
     pub place: LoadPlace,
+    /// Whether an emulator executed the target, and a load inside with it.
+    pub emulated: bool,
     /// Whether it is a schedule of loads, each of which has its figures.
     pub is_schedule: bool,
     /// Rates per second, one entry for each counted thing.
@@ -67,6 +69,7 @@ struct Collected {
     load: String,
     target: TargetSpec,
     place: LoadPlace,
+    emulated: bool,
     is_schedule: bool,
     done: Vec<Done>,
     notices: Vec<AgentNotice>,
@@ -135,7 +138,10 @@ impl Disturbances {
             daemon.blocks.dedup();
         }
         let Some(load) = &cell.load else { return };
-        let known = self.load(plan.load.as_str(), &plan.target, load.place);
+        let program = cell.outcome.record().and_then(Record::program);
+        let emulated = program.is_some_and(|program| program.agent.emulated);
+        let of = (&plan.target, load.place, emulated);
+        let known = self.load(plan.load.as_str(), of);
         known.is_schedule |= !load.phases.is_empty();
         known.add(plan.block, &load.achieved);
         for text in &load.notices {
@@ -147,12 +153,16 @@ impl Disturbances {
             .iter()
             .filter(|phase| !phase.achieved.is_empty());
         for phase in phases {
-            let known = self.load(&phase.load, &plan.target, load.place);
+            let known = self.load(&phase.load, of);
             known.add(plan.block, &phase.achieved);
         }
     }
 
-    fn load(&mut self, load: &str, target: &TargetSpec, place: LoadPlace) -> &mut Collected {
+    fn load(
+        &mut self,
+        load: &str,
+        (target, place, emulated): (&TargetSpec, LoadPlace, bool),
+    ) -> &mut Collected {
         let is_same = |known: &Collected| {
             known.load == load && known.target == *target && known.place == place
         };
@@ -160,6 +170,7 @@ impl Disturbances {
             load: load.to_owned(),
             target: target.clone(),
             place,
+            emulated,
             is_schedule: false,
             done: Vec::new(),
             notices: Vec::new(),
@@ -210,6 +221,7 @@ impl Collected {
             load: self.load,
             target: self.target.text,
             place: self.place,
+            emulated: self.emulated,
             is_schedule: self.is_schedule,
             notices: self.notices,
         }

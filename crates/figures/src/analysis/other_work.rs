@@ -56,24 +56,32 @@ struct Watched<'a> {
     /// The CPUs that were watched, as the plan numbers them.
     cpus: Vec<u32>,
     is_loaded: bool,
+    /// Whether its tasks say something of the figures; other runs always do.
+    is_telling: bool,
     other: &'a OtherWork,
 }
 
 /// Finds other work and other runs on the measured CPUs.
 pub(super) fn find(run: &Run) -> Vec<Notice> {
-    let watched = |of: fn(&Cell) -> Option<&OtherWork>, is_told| {
+    let watched = |of| {
         let cells = run.cells.iter();
-        Vec::from_iter(cells.filter_map(|cell| watched(cell, of, is_told)))
+        Vec::from_iter(cells.filter_map(|cell| watched(cell, of)))
     };
-    let mut notices = told_of(&watched(of_machine, true));
-    let around = watched(of_machine, false);
+    let all = watched(of_machine);
+    let mut notices = told_of(&all);
+    let around = all.into_iter().filter(|it| !it.is_telling);
+    let around = around.map(|it| Watched {
+        is_telling: true,
+        ..it
+    });
+    let around = Vec::from_iter(around);
     notices.extend(other_tasks(&around, "other-work-around", |cpus, each| {
         format!(
             "Other work ran on the measured {cpus} around cells that measured for too short a part of the time watched to tell \
              how much of it ran within them: {each}. Measure longer, or choose another CPU (--cpu)."
         )
     }));
-    let guests = watched(|cell| cell.guest_work.as_ref(), true);
+    let guests = watched(|cell| cell.guest_work.as_ref());
     notices.extend(other_tasks(&guests, "other-work-in-guest", |cpus, each| {
         format!(
             "Inside of the guest, other work ran on the measured {cpus}: {each}. The figures include this time, which is part of \
@@ -92,6 +100,7 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
         cell: None,
         cpus: Vec::new(),
         is_loaded: false,
+        is_telling: other.is_telling(),
         other,
     }])
 }
@@ -141,7 +150,7 @@ fn is_timed(cell: &Cell) -> bool {
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
-        let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of, true)));
+        let watched = Vec::from_iter(cells.iter().filter_map(|cell| watched(cell, of)));
         let used = by_name(&watched).into_iter();
         let much = used.filter(|used| used.greatest() >= MUCH);
         let told = much.filter_map(|used| {
@@ -199,19 +208,20 @@ fn stolen_notice(run: &Run) -> Option<Notice> {
     Some(Notice::warning("stolen-time", text))
 }
 
-/// Takes the other work of a cell that says something of its figures, or that may not.
-fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>, is_told: bool) -> Option<Watched<'_>> {
+fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'_>> {
+    let other = of(cell)?;
     Some(Watched {
         cell: Some(cell.plan.id),
-        cpus: cell.plan.work.measured_cpus().iter().collect(),
+        cpus: cell.plan.measured_cpus().iter().collect(),
         is_loaded: cell.load.is_some(),
-        other: of(cell).filter(|other| cell.is_told_by(other) == is_told)?,
+        is_telling: cell.is_told_by(other),
+        other,
     })
 }
 
 /// Adds up what ran by its name, the most in a cell first.
 fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
-    let watched = || watched.iter().filter(|it| it.other.is_telling());
+    let watched = || watched.iter().filter(|it| it.is_telling);
     // In a guest, CPUs have other numbers than in the plan.
     let watched_ns = |cpu: u32, is_kernel: bool| -> u64 {
         let watched = || watched().filter(|it| !(is_kernel && it.is_loaded));

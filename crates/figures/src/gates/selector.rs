@@ -4,6 +4,7 @@ use tare_results::model::{CellPlan, Plan};
 
 use crate::analysis::Experiments;
 use crate::group::distinct;
+use crate::rows::naming::is_value;
 use crate::rows::{Figure, Measure, Row, Rows};
 
 /// The rows that a gate is of: `[experiment/]measure[.figure][{label=value,…}]`.
@@ -121,7 +122,7 @@ impl Selector {
                 phases.any(|phase| phase.to_string() == *value)
             }
             key => match cell.labels.get(key) {
-                Some(own) => own == value,
+                Some(own) => is_value(key, own, value),
                 None => !is_planned(key),
             },
         };
@@ -177,10 +178,7 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let pair = |piece: &String| {
         let (key, value) = piece.split_once('=')?;
         let (key, value) = (key.trim(), value.trim());
-        // A rate is another name of its interval.
-        let rate = value.strip_suffix("/s").filter(|_| key == "interval");
-        let value = rate.map_or_else(|| value.to_owned(), |rate| format!("1/{rate}s"));
-        Some((key.to_owned(), value))
+        Some((key.to_owned(), value.to_owned()))
     };
     let read = pieces
         .iter()

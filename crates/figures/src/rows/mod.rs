@@ -17,7 +17,7 @@ pub mod cell;
 pub mod derive;
 pub mod flat;
 pub mod measure;
-mod naming;
+pub(crate) mod naming;
 
 pub use cell::{CellData, counts};
 pub use derive::{Collector, Each, Places, Row, Rows};

@@ -30,7 +30,10 @@ impl Row {
             "target" => self.target == value,
             "load" => self.load.as_str() == value,
             "group" => self.group.capabilities().id == value,
-            label => self.labels.get(label) == Some(value),
+            label => {
+                let own = self.labels.get(label);
+                own.is_some_and(|own| is_value(label, own, value))
+            }
         }
     }
 
@@ -64,8 +67,8 @@ impl Row {
     }
 }
 
-/// Writes a label among others: `thread=0`, `phase 1`; a workload by its name; the interval of a
-/// pace as that: `64/s`, `1/s`, `alone`; a size in bytes with its unit: `size=64KiB`. That of a
+/// Writes a label among others: `thread=0`, `phase 1`; a workload by its name; an interval in parts
+/// of a second or whole seconds as its rate: `64/s`, `0.5/s`, and `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a
 /// workload is a number of its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
@@ -74,15 +77,35 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     if let Some(bytes) = bytes.filter(|bytes| *bytes >= 1_024) {
         return format!("{key}={}", Numbers::PLAIN.bytes(bytes).replace(' ', ""));
     }
-    let part = value.strip_prefix("1/");
-    let part = part.and_then(|rest| rest.strip_suffix('s'));
-    match (key, value, part) {
+    let seconds = seconds(value).filter(|_| key == "interval");
+    let rate = seconds.filter(|seconds| value.starts_with("1/") || *seconds >= 1.0);
+    match (key, value, rate.map(|seconds| 1.0 / seconds)) {
         ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
         ("phase" | "part", ..) => format!("{key} {value}"),
-        ("interval", "1s", _) => "1/s".to_owned(),
-        ("interval", _, Some(part)) => format!("{part}/s"),
+        (_, _, Some(rate)) => Numbers::PLAIN.rate(rate),
         _ => format!("{key}={value}"),
     }
+}
+
+/// Returns whether a label has a value that may be written in another way: an interval is also that
+/// of a rate, or in another unit.
+pub(crate) fn is_value(key: &str, own: &str, wanted: &str) -> bool {
+    let is_near = |(own, wanted): (f64, f64)| (own - wanted).abs() < 1e-9 * own;
+    let both = || seconds(own).zip(seconds(wanted));
+    own == wanted || key == "interval" && both().is_some_and(is_near)
+}
+
+/// Reads an interval in seconds: `64/s`, `1/64s`, `20ms`.
+fn seconds(interval: &str) -> Option<f64> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let part = interval.strip_prefix("1/");
+    let part = part.and_then(|part| part.strip_suffix('s'));
+    if let Some(rate) = interval.strip_suffix("/s").or(part) {
+        return Some(1.0 / number(rate)?);
+    }
+    let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let mut units = units.into_iter();
+    units.find_map(|(unit, size)| Some(number(interval.strip_suffix(unit)?)? * size))
 }
 
 /// Says in one short line what a cell has shown of its first measure.

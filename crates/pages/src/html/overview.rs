@@ -3,7 +3,7 @@
 use maud::Markup;
 
 use super::dot_plot::{self, Entry};
-use super::parts::{Figure, N, legend};
+use super::parts::{Figure, N, lacking_of, legend};
 use crate::svg::{COLOURS, colour};
 use tare_figures::group::{distinct, grouped};
 use tare_figures::mark::{Mark, NO_SAMPLE};
@@ -13,12 +13,7 @@ use tare_figures::rows::{self, Row};
 /// figure.
 #[must_use]
 pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
-    let rows: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.over.is_ok())
-        .copied()
-        .collect();
-    overview_of(&rows, |row| name(row, &rows), title, what)
+    overview_of(rows, |row| name(row, rows), title, what)
 }
 
 /// Renders the same with names of the caller's own: what has the same name is in one row.
@@ -29,11 +24,7 @@ pub fn overview_of(
     title: String,
     what: &str,
 ) -> Option<Markup> {
-    let rows: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.over.is_ok())
-        .copied()
-        .collect();
+    let (rows, lacking): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.over.is_ok());
     let unit = rows.first()?.unit;
     let loads = distinct(rows.iter().map(|row| row.load.as_str()));
     let mut names = grouped(rows.iter().map(|row| (name(row), *row)));
@@ -75,10 +66,18 @@ pub fn overview_of(
     let plot = dot_plot::draw(&entries, description, (what, bound), label);
     let mut read = Vec::new();
     if loads.len() > COLOURS {
-        read.push("The first six loads are drawn; the tables have all.");
+        read.push("The first six loads are drawn; the tables have all.".to_owned());
     }
     if rows.iter().any(|row| row.is_marked()) {
-        read.push(NO_SAMPLE);
+        read.push(NO_SAMPLE.to_owned());
+    }
+    if !lacking.is_empty() {
+        let of = |row: &&Row| {
+            let (name, under) = (name(row), row.load.under());
+            let is_named = name.contains(&under);
+            if is_named { name } else { name + &under }
+        };
+        read.push(lacking_of(lacking.iter().map(of).collect()));
     }
     let shown = loads.iter().take(COLOURS).enumerate();
     let shown = shown.map(|(series, load)| (colour(series), (*load).to_owned()));

@@ -6,6 +6,8 @@ use crate::svg::Plot;
 pub use crate::table::Table;
 use crate::words::typeset;
 use tare_figures::format::Numbers;
+use tare_figures::group::distinct;
+use tare_figures::words::list;
 
 /// How the page writes numbers.
 pub const N: Numbers = Numbers::TYPESET;
@@ -107,6 +109,17 @@ pub fn facts(rows: &[(&str, String)]) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Says what a picture does not show; nothing if it shows all.
+pub(crate) fn lacking_of(names: Vec<String>) -> String {
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "Not drawn, because the figure is 0 or unknown: {}.",
+            list(&distinct(names))
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::html::parts::{Figure, legend_of, line_legend};
+use crate::html::parts::{Figure, lacking_of, legend_of, line_legend};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 
 /// The number of places that are named at the top.
@@ -129,15 +129,20 @@ impl<'c> Dimension<'c> {
 }
 
 impl Line {
-    /// Makes a line of each name and points, in their order; without those that have no points.
+    /// Makes a line of each name and points, in their order; those without points come last, and
+    /// are named only.
     pub fn each(lines: impl IntoIterator<Item = (String, Vec<Point>)>) -> Vec<Self> {
-        let lines = lines.into_iter().filter(|(_, points)| !points.is_empty());
-        let lines = lines.enumerate().map(|(series, (name, points))| Self {
-            name,
-            series,
-            is_second: false,
-            points,
-        });
+        let mut lines = Vec::from_iter(lines);
+        lines.sort_by_key(|(_, points)| points.is_empty());
+        let lines = lines
+            .into_iter()
+            .enumerate()
+            .map(|(series, (name, points))| Self {
+                name,
+                series,
+                is_second: false,
+                points,
+            });
         lines.collect()
     }
 }
@@ -169,14 +174,22 @@ impl Curve<'_> {
     /// several pictures on the same axes.
     #[must_use]
     pub fn render(&self) -> Option<Markup> {
-        self.points().next()?;
-        let most = self.lines.iter().map(|line| line.series).max()?;
+        let drawn = || self.lines.iter().filter(|line| !line.points.is_empty());
+        let most = drawn().map(|line| line.series).max()?;
         let parts = (0..=most).step_by(COLOURS).map(|first| {
             let is_in = |line: &&Line| (first..first + COLOURS).contains(&line.series);
-            self.part(&self.lines.iter().filter(is_in).collect::<Vec<_>>())
+            self.part(&drawn().filter(is_in).collect::<Vec<_>>())
         });
         let parts: Vec<Markup> = parts.collect();
         Some(html! { @for part in parts { (part) } })
+    }
+
+    /// Returns how to read it, and which lines it lacks.
+    fn caption(&self) -> String {
+        let lacking = self.lines.iter().filter(|line| line.points.is_empty());
+        let lacking = lacking.map(|line| line.name.clone());
+        let lacking = lacking_of(lacking.collect());
+        format!("{} {lacking}", self.read).trim_end().to_owned()
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
@@ -226,7 +239,7 @@ impl Curve<'_> {
         }
         let figure = Figure {
             title: self.title.to_owned(),
-            read: self.read.to_owned(),
+            read: self.caption(),
             legend: self.legend(lines),
             plot: &plot,
             table: None,

@@ -253,12 +253,13 @@ impl Page<'_> {
         };
         (!tables.is_empty()).then(|| {
             html! {
-                @for Titled { title, read, table } in tables {
-                    @if let Some(nothing) = table.nothing {
-                        details.nothing { summary { (title) ": " (nothing) } (content(&read, table)) }
+                @for titled in tables {
+                    @let read = titled.caption(|_| true);
+                    @if let Some(nothing) = titled.table.nothing {
+                        details.nothing { summary { (titled.title) ": " (nothing) } (content(&read, titled.table)) }
                     } @else {
-                        h3 { (title) }
-                        (content(&read, table))
+                        h3 { (titled.title) }
+                        (content(&read, titled.table))
                     }
                 }
             }
@@ -288,4 +289,93 @@ fn caution(notice: &Notice) -> Markup {
         Severity::Warning | Severity::Note => ("caution", "Caution. "),
     };
     html! { p class=(class) role="note" { b { (word) } (with_code(&typeset(&notice.text))) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is seen of linear red, green and blue: with all cones, and without one of the three
+    /// kinds (Machado, Oliveira and Fernandes, 2009).
+    const VISION: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152, 1.053, -0.205],
+            [0.115, 0.786, 0.099],
+            [-0.004, -0.048, 1.052],
+        ],
+        [
+            [0.367, 0.861, -0.228],
+            [0.280, 0.673, 0.047],
+            [-0.012, 0.043, 0.969],
+        ],
+        [
+            [1.256, -0.077, -0.179],
+            [-0.078, 0.931, 0.148],
+            [0.005, 0.691, 0.304],
+        ],
+    ];
+
+    type Colour = [f64; 3];
+
+    fn times(rows: [[f64; 3]; 3], colour: Colour) -> Colour {
+        rows.map(|row| row.iter().zip(colour).map(|(a, b)| a * b).sum())
+    }
+
+    /// Returns the linear red, green and blue of a colour of a theme.
+    fn colour(theme: &str, name: &str) -> Colour {
+        let (_, text) = theme.split_once(&format!("--{name}: #")).unwrap();
+        let text = &text[..text.find(';').unwrap()];
+        let digits = text.len() / 3;
+        [0, 1, 2].map(|at| {
+            let part = text[at * digits..][..digits].repeat(3 - digits);
+            let value = f64::from(u8::from_str_radix(&part, 16).unwrap()) / 255.0;
+            match value <= 0.04045 {
+                true => value / 12.92,
+                false => ((value + 0.055) / 1.055).powf(2.4),
+            }
+        })
+    }
+
+    /// Returns how different two colours look (Oklab).
+    fn distance(vision: [[f64; 3]; 3], one: Colour, other: Colour) -> f64 {
+        const CONES: [[f64; 3]; 3] = [
+            [0.4122, 0.5363, 0.0514],
+            [0.2119, 0.6807, 0.1074],
+            [0.0883, 0.2817, 0.6300],
+        ];
+        const LAB: [[f64; 3]; 3] = [
+            [0.2105, 0.7936, -0.0041],
+            [1.9780, -2.4286, 0.4506],
+            [0.0259, 0.7828, -0.8087],
+        ];
+        let [one, other] = [one, other].map(|colour| {
+            let seen = times(vision, colour).map(|part| part.clamp(0.0, 1.0));
+            times(LAB, times(CONES, seen).map(f64::cbrt))
+        });
+        let squares = one.iter().zip(other).map(|(a, b)| (a - b).powi(2));
+        squares.sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn colours_of_series_differ_with_any_vision_and_from_the_page() {
+        let themes: Vec<&str> = STYLE.split(":root {").skip(1).collect();
+        assert_eq!(themes.len(), 3);
+        for theme in themes {
+            let of = |at: usize| colour(theme, &format!("s{at}"));
+            let light = |colour: Colour| {
+                let parts = colour.iter().zip([0.2126, 0.7152, 0.0722]);
+                parts.map(|(part, weight)| part * weight).sum::<f64>() + 0.05
+            };
+            let page = light(colour(theme, "page"));
+            for one in 0..crate::svg::COLOURS {
+                let own = light(of(one));
+                assert!(own.max(page) / own.min(page) >= 3.0, "s{one}");
+                for (other, vision) in (0..one).flat_map(|other| VISION.map(|all| (other, all))) {
+                    let apart = distance(vision, of(one), of(other));
+                    assert!(apart > 0.11, "s{one} and s{other}: {apart}");
+                }
+            }
+        }
+    }
 }

@@ -19,16 +19,12 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
     if summary.loads.is_empty() && summary.daemons.is_empty() {
         return None;
     }
-    let table = shared::loads(&summary.loads, Medium::Page);
+    let titled = shared::loads(&summary.loads, Medium::Page);
     let notices = notices(summary);
     Some(html! {
-        @if !table.is_empty() {
-            p.read {
-                "What each load really did while a target was measured: the median over the blocks, and the range. A load \
-                 inside runs under the same kernel as the measured code, one next to it on the machine that the target \
-                 runs on."
-            }
-            (table.render())
+        @if !titled.table.is_empty() {
+            p.read { "While a target was measured: the median over the blocks, and the range. " (titled.read) }
+            (titled.table.render())
         }
         @if !notices.is_empty() {
             h3 { "In what they differ from the published loads" }

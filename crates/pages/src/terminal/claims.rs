@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 use tare_figures::claims::{Answer, ClaimFigure, Reproduction};
 
 use crate::shared;
+use crate::table::Titled;
 use crate::text::Page;
 
 impl Page {
@@ -11,9 +12,11 @@ impl Page {
     pub(super) fn reproduction(&mut self, reproduction: &Reproduction) {
         let study = &reproduction.study;
         self.claims(study, &reproduction.claims);
-        let figures = shared::comparisons(reproduction);
-        let title = format!("Published by {study}, and measured here");
-        self.titled(&title, "", &figures);
+        self.titled(&Titled {
+            title: format!("Published by {study}, and measured here"),
+            read: String::new(),
+            table: shared::comparisons(reproduction),
+        });
     }
 
     fn claims(&mut self, study: &str, claims: &[ClaimFigure]) {

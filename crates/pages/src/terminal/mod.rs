@@ -14,7 +14,7 @@ use tare_figures::verdict::Verdict;
 use tare_figures::words::counted;
 
 use crate::report::Report;
-use crate::table::{Medium, Table, Titled};
+use crate::table::{Medium, Titled};
 use crate::text::{Page, Text};
 use crate::{grouped, shared, words};
 
@@ -35,8 +35,8 @@ pub fn text(report: &Report, width: usize) -> Text {
     }
     for story in report.stories() {
         let tables = grouped::all(story, report.run(), Medium::Terminal);
-        for Titled { title, read, table } in tables.into_iter().chain(story.more(report.run())) {
-            page.titled(&title, &read, &table);
+        for titled in tables.into_iter().chain(story.more(report.run())) {
+            page.titled(&titled);
         }
     }
     page.loads(&summary.loads);
@@ -104,23 +104,21 @@ impl Page {
 
     /// Writes what the loads did: medians over the blocks with the range.
     fn loads(&mut self, loads: &[LoadFigure]) {
-        self.titled(
-            "Loads, as achieved",
-            "",
-            &shared::loads(loads, Medium::Terminal),
-        );
+        self.titled(&shared::loads(loads, Medium::Terminal));
     }
 
     /// Writes a table below its title, unless it is empty.
-    fn titled(&mut self, title: &str, read: &str, table: &Table) {
-        if table.is_empty() {
+    fn titled(&mut self, titled: &Titled) {
+        if titled.table.is_empty() {
             return;
         }
-        self.heading(title);
+        self.heading(&titled.title);
+        let shown = self.shown(&titled.table);
+        let read = titled.caption(|column| shown.contains(&column));
         if !read.is_empty() {
-            self.note(read);
+            self.note(&read);
         }
-        self.table(table);
+        self.table(&titled.table);
     }
 
     fn not_measured(&mut self, summary: &Summary) {

@@ -64,6 +64,11 @@ impl Page {
         table::write(table, self);
     }
 
+    /// Returns the places of a table's columns that it has room for.
+    pub(crate) fn shown(&self, table: &Table) -> Vec<usize> {
+        table::shown(table, self.width)
+    }
+
     /// Writes a remark on what stands before it.
     pub fn note(&mut self, text: &str) {
         self.paragraph(text, Style::new().dimmed(), "");

@@ -226,6 +226,12 @@ pub(super) fn write(table: &Table, page: &mut Page) {
     Sheet::of(table, page.width).write(page);
 }
 
+/// Returns the places of the columns that a terminal of this width shows.
+pub(super) fn shown(table: &Table, width: usize) -> Vec<usize> {
+    let columns = Sheet::of(table, width).layout(width).columns.into_iter();
+    columns.map(|(place, _)| place).collect()
+}
+
 /// Marks where a name may be broken: behind its commas, but for those within a figure.
 fn breakable(name: &str) -> String {
     let mut all = String::new();

@@ -69,7 +69,7 @@ pub fn claim<'c>(
     for cell in cells {
         seconds += cell.estimate_seconds;
         if !cell.target.kernel().is_remote() {
-            cpus.extend(cell.work.measured_cpus().iter());
+            cpus.extend(cell.claimed_cpus().iter());
         }
     }
     let cpus: Vec<u32> = cpus.into_iter().collect();

@@ -71,9 +71,7 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
                     .in_cycles()
                     .spared(4)
                     .terminal_only(),
-                Column::new("period,\nif any", "period", F::MEDIAN)
-                    .with_runs()
-                    .page_only(),
+                Column::new("period,\nif any", "period", F::MEDIAN).page_only(),
                 Column::new("of these runs' gaps", "periodic", F::Share).below(),
                 Column::new("gaps", "gaps", F::Total)
                     .counted()

@@ -85,7 +85,9 @@ fn beside(case: &Case<'_>) -> Option<f64> {
     let shares = case.cells.iter().filter_map(|cell| {
         let mean = |measure| of_run(measure, Figure::Mean, cell.plan.id);
         let each = mean("machine-cpu")? - mean("cpu")? - mean("daemon-cpu").unwrap_or(0.0);
-        Some(each * of_run("rate", Figure::Rate, cell.plan.id)? / 1e9 / cpus)
+        let share = each * of_run("rate", Figure::Rate, cell.plan.id)? / 1e9 / cpus;
+        // The window and the CPUs' time are read one after the other.
+        Some(share.min(1.0))
     });
     shares.max_by(f64::total_cmp)
 }

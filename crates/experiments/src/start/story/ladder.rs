@@ -39,17 +39,14 @@ pub(super) fn interval_ns(case: &Case<'_>) -> Option<u64> {
     case.plan.arrivals.as_ref()?.interval_ns
 }
 
-/// Returns the interval as it was typed: `1/64s`, `alone`.
+/// Returns the interval as its label has it: `1/64s`, `alone`.
 pub(super) fn interval<'a>(case: &Case<'a>) -> &'a str {
     case.plan.labels.get("interval").unwrap_or("?")
 }
 
-/// Names how often instances were started: `64/s`, `1/s`, `2s`, `alone`.
+/// Names how often instances were started: `64/s`, `0.5/s`, `alone`.
 pub(super) fn pace(case: &Case<'_>) -> String {
-    let interval = interval(case);
-    let is_rate = interval.starts_with("1/") || interval == "1s";
-    let rate = rate(case).filter(|_| is_rate);
-    rate.map_or_else(|| interval.to_owned(), |rate| N.rate(rate))
+    rate(case).map_or_else(|| interval(case).to_owned(), |rate| N.rate(rate))
 }
 
 /// Returns how many instances were planned per second; `None` without an interval.

@@ -6,6 +6,7 @@
 
 use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples};
 use tare_results::model::{Arrived, Instance, InstanceOutcome, Labels};
+use tare_results::target::Kernel;
 use tare_stats::Counts;
 
 use super::parts;
@@ -53,7 +54,7 @@ pub(super) const MEASURES: &[Measure] = &[
         one(counts(counted(data).filter_map(Instance::lag_ns)))
     }),
     Measure::time("part", "time of a part of a start", PARTS, parts::of_cell),
-    Measure::count("rate", "instances completed", RATE, |data| {
+    Measure::count("rate", "instances that ended well", RATE, |data| {
         one(rate(data, completed(data)))
     })
     .better(Better::More),
@@ -230,11 +231,16 @@ fn most_alive(data: &CellData<'_>) -> Option<Sample> {
 }
 
 /// Divides the CPU time of instances into that of their own code and the time around it, where both
-/// are known.
+/// are known. The unikernel's own time is elapsed time: CPU time only if nothing else had the CPU.
 fn cpu_parts(data: &CellData<'_>) -> Samples {
+    let plan = data.plan();
+    let is_elapsed = plan.target.kernel() == Kernel::None;
     let both = || done(data).filter_map(|one| Some((known(one.own_ns)?, cpu(one)?)));
+    if both().any(|(own, all)| own > all) || (is_elapsed && !plan.load.is_idle()) {
+        return Ok(Vec::new());
+    }
     let own = counts(both().map(|(own, _)| own));
-    let around = counts(both().map(|(own, all)| all.saturating_sub(own)));
+    let around = counts(both().map(|(own, all)| all - own));
     let parts = [("own", own), ("around", around)].into_iter();
     let parts = parts.filter_map(|(part, sample)| Some((Labels::of([("part", part)]), sample?)));
     Ok(parts.collect())

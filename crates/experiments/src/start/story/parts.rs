@@ -2,6 +2,7 @@
 
 use tare_figures::group::grouped;
 use tare_figures::rows::{CellData, Samples};
+use tare_figures::words::list;
 use tare_results::model::{Instance, Labels};
 
 use super::measures::{counts, done, span};
@@ -24,8 +25,30 @@ pub(super) const BEFORE_READY: [(&str, &str); 12] = [
     ("main", "main"),
 ];
 
-/// The part after those.
-pub(super) const EXIT: (&str, &str) = ("exit", "exit");
+/// The part after those: the instance's work and its exit, between which nothing is seen.
+pub(super) const AFTER_READY: (&str, &str) = ("work+exit", "work\n+exit");
+
+/// The ends of the parts that others are made of.
+const ENDS: [(&str, &str); 6] = [
+    ("launch", "launch until main"),
+    ("vmm", "vmm until the machine is reset"),
+    ("firmware", "firmware until the kernel begins"),
+    ("kernel", "kernel until main"),
+    ("main", "main until ready"),
+    ("work", "work+exit until the end was seen"),
+];
+
+/// Says how to read parts of these names.
+pub(super) fn read<'n>(names: impl Iterator<Item = &'n str> + Clone) -> String {
+    let is_there = |end: &str| {
+        names
+            .clone()
+            .any(|name| name.split('+').any(|one| one == end))
+    };
+    let ends = ENDS.iter().filter(|(end, _)| is_there(end));
+    let ends = list(&Vec::from_iter(ends.map(|(_, words)| (*words).to_owned())));
+    format!("From the start call: {ends}. Parts with an unknown border are shown as one, with a +.")
+}
 
 /// Returns the parts of the instances of a cell, each with its name.
 pub(super) fn of_cell(data: &CellData<'_>) -> Samples {
@@ -61,7 +84,7 @@ fn of_instance(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
         parts.extend(known.map(|(known, _)| *known).zip(span(from_ns, *at_ns)));
         (from_ns, name) = (*at_ns, String::new());
     }
-    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (EXIT.0, ns)));
+    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (AFTER_READY.0, ns)));
     parts
 }
 
@@ -85,7 +108,7 @@ mod tests {
             ("firmware", 40),
             ("kernel", 30),
             ("main", 50),
-            ("exit", 10),
+            ("work+exit", 10),
         ];
         assert_eq!(of_instance(&guest, true), all);
         let silent = Instance {
@@ -93,11 +116,11 @@ mod tests {
             main_ns: 0,
             ..guest
         };
-        let some = [("vmm+firmware", 60), ("kernel+main", 80), ("exit", 10)];
+        let some = [("vmm+firmware", 60), ("kernel+main", 80), ("work+exit", 10)];
         assert_eq!(of_instance(&silent, true), some);
         assert_eq!(
             of_instance(&guest, false),
-            [("launch", 90), ("main", 50), ("exit", 10)]
+            [("launch", 90), ("main", 50), ("work+exit", 10)]
         );
         // Moments of a damaged folder, which are in no order.
         let damaged = Instance {

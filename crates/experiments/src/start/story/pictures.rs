@@ -52,10 +52,10 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
         named: Some("rate"),
         ..curve(&all, "ready", Figure::Mean, upward)
     };
-    let upward = Dimension::logarithmic("done per s", |rate| N.tick(rate), |rate| N.rate(rate));
+    let upward = Dimension::logarithmic("ended per s", |rate| N.tick(rate), |rate| N.rate(rate));
     let throughput = Curve {
         title: "Throughput against offered rate",
-        read: "Instances that were done per second, against those that were planned. On the broken red line every one is done.",
+        read: "Instances that ended well per second, against those that were planned. On the broken red line every one does.",
         has_ideal: true,
         ..curve(&all, "rate", Figure::Rate, upward)
     };

@@ -41,7 +41,13 @@ fn sentence(all: &[&Series<'_>]) -> String {
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
-        let rate = sustained(one).map(|own| format!(" ({} sustained)", own.written()));
+        // Where nothing ended within the window, nothing shows that its rate was sustained.
+        let is_shown = |rate| {
+            let mut own = ladder::open(one).filter(|case| ladder::rate(case) == Some(rate));
+            own.any(|case| case.value("rate", Figure::Rate) > Some(0.0))
+        };
+        let rate = sustained(one).filter(|own| own.rate.is_none_or(is_shown));
+        let rate = rate.map(|own| format!(" ({} sustained)", own.written()));
         let rate = rate.unwrap_or_default();
         let took = figure_or_modes(row, time(ns), has_modes);
         let lowest_rate =
