@@ -136,7 +136,7 @@ style: setup-test
 # Images for acceptance: the floor of a start, the name server with a client inside, and with some of its features, for its
 # size. Places of panics hold no folders of this machine.
 SETS    := dhcp ipv6,tcp dhcp,ipv6,tcp dhcp,slaac,tcp dhcp,files,slaac,tcp console,dhcp,figures,files,slaac,tcp
-SMALLER := $(foreach crate,tare-images=z tare-net=z tare-virtio=z smoltcp=s embassy-net=s,\
+SMALLER := $(foreach crate,tare-images=z tare-net=s tare-runtime=z smoltcp=s embassy-net=s,\
 	--config 'profile.service.package.$(firstword $(subst =, ,$(crate))).opt-level="$(lastword $(subst =, ,$(crate)))"')
 SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*))
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="

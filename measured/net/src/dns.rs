@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         let whole = &start[..start.len() - self.0.len()];
         name.extend_from_slice(whole).ok()?;
         // The lengths are smaller than all letters.
-        name.make_ascii_lowercase();
+        name.iter_mut().for_each(u8::make_ascii_lowercase);
         let (kind, class) = (self.number()?, self.number()?);
         let bytes = &start[..start.len() - self.0.len()];
         Some(Question {

@@ -87,9 +87,7 @@ impl Settings {
         match key {
             "ip" => {
                 let Some((IpAddr::V4(own), prefix @ 0..=32)) = network(value) else {
-                    return bad(
-                        "a host's address with the length of its prefix, such as 192.0.2.2/24",
-                    );
+                    return bad("a host's address with its prefix, such as 192.0.2.2/24");
                 };
                 self.v4.address = Some((own, prefix as u8));
             }
@@ -101,9 +99,7 @@ impl Settings {
             }
             "ip6" => {
                 let Some((IpAddr::V6(own), prefix @ 0..=128)) = network(value) else {
-                    return bad(
-                        "a host's address with the length of its prefix, such as 2001:db8::2/64",
-                    );
+                    return bad("a host's address with its prefix, such as 2001:db8::2/64");
                 };
                 self.v6.address = Some((own, prefix as u8));
             }
@@ -120,7 +116,7 @@ impl Settings {
             },
             "mtu" => {
                 let Some(mtu @ LEAST_MTU..=MTU) = number(value) else {
-                    return bad("bytes from 1280 to 1500");
+                    return bad("1280 to 1500 bytes");
                 };
                 self.mtu = mtu as u16;
             }

@@ -124,8 +124,8 @@ impl Zone {
 
     /// Returns the records of a name, in lower case. None if there is no such name.
     pub fn records(&self, name: &[u8]) -> Option<impl Iterator<Item = Record<'_>> + Clone> {
-        let key = key(name);
-        let order = |(start, _): &(u32, u32)| self.key_at(*start).cmp(&key);
+        let name = Key::of(name);
+        let order = |(start, _): &(u32, u32)| Key::of(self.name_at(*start)).cmp(&name);
         let place = self.names.binary_search_by(order).ok()?;
         Some(self.records_at(self.names[place]))
     }
@@ -141,8 +141,8 @@ impl Zone {
 
     /// Inserts a name, with its records, by its place among the others.
     fn insert(&mut self, new: (u32, u32)) {
-        let name = self.key_at(new.0);
-        let is_before = |(start, _): &(u32, u32)| self.key_at(*start) < name;
+        let name = Key::of(self.name_at(new.0));
+        let is_before = |(start, _): &(u32, u32)| Key::of(self.name_at(*start)) < name;
         let place = match self.names.last().is_some_and(is_before) {
             true => self.names.len(),
             false => self.names.partition_point(is_before),
@@ -179,7 +179,9 @@ impl Zone {
     #[cfg(feature = "zone-file")]
     fn sort(&mut self) {
         let mut names = core::mem::take(&mut self.names);
-        names.sort_unstable_by(|(one, _), (other, _)| self.key_at(*one).cmp(&self.key_at(*other)));
+        names.sort_unstable_by(|(one, _), (other, _)| {
+            Key::of(self.name_at(*one)).cmp(&Key::of(self.name_at(*other)))
+        });
         self.names = names;
     }
 
@@ -187,10 +189,6 @@ impl Zone {
         let start = start as usize;
         let length = usize::from(self.bytes[start]);
         &self.bytes[start + 1..start + 1 + length]
-    }
-
-    fn key_at(&self, start: u32) -> (u64, &[u8]) {
-        key(self.name_at(start))
     }
 
     fn records_at(&self, (start, end): (u32, u32)) -> impl Iterator<Item = Record<'_>> + Clone {
@@ -211,11 +209,22 @@ impl Zone {
     }
 }
 
-/// Returns by what names are sorted. Most differ in their first bytes, which are compared as one
-/// number; those without so many come first.
-fn key(name: &[u8]) -> (u64, &[u8]) {
-    let first = name.first_chunk().copied();
-    (first.map_or(0, u64::from_be_bytes), name)
+/// By what names are sorted: most differ in their first bytes, which are compared as one number;
+/// names without so many come first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    first: u64,
+    name: &'a [u8],
+}
+
+impl<'a> Key<'a> {
+    fn of(name: &'a [u8]) -> Self {
+        let first = name.first_chunk().copied();
+        Self {
+            first: first.map_or(0, u64::from_be_bytes),
+            name,
+        }
+    }
 }
 
 /// Returns whether a name is another one or below it.
