@@ -62,11 +62,11 @@ unsafe impl Source for FreeMemory {
         // The allocator stores some words with each allocation, and a table in its first piece.
         const OVERHEAD: usize = 8 << 10;
         let least = layout.size() + layout.align() + OVERHEAD;
-        let piece = memory::take(least.max(PIECE))
-            .or_else(|| memory::take(least))
+        let piece = memory::take_unset(least.max(PIECE))
+            .or_else(|| memory::take_unset(least))
             .ok_or(())?;
         // SAFETY: the piece belongs to this function, and is never freed.
-        unsafe { talc.claim(piece.as_mut_ptr(), piece.len()) }
+        unsafe { talc.claim(piece.as_mut_ptr().cast(), piece.len()) }
             .map(|_| ())
             .ok_or(())
     }

@@ -94,22 +94,30 @@ impl Zone {
         for number in [1_u32, 3600, 600, 86_400, 60] {
             start.extend_from_slice(&number.to_be_bytes());
         }
-        zone.add(ORIGIN, &[record(SOA, &start), record(NS, SERVER)]);
-        zone.add(SERVER, &[record(A, &[192, 0, 2, 53])]);
         // Reserved once: a vector that grows holds up to three times its size while it is copied.
-        zone.bytes.reserve_exact(hosts as usize * HOST_BYTES);
-        zone.names.reserve_exact(hosts as usize);
+        zone.bytes
+            .reserve_exact(hosts as usize * HOST_BYTES + OTHER_BYTES);
+        zone.names.reserve_exact(hosts as usize + 2);
         let mut host = heapless::Vec::<u8, HOST_BYTES>::new();
         // There is room for the longest.
         let _ = host.extend_from_slice(FIRST_HOST);
-        // In wire order: names with fewer digits are shorter and come first.
-        for _ in 0..hosts {
-            let start = zone.bytes.len() as u32;
-            zone.bytes.extend_from_slice(&host);
-            zone.insert((start, zone.bytes.len() as u32));
-            next_host(&mut host);
-        }
+        // In their order: names with fewer digits are shorter and come first.
+        let first = hosts.min(FIRST_AS_LONG);
+        zone.add(SERVER, &[record(A, &[192, 0, 2, 53])]);
+        zone.extend(&mut host, first);
+        zone.add(ORIGIN, &[record(SOA, &start), record(NS, SERVER)]);
+        zone.extend(&mut host, hosts - first);
         zone
+    }
+
+    /// Appends hosts, and leaves the one after them.
+    fn extend(&mut self, host: &mut heapless::Vec<u8, HOST_BYTES>, number: u32) {
+        for _ in 0..number {
+            let start = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(host);
+            self.names.push((start, self.bytes.len() as u32));
+            next_host(host);
+        }
     }
 
     /// Returns the name of the zone.
@@ -260,7 +268,8 @@ fn next_host(host: &mut heapless::Vec<u8, HOST_BYTES>) {
         last[24..].copy_from_slice(&(v4 % MOST_HOSTS).to_be_bytes());
     }
     let end = 2 + host.get(1).map_or(0, |label| usize::from(*label));
-    for digit in host.get_mut(NUMBER..end).into_iter().flatten().rev() {
+    let digits = host.get_mut(NUMBER..end).unwrap_or_default();
+    for digit in digits.iter_mut().rev() {
         if *digit < b'9' {
             *digit += 1;
             return;
@@ -274,6 +283,10 @@ fn next_host(host: &mut heapless::Vec<u8, HOST_BYTES>) {
 
 /// Maximum length of a host's name in a synthetic zone, in wire format.
 const LONGEST_HOST: usize = 22;
+/// The first host of a synthetic zone whose label is as long as the zone's.
+const FIRST_AS_LONG: u32 = 100;
+/// Maximum size of both other names of a synthetic zone, with their records.
+const OTHER_BYTES: usize = 128;
 /// Maximum size of a host in a synthetic zone: its name, and two records of 8 bytes plus address.
 const HOST_BYTES: usize = 1 + LONGEST_HOST + 8 + 4 + 8 + 16;
 

@@ -1,5 +1,6 @@
 //! A bump allocator over the free memory after the image; nothing is freed.
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,6 +72,18 @@ pub fn take(bytes: usize) -> Option<&'static mut [u8]> {
 /// Allocates `bytes` bytes, zeroed, in whole blocks of `block` bytes, a power of two, at a multiple
 /// of it. None if there is not enough memory.
 pub(crate) fn take_aligned(bytes: usize, block: usize) -> Option<&'static mut [u8]> {
+    let piece = reserve(bytes, block)?;
+    piece.fill(MaybeUninit::new(0));
+    // SAFETY: it has just been written.
+    Some(unsafe { piece.assume_init_mut() })
+}
+
+/// Allocates as [`take`] does, without zeros: for memory that is written before it is read.
+pub fn take_unset(bytes: usize) -> Option<&'static mut [MaybeUninit<u8>]> {
+    reserve(bytes, PAGE)
+}
+
+fn reserve(bytes: usize, block: usize) -> Option<&'static mut [MaybeUninit<u8>]> {
     let rounded = bytes.checked_next_multiple_of(block)? as u64;
     let end = end();
     let aligned = |next: u64| next.next_multiple_of(block as u64);
@@ -83,7 +96,5 @@ pub(crate) fn take_aligned(bytes: usize, block: usize) -> Option<&'static mut [u
         .ok()?;
     let start = aligned(next);
     // SAFETY: free memory, mapped, of which every byte is allocated once.
-    let piece = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, bytes) };
-    piece.fill(0);
-    Some(piece)
+    Some(unsafe { core::slice::from_raw_parts_mut(start as *mut MaybeUninit<u8>, bytes) })
 }
