@@ -30,7 +30,8 @@ fn given(given: &[(&'static str, &str)]) -> Values {
                 .read(text)
                 .unwrap_or_else(|why| panic!("{text}: {why}")),
         };
-        values.give(name, vec![value]);
+        let all = [values.of(name), &[value]].concat();
+        values.give(name, all);
     }
     values
 }

@@ -392,7 +392,7 @@ fn the_study_is_reproduced_as_far_as_it_is_measured() {
             "; outside ",
             "until its first line",
             "Triad: ",
-            "tare does not measure VM exits yet",
+            "only KVM counts VM exits",
             "memory of the minimal VM",
         ],
     );
