@@ -45,10 +45,8 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
         }
     }
     if found.len() > MANY {
-        details.push(format!(
-            "{} distributions of samples have two modes; figures.csv has the share of the slow one of each (figure slow).",
-            found.len()
-        ));
+        let text = "Many distributions of samples have two modes; figures.csv has the share of the slow one (figure slow).";
+        details.push(text.to_owned());
         return;
     }
     let each = found.iter();

@@ -420,13 +420,13 @@ impl Cell {
         each.sum()
     }
 
-    /// Returns why its figures are not those of the planned rate: `not open-loop` or `saturated`.
+    /// Returns why its figures are not those of the planned rate: `saturated` or `not open-loop`.
     #[must_use]
     pub fn doubt(&self) -> Option<&'static str> {
         self.plan.arrivals.as_ref()?.interval_ns?;
         let arrived = self.outcome.record()?.arrived.as_ref()?;
-        let late = arrived.not_open_loop.as_ref().map(|_| "not open-loop");
-        late.or(arrived.saturated.as_ref().map(|_| "saturated"))
+        let saturated = arrived.saturated.as_ref().map(|_| "saturated");
+        saturated.or(arrived.not_open_loop.as_ref().map(|_| "not open-loop"))
     }
 
     /// Returns whether other work says something of its figures: it was watched for long enough, and

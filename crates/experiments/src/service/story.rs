@@ -218,26 +218,26 @@ impl Story for Served {
             Tabled {
                 title: "What a request costs".to_owned(),
                 read: "CPU time of all threads of this machine that belong to the server, for each answered request, idle times \
-                       included. Means of the rounds."
+                       included, as a mean of the runs. Answers are those of all runs together."
                     .to_owned(),
                 columns: COSTS.to_vec(),
             },
             Tabled {
                 title: "What happens for a request".to_owned(),
-                read: "How often a thread of the server is woken up, and has a page fault, for each answered request. Means of the rounds."
+                read: "How often a thread of the server is woken up, and has a page fault, for each answered request. Means of the runs."
                     .to_owned(),
                 columns: EVENTS.to_vec(),
             },
             Tabled {
                 title: "How long a request takes".to_owned(),
                 read: "A request without a right answer counts as longer than --timeout. Percentiles are medians over the \
-                       rounds; longest is that of all."
+                       runs; longest is that of all."
                     .to_owned(),
                 columns: LATENCIES.to_vec(),
             },
             Tabled {
                 title: "How long until it answers".to_owned(),
-                read: "Time from the start of the process, the container's runtime or QEMU. Means of the rounds.".to_owned(),
+                read: "Time from the start of the process, the container's runtime or QEMU. Means of the runs.".to_owned(),
                 columns: STARTS.to_vec(),
             },
         ]
@@ -325,11 +325,19 @@ impl Story for Served {
             false => String::new(),
         };
         let mut details = Vec::new();
+        let has_loads = told.iter().any(|row| row.load != first.load);
         for comparison in compare::targets(run, MANY) {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
-            let own: Vec<_> = own
-                .map(|row| (what(row, is_one_service(&cases)), *row))
-                .collect();
+            let named = |row: &Row| {
+                let load = match (has_loads, row.load.is_idle()) {
+                    (false, _) => String::new(),
+                    (true, true) => "without a load".to_owned(),
+                    (true, false) => row.load.under().trim_start().to_owned(),
+                };
+                let what = what(row, is_one_service(&cases));
+                format!("{what} {load}").trim().to_owned()
+            };
+            let own: Vec<_> = own.map(|row| (named(row), *row)).collect();
             details.extend(comparison.about(&[("CPU time per answered request", own)]));
         }
         Some(Verdict {

@@ -37,11 +37,11 @@ const MEASURES: &[Measure] = &[
     Measure::count(
         "halves",
         "p-value of Welch's test between the halves of a data set",
-        &[Figure::Value],
+        &[Figure::Min],
         halves,
     )
     .better(Better::Neither),
-    Measure::count("attempts", "data sets measured", &[Figure::Value], |data| {
+    Measure::count("attempts", "data sets measured", &[Figure::Max], |data| {
         data.valued("attempts")
     })
     .better(Better::Less),
@@ -53,8 +53,7 @@ const TABLE: &[Column] = &[
     Column::new("best", "bandwidth", Figure::Max).read("Best is the highest of all runs."),
     Column::new("least", "bandwidth", Figure::Min).read("Least is the lowest of all runs."),
     Column::new("mean", "bandwidth", Figure::Mean).read("Mean is that of the runs' means."),
-    Column::new("p between\nhalves", "halves", Figure::Value)
-        .lowest()
+    Column::new("p between\nhalves", "halves", Figure::Min)
         .read("p is the lowest of Welch's test between the halves of a run's data set."),
 ];
 
@@ -268,7 +267,7 @@ fn order(row: &Row) -> Option<usize> {
 
 /// Returns whether the halves of a kept data set of a case differ.
 fn differs(case: &Case<'_>) -> bool {
-    let row = case.row("halves", Figure::Value, &TRIAD);
+    let row = case.row("halves", Figure::Min, &TRIAD);
     let each = row.into_iter().flat_map(|row| &row.each);
     let mut each = each.filter_map(|each| each.figure.value());
     each.any(|p| p <= 0.1)

@@ -268,7 +268,7 @@ fn changed_settings_and_command_lines_are_named_above_the_figures() {
         ];
         let above = above.map(place);
         assert!(
-            above.into_iter().max() < Some(place("adjusted p")),
+            above.into_iter().max() < Some(place("Figures are medians")),
             "{text}"
         );
         for same in ["quiet", "duration"] {
@@ -484,7 +484,7 @@ fn a_load_that_did_more_in_each_run_on_one_side_is_told_in_words() {
     let report = under_dd().analyse();
     let sides = sides_by("target", "run", report.run()).unwrap();
     let compared = compare(&sides[0].0, &sides[0].1).unwrap();
-    let more = "On process, dd did more than on crun in each run: 1.3 times the bytes written by the median.";
+    let more = "On process, dd did more than on crun in each run: 1.3 times the bytes written, by the median of the ratios.";
     assert_contains(&compared.verdict.join(" "), &[more]);
     assert_contains(&verdict(&report).join(" "), &[more]);
     // The ranges of both overlap.

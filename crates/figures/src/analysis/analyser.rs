@@ -128,6 +128,7 @@ impl<'a> Analyser<'a> {
                 .flat_map(|record| &record.programs)
                 .flat_map(|program| &program.facts);
             let told = facts
+                .filter(|fact| !fact.labels.is_empty())
                 .take(QUOTED)
                 .map(|fact| format!("; {}: {}", fact.labels, fact.value));
             self.not_measured.push(NotMeasured {

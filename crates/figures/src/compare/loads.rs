@@ -92,7 +92,9 @@ pub(super) fn differences(base: &Side, new: &Side) -> (Vec<SideDifference>, Vec<
     let more = grouped(more).into_iter().map(|((of, side), times)| {
         let [most, least] = [both[side], both[1 - side]].map(|side| &side.name);
         let times = words::list(&times);
-        format!("On {most}, {of} did more than on {least}{which}: {times} by the median.")
+        format!(
+            "On {most}, {of} did more than on {least}{which}: {times}, by the median of the ratios."
+        )
     });
     let mut more = Vec::from_iter(more);
     if !more.is_empty() {

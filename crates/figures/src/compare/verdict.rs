@@ -179,7 +179,7 @@ fn nothing(comparison: &Comparison, all: usize) -> String {
     };
     format!(
         "None of {all} figures differs between {what}: the differences are within what chance does. That doesn't prove that \
-         there are none; the intervals (--json) say how large they may be."
+         there are none; the intervals say how large they may be."
     )
 }
 

@@ -30,14 +30,16 @@ const COSTS: [(&str, Cost); 7] = [
 pub(super) fn calibration(run: &Run) -> Markup {
     let programs = run.cells.iter().filter_map(|cell| {
         let program = cell.outcome.record().and_then(Record::program)?;
-        Some((&cell.plan.target, (cell, program)))
+        // Of a server, the client measures.
+        let target = Some(&cell.plan.target).filter(|_| cell.plan.server.is_none());
+        Some((target, (cell, program)))
     });
     let mut targets: Vec<Target<'_>> = grouped(programs);
-    targets.sort_by_key(|(target, _)| (target.group, *target));
+    targets.sort_by_key(|(target, _)| target.map(|target| (target.group, target)));
     let mut costs = Table::new(["median over the cells"]);
     costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
     for (target, cells) in &targets {
-        let mut row = vec![marked(target, cells)];
+        let mut row = vec![marked(*target, cells)];
         row.extend(COSTS.map(|(_, of)| {
             let mut values: Vec<f64> = cells.iter().map(|(_, p)| of(&p.calibration)).collect();
             values.sort_by(f64::total_cmp);
@@ -71,21 +73,24 @@ pub(super) fn calibration(run: &Run) -> Markup {
     }
 }
 
-/// Names a target, marked if an emulator executed it.
-fn marked(target: &TargetSpec, cells: &[(&Cell, &Program)]) -> String {
+/// Names a target, marked if an emulator executed it, or the client of servers.
+fn marked(target: Option<&TargetSpec>, cells: &[(&Cell, &Program)]) -> String {
+    let Some(target) = target else {
+        return "the client".to_owned();
+    };
     if cells.iter().any(|(_, program)| program.agent.emulated) {
         return format!("{target} (emulated)");
     }
     target.text.clone()
 }
 
-type Target<'a> = (&'a TargetSpec, Vec<(&'a Cell, &'a Program)>);
+type Target<'a> = (Option<&'a TargetSpec>, Vec<(&'a Cell, &'a Program)>);
 
 /// Makes the table of frequencies; targets with the same are one row.
 fn frequencies(targets: &[Target<'_>]) -> Vec<(String, String)> {
     let told = targets
         .iter()
-        .map(|(target, cells)| (told(cells), marked(target, cells)));
+        .map(|(target, cells)| (told(cells), marked(*target, cells)));
     let rows = grouped(told).into_iter();
     rows.map(|(text, names)| (names.join(" · "), text))
         .collect()

@@ -26,9 +26,8 @@ pub(super) fn method(report: &Report) -> Markup {
             "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: shares and rates \
              are those of all runs together, as are means that divide a sum by a number (of delays); other means are the \
              mean of the runs' means, and the share of the slow of two modes is the mean of the runs' shares; \
-             quantiles and deviations are the median over the runs. A value that a table calls max, longest, best, min, least or shortest is \
-             the extreme of all runs, while figures.csv and the JSON have the median of the runs' extremes. Intervals are at \
-             95 % confidence over runs. A dash means that there is no figure, not that it is 0."
+             quantiles and deviations are the median over the runs. A value that is called max, longest, min, least or shortest is \
+             the extreme of all runs. Intervals are at 95 % confidence over runs. A dash means that there is no figure, not that it is 0."
         }
     }
 }

@@ -122,8 +122,8 @@ impl Page<'_> {
                     }
                     footer {
                         p {
-                            "Made by tare " (summary.tare_version) ". The figures of this page are in summary.json and \
-                             figures.csv, every figure of every run in figures.parquet, samples and exact counts in the \
+                            "Made by tare " (summary.tare_version) ". The figures of this page and of every run are in \
+                             figures.csv and figures.parquet, its texts in summary.json, samples and exact counts in the \
                              other Parquet files of the run folder."
                         }
                     }

@@ -20,6 +20,9 @@ const NAMED: usize = 4;
 /// Says how to read a table.
 fn read(comparison: &Comparison) -> String {
     let each = comparison.unit.plural();
+    if !comparison.can_tell {
+        return format!("Figures are medians over the {each}.");
+    }
     format!(
         "Figures are medians over the {each}. The shift is the median of all differences between one of the {each} of one side \
          and one of the other (Hodges and Lehmann; the percentage is its share of the first median), so it need not be the \
@@ -245,7 +248,10 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
         told(row.new, unit),
         row.shift_in_words(),
         interval,
-        row.chance(),
+        match row.refused {
+            Some(_) => NONE.to_owned(),
+            None => row.chance(),
+        },
         mark.to_owned(),
     ]
 }
@@ -266,7 +272,8 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
         };
         note(format!("{left_out} figures {why} are in --json only."));
     }
-    let same = comparison.rows.iter().filter_map(|row| {
+    let judged = comparison.rows.iter().filter(|_| comparison.can_tell);
+    let same = judged.filter_map(|row| {
         let same = row.same_as.as_deref()?;
         Some(((row.measure.as_str(), same), row.figure.clone()))
     });

@@ -57,7 +57,10 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
     vec![
         titled(
             "Interruptions",
-            &format!("{}. {OVER_RUNS}", does(run, true)),
+            &format!(
+                "{}. Longest is of all runs, shares and rates are of all runs together.",
+                does(run, true)
+            ),
             vec![
                 Column::new("lost", "lost", F::Share),
                 Column::new("95 % interval", "lost", F::Share).interval(),
@@ -97,12 +100,12 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
                 Column::new("shortest", "duration", F::Min).spared(1),
                 Column::new("median", "duration", F::MEDIAN),
                 Column::new("net\nmedian", "net", F::MEDIAN).page_only(),
-                Column::new("mean at 95 %,\ncycles", "duration", F::Mean)
+                Column::new("mean,\ncycles", "duration", F::Mean)
                     .in_cycles()
                     .with_interval()
                     .spared(2)
                     .terminal_only(),
-                Column::new("mean\nat 95 %", "duration", F::Mean)
+                Column::new("mean", "duration", F::Mean)
                     .with_interval()
                     .page_only(),
                 Column::new("p99", "duration", F::P99).page_only(),

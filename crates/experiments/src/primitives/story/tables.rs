@@ -54,7 +54,7 @@ pub(super) fn tables() -> Vec<Tabled> {
             title: "What primitives cost".to_owned(),
             read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single \
                    ones are timed one by one, with all that comes in between. Quantiles are medians of the runs, means the mean of \
-                   the runs' means, maxima of all runs. Cost is the difference of two times, so it may be above the p50 of single ones."
+                   the runs' means. Cost is the difference of two times, so it may be above the p50 of single ones."
                 .to_owned(),
             columns: COSTS.to_vec(),
         },

@@ -5,6 +5,7 @@ use tare_figures::rows::{CellData, Figure, Row, RunFigure, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::figure_or_modes;
+use tare_pages::kit::series::native_first;
 
 use super::measures::MEASURES;
 use super::tables::named;
@@ -45,7 +46,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
             places.push(row);
         }
     }
-    places.sort_by_key(|row| row.emulated);
+    let (places, _) = native_first(places, |row| row.emulated);
     let more = places.len().saturating_sub(PLACES);
     let each = places.iter().take(PLACES).filter_map(|of| {
         let own = rows().filter(|(row, _)| is_there(row, of));

@@ -38,6 +38,7 @@ fn sentence(all: &[&Series<'_>]) -> String {
         both.is_some_and(|(alone, other)| !differ(alone, other))
     };
     let are_alike = all.iter().all(|one| !is_followed(one) || is_alike(one));
+    let is_each = all.len() <= MANY;
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
         let ns = row.estimate()?;
@@ -53,7 +54,8 @@ fn sentence(all: &[&Series<'_>]) -> String {
         let lowest_rate =
             at_lowest_rate(one, figure).and_then(|(rate, row)| Some((rate, row, row.estimate()?)));
         let took = match &lowest_rate {
-            Some((rate, row, other)) if differ(ns, *other) => {
+            // Of a range only one end each is told.
+            Some((rate, row, other)) if differ(ns, *other) && is_each => {
                 let other = figure_or_modes(row, time(*other), has_modes);
                 format!("{took} one after the other and {other} at {rate}")
             }

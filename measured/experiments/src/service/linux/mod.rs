@@ -165,6 +165,8 @@ fn write(
         dropped,
         window_ns,
     } = *counted;
+    // At a rate, the interval after the last request belongs to it.
+    let planned_ns = interval_ns(plan).unwrap_or_default() * plan.requests;
     let values = [
         ("requests", "", plan.requests),
         ("answered", "", answered),
@@ -174,7 +176,7 @@ fn write(
         ("unsent", "", unsent),
         ("behind", "", behind),
         ("dropped", "", dropped),
-        ("window", "ns", window_ns),
+        ("window", "ns", window_ns.max(planned_ns)),
     ];
     output.values("", &values)?;
     let open = interval_ns(plan).map(|_| RESPONSE);
