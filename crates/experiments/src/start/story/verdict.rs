@@ -54,7 +54,7 @@ fn sentence(all: &[&Series<'_>]) -> String {
         let lowest_rate =
             at_lowest_rate(one, figure).and_then(|(rate, row)| Some((rate, row, row.estimate()?)));
         let took = match &lowest_rate {
-            // Of a range only one end each is told.
+            // A range has one figure at each end.
             Some((rate, row, other)) if differ(ns, *other) && is_each => {
                 let other = figure_or_modes(row, time(*other), has_modes);
                 format!("{took} one after the other and {other} at {rate}")
