@@ -584,7 +584,9 @@ impl Row {
     pub fn is_between_runs(&self) -> bool {
         /// The factor from which on two runs are far apart.
         const FAR: f64 = 2.0;
-        let mut values: Vec<f64> = self.each.iter().filter_map(|e| e.figure.value()).collect();
+        let each = self.each.iter().map(|e| e.figure);
+        let known = each.filter_map(|figure| figure.value().or(figure.at_least()));
+        let mut values: Vec<f64> = known.collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         let is_even = middle > 0 && values.len().is_multiple_of(2);
