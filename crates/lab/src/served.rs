@@ -170,15 +170,17 @@ impl Server {
         }
     }
 
-    /// Returns what it cost while it was asked: CPU time in ns, page faults, wake-ups and exits from a
-    /// guest; the size of its image in bytes; and the time from its start until it said that it answers and until it did, in ns.
+    /// Returns its cost while it was asked: CPU time in ns, page faults, wake-ups and exits from a
+    /// guest; the size of its image in bytes; and the time from its start until it said that it
+    /// answers and until it did, in ns.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
-        let value = |measure: &str, (key, of): (&str, &str), number: u64, unit: &str| Value {
+        let value = |measure: &str, labels, number: u64, unit: &str| Value {
             measure: measure.to_owned(),
-            labels: Labels::of([(key, of)]),
+            labels,
             unit: unit.to_owned(),
             value: number as f64,
         };
+        let at = |place: &str| Labels::of([(PLACE, place)]);
         let of = move |(is_inside, place): (bool, &str)| {
             let own = |number: fn(&ThreadTime) -> u64| {
                 let own = self.spent.iter();
@@ -186,9 +188,9 @@ impl Server {
                 own.map(number).sum()
             };
             [
-                value("cpu", (PLACE, place), own(|one| one.ns), "ns"),
-                value("faults", (PLACE, place), own(|one| one.faults), ""),
-                value("wake-ups", (PLACE, place), own(|one| one.sleeps), ""),
+                value("cpu", at(place), own(|one| one.ns), "ns"),
+                value("faults", at(place), own(|one| one.faults), ""),
+                value("wake-ups", at(place), own(|one| one.sleeps), ""),
             ]
         };
         let exits = self.exits.iter().map(move |(name, number)| {
@@ -196,20 +198,18 @@ impl Server {
                 "" => "all",
                 reason => reason,
             };
-            value("exits", (REASON, reason), *number, "")
+            value("exits", Labels::of([(REASON, reason)]), *number, "")
         });
         let image_bytes = self.instance.image_bytes();
-        let image = (image_bytes > 0).then(|| Value {
-            labels: Labels::default(),
-            ..value("image", ("", ""), image_bytes, "bytes")
-        });
+        let image = value("image", Labels::default(), image_bytes, "bytes");
+        let image = (image_bytes > 0).then_some(image);
         let started_ns = self.instance.started_ns;
         let line_ns = Some(self.instance.ready_ns()).filter(|ns| *ns > 0);
         let until = [("line", line_ns), ("answer", self.answered_ns)];
         let ready = until.into_iter().filter_map(move |(until, at_ns)| {
             Some(value(
                 "ready",
-                (UNTIL, until),
+                Labels::of([(UNTIL, until)]),
                 at_ns?.saturating_sub(started_ns),
                 "ns",
             ))

@@ -16,8 +16,8 @@ use tare_figures::words::{self, NONE};
 pub struct Tabled {
     /// What stands above it.
     pub title: String,
-    /// How to read all of it; empty if that is plain. What is true of some columns only is said by
-    /// these ([`Column::read`]).
+    /// How to read all of it; empty if that is plain. Sentences about single columns are theirs
+    /// ([`Column::read`]).
     pub read: String,
     /// The columns.
     pub columns: Vec<Column>,

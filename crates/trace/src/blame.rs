@@ -175,11 +175,6 @@ impl Blame {
         explained.map(|share| share.ns).sum()
     }
 
-    /// Returns whether they explain most of it.
-    pub fn is_explained(&self) -> bool {
-        self.explained_ns() * 2 > self.latency_ns
-    }
-
     /// Says who is to blame and for how much, with durations written by `time`: `softirq NET_RX in
     /// dd/123 explains 612 µs of it (61 %)`.
     pub fn told(&self, time: impl Fn(u64) -> String) -> String {

@@ -217,8 +217,8 @@ impl Zone {
     }
 }
 
-/// By what names are sorted: most differ in their first bytes, which are compared as one number;
-/// names without so many come first.
+/// The order of names: by their first eight bytes as one number, in which most differ, then as a
+/// whole. Names of fewer bytes come first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     first: u64,

@@ -624,16 +624,6 @@ impl Row {
         each.find(|each| each.cell == cell)?.figure.value()
     }
 
-    /// Returns the figure over some of its cells only.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Refused`] if one of them does not carry the figure, or there is none.
-    pub fn of_cells(&self, is_wanted: impl Fn(u32) -> bool) -> Result<OverRuns, Refused> {
-        let each = self.each.iter().filter(|each| is_wanted(each.cell));
-        over(self.figure, &each.copied().collect::<Vec<_>>())
-    }
-
     /// Adds up part and whole of a share, or of a rate, of all runs.
     #[must_use]
     pub fn sums(&self) -> (f64, f64) {

@@ -295,7 +295,7 @@ fn caution(notice: &Notice) -> Markup {
 mod tests {
     use super::*;
 
-    /// What is seen of linear red, green and blue: with all cones, and without one of the three
+    /// How linear red, green and blue are seen: with all cones, and without one of the three
     /// kinds (Machado, Oliveira and Fernandes, 2009).
     const VISION: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],

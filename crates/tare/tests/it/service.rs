@@ -256,7 +256,11 @@ fn a_command_of_the_user_s_is_asked() {
     let all: Vec<f64> = answered.filter_map(|row| row["value"].as_f64()).collect();
     assert_eq!(all, [1.0, 1.0]);
     assert_nothing_is_left(&bench);
-    // One that is not there is named before anything is started; so is what a copied run would run.
+    // A run folder that names programs may be another user's.
+    bench
+        .run("service --resume run")
+        .expect(2, &["command:", "--trust"]);
+    // One that is not there is named before anything is started.
     let run = "service echo --server command:/no/such";
     bench
         .run(run)
