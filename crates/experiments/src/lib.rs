@@ -24,7 +24,7 @@ use tare_figures::words::list;
 use tare_lab::units::counted;
 use tare_lab::{Driven, Experiment, Stage};
 use tare_pages::{Catalogue, View};
-use tare_results::model::CellPlan;
+use tare_results::model::{Cell, CellPlan, Plan, Samples};
 use tare_results::target::Clock;
 use tare_results::work::Work;
 use tare_stats::{Kind, Level};
@@ -79,6 +79,15 @@ pub fn drive(stage: &mut Stage<'_>) -> Driven {
         Some(experiment) => experiment.drive(stage),
         None => stage.one(),
     }
+}
+
+/// Checks what a cell has measured, as its report will.
+///
+/// # Errors
+///
+/// Returns the problem with the cell.
+pub fn check(plan: &Plan, cell: &Cell, samples: &Samples) -> Result<(), String> {
+    catalogue().check(plan, cell, samples)
 }
 
 /// Returns what reports can show.

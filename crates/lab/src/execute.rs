@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tare_guard::{Guard, Interrupt};
-use tare_results::model::{Cell, CellPlan, Fact, Outcome, SCHEMA, Samples};
+use tare_results::model::{Cell, CellPlan, Fact, Outcome, Plan, SCHEMA, Samples};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_results::{ResultsError, RunFolder};
@@ -45,7 +45,8 @@ impl Tally {
     }
 }
 
-/// Runs the cells that are missing from `folder`.
+/// Runs the cells that are missing from `folder`. A cell that ran to its end and that `check`
+/// rejects has failed.
 ///
 /// # Errors
 ///
@@ -54,6 +55,7 @@ impl Tally {
 pub fn execute(
     folder: &RunFolder,
     drive: impl Fn(&mut Stage<'_>) -> Driven,
+    check: impl Fn(&Plan, &Cell, &Samples) -> Result<(), String>,
     guard: &Guard,
     interrupt: &Interrupt,
     observer: &mut dyn Observer,
@@ -92,7 +94,17 @@ pub fn execute(
             tally.left = missing.len() + 1 - number;
             break;
         };
-        let cell = engines.judge(cell);
+        let mut cell = engines.judge(cell);
+        if let (
+            Outcome::Done {
+                cut_short: None, ..
+            },
+            Some(samples),
+        ) = (&cell.outcome, &samples)
+            && let Err(reason) = check(folder.plan(), &cell, samples)
+        {
+            cell.outcome = Outcome::Failed { reason };
+        }
         let samples = samples.filter(|_| cell.outcome.record().is_some());
         let (cell, samples) = write(folder, cell, samples)?;
         // A start during which the run was suspended says nothing about the next one.

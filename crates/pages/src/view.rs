@@ -14,7 +14,7 @@ use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::claims::Published;
 use tare_figures::notices::Notice;
-use tare_figures::rows::{self, CellData, Measure};
+use tare_figures::rows::{self, CellData, Collector, Measure};
 use tare_figures::verdict::Verdict;
 use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
 
@@ -160,6 +160,20 @@ impl Catalogue {
     pub fn study(&self, name: &str) -> Option<&'static Published> {
         let mut studies = self.studies.iter();
         studies.find(|study| study.name == name).copied()
+    }
+
+    /// Checks what a cell has measured, as its report will.
+    ///
+    /// # Errors
+    ///
+    /// The problem with the cell.
+    pub fn check(&self, plan: &Plan, cell: &Cell, samples: &Samples) -> Result<(), String> {
+        let view = self.view(&cell.plan.experiment);
+        let Some((view, data)) = view.zip(CellData::new(cell, samples)) else {
+            return Ok(());
+        };
+        Collector::default().take(view.measures(), &data)?;
+        view.begin().take(plan, &data)
     }
 
     /// Says in one short line what a cell has shown, or why it has shown nothing.

@@ -3,7 +3,7 @@
 use tare_experiments::catalogue;
 use tare_host::machine::Cache;
 use tare_pages::{Report, page, terminal};
-use tare_results::MachineRecord;
+use tare_results::{CellState, MachineRecord};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::primitives::Primitives;
@@ -159,7 +159,12 @@ fn in_memory<'a>(runs: impl IntoIterator<Item = &'a [(String, f64)]>) -> Run {
 
 /// Analyses them on a machine that claims 32 MiB of L3 cache.
 fn on_a_machine(runs: &[Vec<(String, f64)>]) -> Report {
-    let mut data = in_memory(runs.iter().map(Vec::as_slice)).data();
+    on_the_machine(in_memory(runs.iter().map(Vec::as_slice)))
+}
+
+/// Analyses a run on that machine.
+fn on_the_machine(run: Run) -> Report {
+    let mut data = run.data();
     let mut machine = unknown_machine();
     machine.topology.caches = vec![Cache {
         level: 3,
@@ -304,6 +309,19 @@ fn what_runs_show_of_a_cache_stands_beside_what_all_do() {
     let text = terminal::render(&analysis, 120, false);
     let (_, table) = text.split_once("Claimed and effective").unwrap();
     assert_contains(table, &[range, "in huge pages", "Bandwidths are medians"]);
+    assert!(!table.contains("core clock"), "{table}");
+    // A clock of another target is that of its line.
+    let mut run = in_memory([all.as_slice()]);
+    let crun = Primitives {
+        target: "crun",
+        area: "processor",
+        values: &[("cost", "primitive=core-cycle", 0.5)],
+        ..Primitives::default()
+    };
+    run.measured(1, crun);
+    let text = terminal::render(&on_the_machine(run), 120, false);
+    let (_, table) = text.split_once("Claimed and effective").unwrap();
+    assert_contains(table, &["core clock, on crun", "Bandwidths are medians"]);
     let same = on_a_machine(&[all.clone(), all]);
     assert!(!terminal::render(&same, 120, false).contains("run by run"));
 }
@@ -524,11 +542,41 @@ fn a_cell_with_stolen_time_alone_was_not_measured() {
         });
         let summary = report.summary();
         assert_eq!(summary.done, 0);
+        // Nor has it figures, or intervals to miss.
+        assert!(report.rows().0.is_empty() && summary.verdict.cautions.is_empty());
         assert_contains(
             &summary.not_measured[0].reason,
             &["it ended without a figure"],
         );
     }
+}
+
+#[test]
+fn a_cell_all_of_whose_primitives_failed_has_failed() {
+    let cell = |facts| Primitives {
+        target: "process",
+        area: "syscall",
+        facts,
+        ..Primitives::default()
+    };
+    let check = |told| {
+        let mut run = Run::new(1);
+        run.measured(1, told);
+        let data = run.data();
+        let (CellState::Done(cell), samples) = &data.cells[0] else {
+            panic!("it ran to its end");
+        };
+        catalogue().check(&data.plan, cell, samples)
+    };
+    assert_eq!(
+        check(cell(&[("failed", "primitive=close", "no folder")])),
+        Err("it ended without a figure; primitive=close: no folder".to_owned())
+    );
+    assert_eq!(
+        check(cell(&[("none", "primitive=close", "no folder")])),
+        Ok(())
+    );
+    assert_eq!(check(SYSCALLS), Ok(()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use tare_results::model::{Cell, CellPlan, Outcome, Plan, Record, Samples};
 use tare_results::target::Kernel;
 use tare_results::{CellState, MachineRecord};
 
@@ -14,6 +14,21 @@ use crate::rows::flat::Origin;
 use crate::rows::{self, CellData};
 use crate::run::Run;
 use crate::{places, verdict};
+
+/// Returns the reason why a record has no figure, with some of its reports; `None` if it has one.
+#[must_use]
+pub fn empty(record: &Record) -> Option<String> {
+    /// The number of reports that a reason quotes.
+    const QUOTED: usize = 3;
+    // Stolen time is no measurement.
+    let mut values = record.values.iter();
+    let has_value = values.any(|value| value.measure != "stolen");
+    let is_empty = record.sets.is_empty() && !has_value && record.arrived.is_none();
+    let facts = record.programs.iter().flat_map(|program| &program.facts);
+    let reports = facts.filter(|fact| !fact.labels.is_empty()).take(QUOTED);
+    let reports = reports.map(|fact| format!("; {}: {}", fact.labels, fact.value));
+    is_empty.then(|| format!("it ended without a figure{}", reports.collect::<String>()))
+}
 
 /// Collects the figures of a run cell by cell.
 pub(super) struct Analyser<'a> {
@@ -108,38 +123,23 @@ impl<'a> Analyser<'a> {
 
     /// Lists all cells as not measured, with their reports, if none has a single figure.
     fn drop_empty(&mut self) {
-        /// The number of a cell's reports that a reason quotes.
-        const QUOTED: usize = 3;
-        let is_empty = |cell: &Cell| {
-            let record = cell.outcome.record();
-            record.is_some_and(|it| {
-                // Stolen time is no measurement.
-                let mut values = it.values.iter();
-                let is_told = values.any(|value| value.measure != "stolen");
-                it.sets.is_empty() && !is_told && it.arrived.is_none()
-            })
-        };
-        if !self.cells.iter().all(is_empty) {
+        let reasons = self.cells.iter();
+        let reasons = reasons.map(|cell| empty(cell.outcome.record()?));
+        let Some(reasons) = reasons.collect::<Option<Vec<String>>>() else {
             return;
-        }
-        for cell in self.cells.drain(..) {
-            let programs = cell.outcome.record().into_iter();
-            let facts = programs
-                .flat_map(|record| &record.programs)
-                .flat_map(|program| &program.facts);
-            let told = facts
-                .filter(|fact| !fact.labels.is_empty())
-                .take(QUOTED)
-                .map(|fact| format!("; {}: {}", fact.labels, fact.value));
+        };
+        for (cell, reason) in self.cells.drain(..).zip(reasons) {
             self.not_measured.push(NotMeasured {
                 id: cell.plan.id,
                 block: cell.plan.block,
                 label: cell.plan.label(),
                 state: State::Failed,
-                reason: format!("it ended without a figure{}", told.collect::<String>()),
+                reason,
             });
         }
         self.not_measured.sort_by_key(|cell| cell.id);
+        self.rows = rows::Collector::default();
+        self.disturbances = Disturbances::default();
     }
 
     pub(super) fn finish(mut self) -> Analysis {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tare_results::model::{CellPlan, Plan, Samples};
 use tare_results::{CellState, MachineRecord};
 
+pub use analyser::empty;
 pub use checks::shared_cpu;
 pub(crate) use loads::Disturbances;
 pub use loads::{Daemon, LoadFigure, LoadRate};

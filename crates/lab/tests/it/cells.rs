@@ -117,7 +117,11 @@ fn run_until(cells: Vec<CellPlan>, [finish_at, stop_at]: [&str; 2]) -> Run {
         Some(_) => stage.arrivals(),
         None => stage.one(),
     };
-    let tally = execute(&folder, drive, &guard, &interrupt, &mut notes).unwrap();
+    let check = |_: &Plan, cell: &Cell, _: &_| match cell.plan.label().contains("rejected") {
+        true => Err("no thread was woken".to_owned()),
+        false => Ok(()),
+    };
+    let tally = execute(&folder, drive, check, &guard, &interrupt, &mut notes).unwrap();
     let states = plan.cells.iter().map(|cell| folder.state(cell.id));
     Run {
         cells: states.collect(),
@@ -230,6 +234,7 @@ fn a_failed_cell_has_its_reason_and_the_next_one_runs() {
             },
         ),
         ("silent", script(vec![text("hello\n")])),
+        ("rejected", script(play(&[samples()], &[]))),
         ("whole", script(play(&[samples()], &[]))),
     ];
     let ran = run(cells
@@ -239,8 +244,9 @@ fn a_failed_cell_has_its_reason_and_the_next_one_runs() {
     assert_eq!(ran.reason(1), "it ended with Some(3): oops");
     assert_eq!(ran.reason(2), "its engine says: out of memory");
     assert!(ran.reason(3).contains("hello"), "{}", ran.reason(3));
-    assert!(ran.done(4).outcome.record().is_some());
-    assert_eq!((ran.tally.failed, ran.tally.left), (4, 0));
+    assert_eq!(ran.reason(4), "no thread was woken");
+    assert!(ran.done(5).outcome.record().is_some());
+    assert_eq!((ran.tally.failed, ran.tally.left), (5, 0));
 }
 
 #[test]

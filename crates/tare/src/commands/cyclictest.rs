@@ -66,6 +66,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> Result<u8, CommandErro
     execute(
         &folder,
         tare_experiments::drive,
+        tare_experiments::check,
         &guard,
         &interrupt,
         &mut watch,

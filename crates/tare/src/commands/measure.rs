@@ -151,6 +151,7 @@ fn run(
     let tally = execute(
         &folder,
         tare_experiments::drive,
+        tare_experiments::check,
         &guard,
         interrupt,
         &mut progress,

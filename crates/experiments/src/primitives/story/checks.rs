@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tare_figures::Run;
+use tare_figures::analysis::empty;
 use tare_figures::group::{distinct, entry};
 use tare_figures::notices::{Notice, Severity, name_cells};
 use tare_figures::rows::{CellData, Figure};
@@ -93,6 +94,19 @@ impl Flags {
             let names = names.iter().cloned();
             names.map(move |name| vec![name, format!("dropped: {why}, which is impossible")])
         })
+    }
+}
+
+/// Rejects a cell all of whose primitives failed.
+pub(super) fn failed(data: &CellData<'_>) -> Result<(), String> {
+    let facts = data
+        .program()
+        .into_iter()
+        .flat_map(|program| &program.facts);
+    let has_failed = facts.into_iter().any(|fact| fact.name == FAILED);
+    match empty(data.record).filter(|_| has_failed) {
+        Some(reason) => Err(reason),
+        None => Ok(()),
     }
 }
 

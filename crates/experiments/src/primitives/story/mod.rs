@@ -66,6 +66,7 @@ impl Story for Flags {
     }
 
     fn take(&mut self, _run: &Plan, data: &CellData<'_>) -> Result<(), String> {
+        checks::failed(data)?;
         self.look_at(data)
     }
 
