@@ -1,10 +1,21 @@
 //! Phrases that sentences of figures share, so that terminal, page and summary say the same.
 
+use tare_results::model::Schedule;
+
 use crate::format::Numbers;
 use crate::interval::Time;
 
 /// Stands where there is no figure.
 pub const NONE: &str = "–";
+
+/// Names a load where there are others, as the end of a sentence: ` under dd`, ` without a load`.
+#[must_use]
+pub fn under(load: &Schedule) -> String {
+    match load.is_idle() {
+        true => " without a load".to_owned(),
+        false => load.under(),
+    }
+}
 
 /// Writes a duration in its own unit, in cycles if nothing else is known: `402 ns`.
 #[must_use]

@@ -325,17 +325,11 @@ impl Story for Served {
             false => String::new(),
         };
         let mut details = Vec::new();
-        let has_loads = told.iter().any(|row| row.load != first.load);
         for comparison in compare::targets(run, MANY) {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
             let named = |row: &Row| {
-                let load = match (has_loads, row.load.is_idle()) {
-                    (false, _) => String::new(),
-                    (true, true) => "without a load".to_owned(),
-                    (true, false) => row.load.under().trim_start().to_owned(),
-                };
                 let what = what(row, is_one_service(&cases));
-                format!("{what} {load}").trim().to_owned()
+                format!("{what}{}", comparison.under(row)).trim().to_owned()
             };
             let own: Vec<_> = own.map(|row| (named(row), *row)).collect();
             details.extend(comparison.about(&[("CPU time per answered request", own)]));

@@ -163,10 +163,8 @@ impl Story for Streams {
         let compared = comparisons.filter_map(|comparison| {
             let own = told.iter().filter(|row| row.target == comparison.names[1]);
             let own = own.map(|row| {
-                (
-                    further(row).trim_start_matches(',').trim_start().to_owned(),
-                    *row,
-                )
+                let name = comparison.under(row) + &arrays(row);
+                (name.trim_start_matches([',', ' ']).to_owned(), *row)
             });
             comparison.about(&[("bandwidth of Triad", own.collect())])
         });

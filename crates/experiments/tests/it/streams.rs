@@ -60,6 +60,20 @@ fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
 }
 
 #[test]
+fn what_is_inconclusive_names_its_loads() {
+    let mut run = Run::new(1);
+    for load in ["", "dd"] {
+        run.load = load;
+        for target in ["process", "crun"] {
+            run.streamed(1, target, &steady(10.0));
+        }
+    }
+    let said = verdict(&run.analyse());
+    let of = "crun against process, bandwidth of Triad without a load and under dd: inconclusive";
+    assert!(said[1].starts_with(of), "{said:?}");
+}
+
+#[test]
 fn what_all_figures_have_in_common_is_said_once() {
     let mut run = Run::new(1);
     run.further = Some(("size", 16 << 20));

@@ -6,6 +6,7 @@
 use super::verdict::inconclusive;
 use super::{ComparedRow, Comparison, compare, sides};
 use crate::format::Numbers;
+use crate::group::distinct;
 use crate::rows::Row;
 use crate::run::Run;
 use crate::words;
@@ -24,6 +25,16 @@ pub fn targets(run: &Run, most: usize) -> Vec<Comparison> {
 }
 
 impl Comparison {
+    /// Names the load of one of NEW's rows, if there are several: ` under dd`, ` without a load`.
+    #[must_use]
+    pub fn under(&self, row: &Row) -> String {
+        let mut all = self.rows.iter();
+        match all.any(|own| own.new_load != row.load) {
+            true => words::under(&row.load),
+            false => String::new(),
+        }
+    }
+
     /// Says what it shows of some of NEW's rows, each with its name, below what they are figures of:
     /// `podman against process, share of time lost: worse for gap (+2.1 pp, adjusted p 0.01) (…)`.
     /// `None` if it has none of them.
@@ -43,10 +54,13 @@ impl Comparison {
         }
         let [base, new] = &self.names;
         if !self.can_tell {
+            let rows = found.iter().flat_map(|(_, rows)| rows);
+            let loads = distinct(rows.map(|(_, row)| self.under(&row.of)));
+            let loads = words::list(&loads).replace("  ", " ");
             let whats = found.into_iter().map(|(what, _)| what);
             let whats = words::list(&Vec::from_iter(whats));
             return Some(format!(
-                "{new} against {base}, {whats}: {}",
+                "{new} against {base}, {whats}{loads}: {}",
                 inconclusive(self)
             ));
         }

@@ -9,6 +9,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row};
+use tare_figures::words;
 use tare_pages::kit::series::further;
 
 use super::NAME;
@@ -58,9 +59,9 @@ impl<'a> Phase<'a> {
 
     /// Names the load as the end of a sentence: ` under dd`; nothing for `idle` alone.
     pub fn under(self) -> String {
-        match self.load.is_idle() && self.plan.phases.len() > 1 {
-            true => " without a load".to_owned(),
-            false => self.load.under(),
+        match self.plan.phases.len() {
+            0 | 1 => self.load.under(),
+            _ => words::under(self.load),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Makes cells of bandwidths whose figures are known.
 
 use tare_results::model::{
-    Cell, CellPlan, Count, Event, Labels, Record, Samples, SetHead, SetSamples, Value,
+    Cell, CellPlan, Count, Event, Labels, Record, Samples, Schedule, SetHead, SetSamples, Value,
 };
 use tare_results::work::Work;
 
@@ -13,7 +13,7 @@ const BYTES: f64 = 160e6;
 impl Run {
     /// Adds a cell whose passes of each kernel move this many GB/s, in turn.
     pub fn streamed(&mut self, block: u32, target: &str, rates: &[f64]) -> &mut Cell {
-        let plan = CellPlan {
+        let mut plan = CellPlan {
             id: self.plans.len() as u32 + 1,
             block,
             labels: self
@@ -28,6 +28,9 @@ impl Run {
                 Work::new("stream", "kib=78125 passes=40 attempts=5"),
             )
         };
+        if !self.load.is_empty() {
+            plan.load = Schedule::parse(self.load).unwrap();
+        }
         self.plans.push(plan.clone());
         let (mut record, mut samples) = (
             Record {
