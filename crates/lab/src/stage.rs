@@ -257,7 +257,8 @@ impl<'a> Stage<'a> {
         if is_cut_short && record.sets.iter().all(|head| head.n == 0) {
             return Err(Unfinished::Stopped);
         }
-        self.cell.notices = more;
+        let more = more.into_iter().map(|text| from_within(plan, text));
+        self.cell.notices = more.collect();
         self.cell.notices.extend(notices);
         Ok(self.done(record, samples, is_cut_short.then_some(measured), ended))
     }
@@ -434,6 +435,7 @@ impl<'a> Stage<'a> {
         let agent = self.target.program.agent();
         let of_nothing = Instance::default();
         let (record, _, more) = watched.received.into_record(agent, of_nothing, &[]);
+        let more = more.into_iter().map(|text| from_within(self.plan, text));
         Ok(Reported {
             program: record.programs.into_iter().next().unwrap_or_default(),
             notices: watched.notices.into_iter().chain(more).collect(),
@@ -531,6 +533,14 @@ impl<'a> Stage<'a> {
             }),
             was_asked: asked.is_some(),
         })
+    }
+}
+
+/// Marks a text that a guest reports: it numbers its CPUs by itself.
+fn from_within(plan: &CellPlan, text: String) -> String {
+    match plan.target.kernel().is_guest() && plan.server.is_none() {
+        true => format!("in the guest, {text}"),
+        false => text,
     }
 }
 
@@ -713,7 +723,7 @@ fn judge(
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {
-            Err(Incomplete::Failed { text }) => with_blamed(text),
+            Err(Incomplete::Failed { text }) => with_blamed(from_within(plan, text)),
             _ => with_blamed(why),
         }),
         Ending::TimedOut { doing } => Err(format!(
