@@ -189,7 +189,8 @@ impl ShiftGate {
         }
         let unknown = rows
             .iter()
-            .filter(|row| row.shift.is_none() || row.is_of_emulator_alone());
+            .filter(|row| row.shift.is_none() || row.is_of_emulator_alone())
+            .filter(|row| comparison.can_tell || !row.is_of_few);
         let unknown = unknown.map(|row| {
             let why = match row.is_of_emulator_alone() {
                 true => Some("an emulator executed one side, and a processor the other"),

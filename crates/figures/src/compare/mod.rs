@@ -203,7 +203,8 @@ pub struct ComparedRow {
     /// Median over the repetitions of NEW; likewise.
     pub new: Option<f64>,
     /// By how much NEW is above BASE: Hodges and Lehmann's estimate, the median of all differences
-    /// between a repetition of NEW and one of BASE. It need not be the difference of the medians.
+    /// between a repetition of NEW and one of BASE. It need not be the difference of the medians;
+    /// null if the figure was not judged.
     pub shift: Option<f64>,
     /// Lower end of the shift's interval at 95 %, by itself; null if there are too few repetitions.
     pub low: Option<f64>,
@@ -226,6 +227,9 @@ pub struct ComparedRow {
     /// The measure above whose figure is the same in all repetitions, as that of `latency` is where
     /// no activation was missed: it is judged once, there. Null if there is none.
     pub same_as: Option<String>,
+    /// Whether it is refused since there are too few repetitions.
+    #[serde(skip)]
+    pub is_of_few: bool,
     /// How many times as long a run of NEW measured as one of BASE, by their medians; `None` if
     /// that is unknown.
     #[serde(skip)]
@@ -283,8 +287,16 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
     let shapes = shapes(&values);
     let significance = SIGNIFICANCE / shapes.len().max(1) as f64;
     let needed = invocations_needed(significance).unwrap_or(u64::MAX);
-    for (place, difference) in tested.iter().zip(differences(&values)?) {
-        fill(&mut rows[*place], &difference, needed);
+    let can_differ = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
+    let found = values.iter().zip(differences(&values)?);
+    for (place, (values, difference)) in tested.iter().zip(found) {
+        let (row, shape) = (&mut rows[*place], shape(values));
+        (row.base, row.new) = (Some(difference.base), Some(difference.new));
+        row.is_of_few = !can_differ(&shape);
+        match row.is_of_few {
+            true => row.refused = Some(too_few(needed, shape.0.min(shape.1) as u64)),
+            false => fill(row, &difference, needed),
+        }
     }
     for (place, of) in copies.into_iter().enumerate() {
         if let Some(of) = of {
@@ -305,7 +317,8 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         row.is_worse = row.differs && worse && !row.is_of_emulator_alone();
     }
     let exact = rows.iter().any(|row| row.exact);
-    let can_differ = |(base, new): &Shape| least_p_value(*base as u64, *new as u64) <= significance;
+    let judged = tested.iter().filter(|place| !rows[**place].is_of_few);
+    let tests = judged.count() as u64;
     let (of_loads, more_work) = loads::differences(base, new);
     let repetitions = [base, new].map(|side| side.repetitions(unit));
     let fewest = |of: fn(&Shape) -> usize| shapes.iter().map(of).min().map(|least| least as u64);
@@ -322,7 +335,7 @@ pub fn compare(base: &Side, new: &Side) -> Result<Comparison, CompareError> {
         more_work,
         rows,
         unmatched,
-        tests: tested.len() as u64,
+        tests,
         needed,
         can_tell: exact || shapes.iter().any(can_differ),
         verdict: Vec::new(),
@@ -409,15 +422,19 @@ fn blank(pair: &Pair<'_>) -> ComparedRow {
         is_worse: false,
         refused,
         same_as: None,
+        is_of_few: false,
         times_as_long: pair.times_as_long(),
         of: pair.new.doubted_row(),
         base_row: pair.base.doubted_row(),
     }
 }
 
+/// Says that there are too few repetitions to judge a figure.
+fn too_few(needed: u64, got: u64) -> String {
+    NoInterval::TooFewOfEach { needed, got }.to_string()
+}
+
 fn fill(row: &mut ComparedRow, found: &Difference, needed: u64) {
-    row.base = Some(found.base);
-    row.new = Some(found.new);
     row.shift = Some(found.shift.estimate);
     row.relative = relative(row);
     row.p_value = Some(found.p_value);
@@ -428,10 +445,7 @@ fn fill(row: &mut ComparedRow, found: &Difference, needed: u64) {
     match &found.shift.interval {
         Ok(interval) => (row.low, row.high) = (Some(interval.low), Some(interval.high)),
         // An interval alone would need fewer, but of a figure that can't be judged it says nothing.
-        Err(NoInterval::TooFewOfEach { got, .. }) => {
-            let why = NoInterval::TooFewOfEach { needed, got: *got };
-            row.refused = Some(why.to_string());
-        }
+        Err(NoInterval::TooFewOfEach { got, .. }) => row.refused = Some(too_few(needed, *got)),
         Err(why) => row.refused = Some(why.to_string()),
     }
 }

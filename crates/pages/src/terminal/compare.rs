@@ -72,7 +72,10 @@ pub fn compare(comparison: &Comparison, width: usize) -> Text {
     let shown = shown(comparison);
     if !shown.is_empty() {
         let [base, new] = &comparison.names;
-        page.heading(&format!("{new} against {base}"));
+        page.heading(&match comparison.can_tell {
+            true => format!("{new} against {base}"),
+            false => format!("Figures of {base} and {new}, not judged"),
+        });
         page.note(&read(comparison));
         for (common, same) in tables(&shown) {
             page.paragraph(&common, Style::new().dimmed(), "");
@@ -286,7 +289,7 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
     let refused = grouped(once.filter_map(|row| {
         // That there are too few repetitions for any figure is the verdict.
-        let is_own = comparison.can_tell || row.shift.is_none();
+        let is_own = comparison.can_tell || !row.is_of_few;
         let why = row.refused.as_deref().filter(|_| is_own)?;
         // How many samples a run has differs from row to row.
         let needed = row.samples_needed();
