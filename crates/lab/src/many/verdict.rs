@@ -85,23 +85,32 @@ pub(super) fn judge(loads: &Loads<'_>, instances: &[Instance]) -> (Option<String
 /// The beginning of the reason of a cell none of whose instances did its work.
 pub(crate) const NOTHING: &str = "no instance did its work";
 
-/// Returns why none of those that count did its work; None if one did.
+/// Returns why none of those that count did its work; None if one did. Without any that counts, the
+/// reasons are those of the warm-up.
 pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<String> {
-    let mut counted = instances.iter().filter(|one| one.counts > 0);
-    if counted.any(|one| one.outcome() == InstanceOutcome::Done) {
+    let is_warmup = instances.iter().all(|one| one.counts == 0);
+    let own = instances.iter().filter(|one| one.counts > 0 || is_warmup);
+    let own: Vec<&Instance> = own.collect();
+    let is = |one: &&&Instance, outcome| one.outcome() == outcome;
+    if !is_warmup && own.iter().any(|one| is(&one, InstanceOutcome::Done)) {
         return None;
     }
-    let (_, mut told) = lost(&instances.iter().collect::<Vec<_>>());
-    let before = instances.iter().filter(|one| one.counts == 0).count();
-    if before > 0 {
-        told = told.replacen(':', &format!(" ({before} of them in the warm-up):"), 1);
-    }
-    let ends = |one: &Instance| one.outcome() != InstanceOutcome::Unfinished;
-    let until_end = match instances.iter().all(ends) {
-        true => "",
-        false => "; an instance is measured until it ends",
+    let (_, told) = lost(&own);
+    let told = match is_warmup {
+        true => told.replacen(':', " in the warm-up:", 1),
+        false => told,
     };
-    let reasons = match Failure::list(failures.to_vec()) {
+    let has_unended = own.iter().any(|one| is(&one, InstanceOutcome::Unfinished));
+    let until_end = match has_unended {
+        true => "; an instance is measured until it ends",
+        false => "",
+    };
+    let failed = || own.iter().filter(|one| is(one, InstanceOutcome::Failed));
+    let counted = (0..).zip(failures).map(|(place, failure)| Failure {
+        count: failed().filter(|one| one.failure == place).count() as u64,
+        reason: failure.reason.clone(),
+    });
+    let reasons = match Failure::list(counted.filter(|failure| failure.count > 0).collect()) {
         reasons if reasons.is_empty() => reasons,
         reasons => format!(" ({reasons})"),
     };
@@ -248,6 +257,30 @@ mod tests {
             });
             assert_eq!(judge(&loads, &failed).0.as_deref(), told);
         }
+    }
+
+    #[test]
+    fn why_nothing_was_measured_is_of_arrivals_that_count_if_there_are_any() {
+        let failures = ["it ended with status 7", "it printed nothing"].map(|reason| Failure {
+            reason: reason.to_owned(),
+            count: 50,
+        });
+        let why = |counts: u32| {
+            let all = instances(|at, one| {
+                one.fate = InstanceOutcome::Failed.number();
+                (one.counts, one.failure) = if at < 90 { (0, 0) } else { (counts, 1) };
+            });
+            why_none(&all, &failures).unwrap()
+        };
+        assert_eq!(
+            why(1),
+            "no instance did its work; of 10 arrivals: 10 failed (10 × it printed nothing)"
+        );
+        assert_eq!(
+            why(0),
+            "no instance did its work; of 100 arrivals in the warm-up: 100 failed \
+             (90 × it ended with status 7; 10 × it printed nothing)"
+        );
     }
 
     #[test]
