@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_figures::Run;
-use tare_figures::rows::{Figure, written};
+use tare_figures::rows::{Figure, Row, written};
 use tare_host::machine::Cache;
 
 use super::super::{NAME, predictions};
@@ -273,13 +273,31 @@ fn file_cache(run: &Run, target: &str, memory: Option<&String>) -> Option<Claime
     ))
 }
 
+/// Returns the row of the core's clock and its frequency: that of the target whose memory hierarchy is
+/// shown, without a load, if there is one.
+fn core_clock(run: &Run) -> Option<(&Row, f64)> {
+    let own = target(run);
+    let all = known(run, "core-clock", Figure::MEDIAN).filter(|(row, _)| !row.emulated);
+    let is_other = |row: &Row| own.is_some_and(|own| row.target != own);
+    all.min_by_key(|(row, _)| (is_other(row), !row.load.is_idle()))
+}
+
 /// Returns the frequency of the core's clock, as claimed and as it turned out.
 fn clock(run: &Run) -> Option<Claimed> {
     let machine = run.machine.as_ref()?;
-    let (_, hz) = known(run, "core-clock", Figure::MEDIAN).find(|(row, _)| !row.emulated)?;
+    let (row, hz) = core_clock(run)?;
     let ghz = |hz: f64| format!("{} GHz", N.fixed(hz / 1e9, 2));
     let claimed = predictions::khz(&machine.machine).map(|khz| ghz(khz * 1e3));
-    Some(line("core clock", claimed, ghz(hz)))
+    let name = match is_of_table(run, row) {
+        true => "core clock".to_owned(),
+        false => format!("core clock, on {}{}", row.target, row.load.under()),
+    };
+    Some(line(name, claimed, ghz(hz)))
+}
+
+/// Returns whether a row is of what the table of claims is of.
+fn is_of_table(run: &Run, row: &Row) -> bool {
+    target(run) == Some(&row.target) && row.load.is_idle()
 }
 
 /// Returns what the table of claims is of; `None` without any.
@@ -289,10 +307,9 @@ pub(super) fn measured_on(run: &Run) -> Option<String> {
         "2M" => "huge pages",
         _ => "pages of 4 KiB",
     };
-    let clock = if clock(run).is_some() {
-        " and the clock"
-    } else {
-        ""
+    let clock = match core_clock(run).filter(|(row, _)| is_of_table(run, row)) {
+        Some(_) => " and the clock",
+        None => "",
     };
     Some(format!(
         "On {target}, without a load. Caches and memory are read off the latencies in {pages}, the line and the TLB's reach off \
