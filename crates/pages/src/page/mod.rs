@@ -203,10 +203,15 @@ impl Page<'_> {
             .report
             .stories()
             .flat_map(|story| story.sections(run, &self.detail));
-        for section in own {
+        // Where nothing was measured, some have nothing to show.
+        for section in own.filter(|section| !section.content.0.is_empty()) {
             add(&section.id, &section.name, Some(section.content));
         }
-        add("loads", "Loads", places::loads(summary));
+        let name = match summary.loads.is_empty() {
+            true => "Daemons",
+            false => "Loads",
+        };
+        add("loads", name, places::loads(summary));
         let every_run = self.each_story(|story| grouped::every_run(story, run));
         add("runs", "Every run", every_run);
         let is_known = !run.cells.is_empty() && !run.is_imported();

@@ -33,7 +33,7 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
             }
         }
         @if !summary.daemons.is_empty() {
-            h3 { "Daemons" }
+            @if !summary.loads.is_empty() { h3 { "Daemons" } }
             p { "Daemons that were running: " (words::daemons(&summary.daemons)) "." }
         }
     })

@@ -54,10 +54,10 @@ pub enum ThreadsError {
     /// The interval is too short. The proposed minimum leaves half of the CPU.
     #[error(
         "an interval of {} µs can't be held here: setting a timer and being woken up by it takes \
-         at least {} µs, and recording {} µs more. Choose an interval of {} µs or more",
+         at least {} µs, and recording {} more. Choose an interval of {} µs or more",
         micros(*interval_ns),
         micros(*sleep_ns),
-        micros(*recording_ns),
+        short(*recording_ns),
         (2 * (sleep_ns + recording_ns)).div_ceil(1_000)
     )]
     TooShort {
@@ -148,6 +148,14 @@ fn allowed() -> String {
     }
 }
 
+/// Writes a time that may be too short for [`micros`].
+fn short(ns: u64) -> String {
+    match ns {
+        ..100 => format!("{ns} ns"),
+        _ => format!("{} µs", micros(ns)),
+    }
+}
+
 pub(super) fn micros(ns: u64) -> String {
     format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
 }
@@ -167,7 +175,7 @@ mod tests {
                     recording_ns: 40,
                 },
                 "2.0 µs can't be held here: setting a timer and being woken up by it takes at least 4.2 µs, and \
-                 recording 0.0 µs more. Choose an interval of 9 µs",
+                 recording 40 ns more. Choose an interval of 9 µs",
             ),
             (
                 ThreadsError::OnMeasuredCpus {
