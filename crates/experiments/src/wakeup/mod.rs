@@ -10,6 +10,7 @@ mod story;
 
 pub use story::WakeupStory;
 
+use tare_figures::words;
 use tare_measured::wakeup as measured;
 use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_results::target::TargetSpec;
@@ -215,6 +216,13 @@ fn combinations(
                 traced.push(cell(values, conditions, target, load, extra)?);
             }
         }
+    }
+    if extra > 0 && traced.is_empty() {
+        let targets = conditions.targets.iter().map(|target| target.text.clone());
+        return Err(contradiction(format!(
+            "trace: what runs on {} reports no events of a kernel: omit it, or add the target process",
+            words::list(&Vec::from_iter(targets))
+        )));
     }
     cells.append(&mut traced);
     Ok(cells)

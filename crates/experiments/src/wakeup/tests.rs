@@ -118,8 +118,8 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
     let planned = |conditions: &Conditions, values: &[(&'static str, &str)], runs| {
         of_one(&Wakeup, conditions, &given(values), runs, frame()).unwrap()
     };
-    let conditions = conditions(&["process", "unikernel"], &["idle", "dd"]);
-    let plan = planned(&conditions, &[("trace", "10")], 3);
+    let both = conditions(&["process", "unikernel"], &["idle", "dd"]);
+    let plan = planned(&both, &[("trace", "10")], 3);
     let (extra, plain): (Vec<&CellPlan>, Vec<&CellPlan>) = plan
         .cells
         .iter()
@@ -131,6 +131,10 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
         assert!(cell.label().ends_with("traced"), "{}", cell.label());
         assert!(!plain.iter().any(|other| other.repeats(cell)));
     }
+
+    let unikernel = conditions(&["unikernel"], &["idle"]);
+    let refused = combinations(&given(&[("trace", "10")]), &unikernel).unwrap_err();
+    assert!(refused.to_string().contains("no events of a kernel"));
 
     let plan = planned(&here(), &[("trace-above", "50000")], 2);
     assert_eq!(plan.cells.len(), 2);

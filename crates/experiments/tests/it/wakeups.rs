@@ -352,6 +352,20 @@ fn what_was_traced_stands_apart_with_who_is_to_blame() {
 }
 
 #[test]
+fn a_target_whose_kernel_is_not_traced_is_named() {
+    let mut data = blamed("hog/77");
+    let (cell, mut plan) = (data.cells[0].clone(), data.plan.cells[0].clone());
+    (plan.id, plan.target) = (3, synthetic::spec("unikernel"));
+    data.plan.cells.push(plan);
+    data.cells.push(cell);
+    let mut analysed = synthetic::analyse(data);
+    let untraced = alarm(&analysed, "not-traced").to_owned();
+    assert_contains(&untraced, &["recorded nothing on unikernel"]);
+    analysed = synthetic::analyse(blamed("hog/77"));
+    assert!(!ids(&analysed).contains(&"not-traced"));
+}
+
+#[test]
 fn a_bin_tells_of_a_maximum_that_no_list_has() {
     let mut run = Run::new(1);
     let schedule = Schedule {
