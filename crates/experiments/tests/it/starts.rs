@@ -700,6 +700,20 @@ fn modes_are_those_of_all_runs_together() {
 }
 
 #[test]
+fn runs_that_are_in_one_of_two_modes_each_have_no_share() {
+    let mut run = Run::new(1);
+    // The first run has two modes of its own, next to those of the second.
+    for (block, takes_ms) in [(1, [5, 9]), (2, [400, 401])] {
+        run.started(block, ALONE, |number, planned| {
+            let takes_ms = takes_ms[usize::from(number % 2 == 0)];
+            done(planned, 0, takes_ms * MS + number * 1_000)
+        });
+    }
+    let analysis = run.analyse();
+    assert!(row(&analysis, "ready.slow").is_none());
+}
+
+#[test]
 fn cold_and_warm_starts_are_two_modes() {
     let mut all = Vec::new();
     for (side, slow) in [("a", 24), ("b", 26)] {

@@ -383,10 +383,11 @@ impl RunModes {
         let modes = Modes::of(&Counts::from_pairs(weighed).ok()?)?;
         let [low, high, border] =
             [modes.low, modes.high, modes.border].map(|value| value as f64 / PARTS);
-        let beyond: f64 = runs.iter().map(|run| run.beyond(border).0).sum();
-        let all: f64 = runs.iter().map(total).sum();
-        let is_enough = beyond.min(all - beyond) >= Modes::LEAST as f64;
-        (is_enough && high - low > least).then_some((low, high, border))
+        let has_both = runs.iter().any(|run| {
+            let (beyond, all) = run.beyond(border);
+            beyond.min(all - beyond) >= Modes::LEAST as f64
+        });
+        (has_both && high - low > least).then_some((low, high, border))
     }
 }
 
