@@ -13,6 +13,9 @@ const MOST_NS: f64 = 3_600.0 * SECOND;
 /// The word for starting each instance when the one before has ended.
 pub(super) const ALONE: &str = "alone";
 
+/// The number of parts into which a second is divided at most: microseconds.
+const MOST_PARTS: u32 = 1_000_000;
+
 /// How often instances are started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
@@ -56,17 +59,18 @@ impl Pace {
         }
     }
 
-    /// Writes it as the value of a label, however it was typed: `alone`, `1/64s` where it is a part
-    /// of a second, or a time: `2s`.
+    /// Writes it as the value of a label, however it was typed: `alone`, parts of a second: `1/64s`,
+    /// `3/8s`, or a longer time: `2s`.
     pub(super) fn text(self) -> String {
         let Self::Every(ns) = self else {
             return ALONE.to_owned();
         };
-        let parts = SECOND / ns;
-        let is_part = (parts - parts.round()).abs() < 1e-9 * parts && parts.round() > 1.0;
-        match is_part {
-            true => format!("1/{}s", parts.round()),
-            false => exact_word(ns.round() as u64),
+        let parts = |below: &u32| ns / SECOND * f64::from(*below);
+        let is_whole = |parts: f64| (parts - parts.round()).abs() < 1e-9 * parts;
+        let mut belows = (2..=MOST_PARTS).filter(|_| ns < SECOND);
+        match belows.find(|below| is_whole(parts(below))) {
+            Some(below) => format!("{}/{below}s", parts(&below).round()),
+            None => exact_word(ns.round() as u64),
         }
     }
 
@@ -188,7 +192,8 @@ mod tests {
             ("2/4s", "1/2s"),
             ("4/2s", "2s"),
             ("1/2ms", "1/2000s"),
-            ("3/8s", "375ms"),
+            ("375ms", "3/8s"),
+            ("2/3s", "2/3s"),
         ] {
             assert_eq!(texts(text), [written], "{text}");
         }

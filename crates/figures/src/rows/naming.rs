@@ -78,7 +78,7 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
         return format!("{key}={}", Numbers::PLAIN.bytes(bytes).replace(' ', ""));
     }
     let seconds = seconds(value).filter(|_| key == "interval");
-    let rate = seconds.filter(|seconds| value.starts_with("1/") || *seconds >= 1.0);
+    let rate = seconds.filter(|seconds| value.contains('/') || *seconds >= 1.0);
     match (key, value, rate.map(|seconds| 1.0 / seconds)) {
         ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
         ("phase" | "part", ..) => format!("{key} {value}"),
@@ -95,13 +95,14 @@ pub(crate) fn is_value(key: &str, own: &str, wanted: &str) -> bool {
     own == wanted || key == "interval" && both().is_some_and(is_near)
 }
 
-/// Reads an interval in seconds: `64/s`, `1/64s`, `20ms`.
+/// Reads an interval in seconds: `64/s`, `1/64s`, `3/8s`, `20ms`.
 fn seconds(interval: &str) -> Option<f64> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
-    let part = interval.strip_prefix("1/");
-    let part = part.and_then(|part| part.strip_suffix('s'));
-    if let Some(rate) = interval.strip_suffix("/s").or(part) {
-        return Some(1.0 / number(rate)?);
+    if let Some((above, below)) = interval.split_once('/') {
+        return Some(match below.strip_suffix('s')? {
+            "" => 1.0 / number(above)?,
+            below => number(above)? / number(below)?,
+        });
     }
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let mut units = units.into_iter();
