@@ -19,6 +19,7 @@ use tare_results::model::{CellPlan, Labels, LoadCpus, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_targets::server;
+use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 
 pub use tare_measured::service::NAME;
@@ -98,7 +99,7 @@ impl Experiment for Service {
             for load in &conditions.loads {
                 for pace in &paces {
                     let plan = plan((program, protocol), *pace, client, values);
-                    plan.check().map_err(|bad| contradiction(bad.to_string()))?;
+                    plan.check().map_err(refused)?;
                     let cell = cell((target, server), &plan, *pace, conditions.cpu);
                     let requests = plan.requests as f64;
                     let closed = |rate: f64| requests / (rate * plan.sockets as f64);
@@ -283,6 +284,20 @@ fn contradiction(why: String) -> ExperimentError {
     ExperimentError::Contradiction {
         experiment: NAME,
         why,
+    }
+}
+
+/// Makes the error of a word of a plan, by the option that it comes from.
+fn refused(bad: Refusal) -> ExperimentError {
+    match bad.what {
+        "highest" => ExperimentError::TimeOutOfBounds {
+            experiment: NAME,
+            what: "--duration with --max",
+            given_ns: bad.given,
+            least_ns: bad.least,
+            most_ns: bad.most,
+        },
+        _ => contradiction(bad.to_string()),
     }
 }
 

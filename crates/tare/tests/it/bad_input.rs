@@ -77,6 +77,10 @@ fn arguments_that_make_no_sense_are_usage_errors() {
             "start --load dd --load-cpus others",
             "no measured one for 'others' to leave out",
         ),
+        (
+            "service --max --duration 700",
+            "service: --duration with --max must be from 100 ms to 600 s",
+        ),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),
         ("noise --resume run --seed 3", "cannot be used with"),
