@@ -94,6 +94,13 @@ pub fn check(
             findings.push(Finding::Unavailable { what, why, remedy });
         }
     }
+    let served = plan.cells.iter().filter(|cell| cell.server.is_some());
+    for (name, availability) in served.filter_map(|cell| server::client(&cell.work)) {
+        if let Availability::Unusable { why, remedy } = availability {
+            let what = format!("the client '{name}'");
+            findings.push(Finding::Unavailable { what, why, remedy });
+        }
+    }
     let specs: BTreeSet<&TargetSpec> = plan.cells.iter().map(|cell| &cell.target).collect();
     for spec in specs {
         let target = spec::of(spec)?;

@@ -224,6 +224,21 @@ fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Returns the name of the program of others that a client's work starts, and whether it is here, with
+/// the remedy; `None` if it starts none.
+#[must_use]
+pub fn client(work: &Work) -> Option<(&'static str, Availability)> {
+    const PACKAGES: [(&str, &str); 2] = [("dnsperf", "dnsperf"), ("nslookup", "bind9-dnsutils")];
+    let mut words = work.words.split_whitespace();
+    let name = words.find_map(|word| word.strip_prefix("client="))?;
+    let mut all = PACKAGES.into_iter();
+    let (program, package) = all.find(|(program, _)| *program == name)?;
+    Some((
+        program,
+        Availability::of(programs::require(program, package)),
+    ))
+}
+
 /// Returns whether the program of a server of others is here, and if not, the remedy.
 #[must_use]
 pub fn present(work: &Work) -> Availability {

@@ -382,6 +382,18 @@ fn without_root_nothing_is_tried() {
 }
 
 #[test]
+fn a_client_that_is_missing_is_named_before_anything_is_measured() {
+    let bench = Bench::new();
+    for (client, package) in [("dnsperf", "dnsperf"), ("nslookup", "bind9-dnsutils")] {
+        let mut command = bench.command(&format!("service --client {client} --output run"));
+        let ran = Ran::of(command.env("PATH", "/nowhere").output().unwrap());
+        let client = format!("the client '{client}'");
+        ran.expect(5, &[&client, &format!("--no-install-recommends {package}")]);
+    }
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
 fn the_study_is_reproduced_as_far_as_it_is_measured() {
     if !is_root() {
         return skip("services", "networks of one's own require root");
