@@ -18,25 +18,25 @@ pub(super) const STUDY: Published = Published {
     name: "includeos-2015",
     question: "What does a service cost on a unikernel, against the same service on Linux?",
     claims: &[
-        claim(
+        Claim::new(
             "The DNS service takes 5.5 to 20 % less CPU in total.",
             in_all,
         ),
-        claim(
+        Claim::new(
             "It takes 66 to 70 % less CPU inside the guest, but more outside it.",
             inside,
         ),
-        claim(
+        Claim::new(
             "Its image with everything in it has 158 kB, with IPv4 and UDP only.",
             image,
         ),
-        claim("The minimal image boots in about 0.3 s.", boots),
-        claim(
+        Claim::new("The minimal image boots in about 0.3 s.", boots),
+        Claim::new(
             "Ping goes unanswered while a request computes for seconds.",
             |_| Err("tare does not measure pings during a computation yet".into()),
         ),
-        claim("There are fewer VM exits.", exits),
-        claim("STREAM's bandwidth differs by less than 0.5 %.", bandwidth),
+        Claim::new("There are fewer VM exits.", exits),
+        Claim::new("STREAM's bandwidth differs by less than 0.5 %.", bandwidth),
     ],
     tables: &[(
         "Memory, boot, bandwidth and CPU time",
@@ -46,10 +46,6 @@ pub(super) const STUDY: Published = Published {
            against Linux can be compared, absolute figures are of another machine. Memory is that of a whole QEMU.",
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
-
-const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim { text, tell }
-}
 
 /// The least change of all CPU time, and of that inside, that the study found.
 const LESS_IN_ALL: f64 = -0.055;

@@ -47,6 +47,14 @@ pub struct Claim {
     pub tell: fn(&Run) -> Answered,
 }
 
+impl Claim {
+    /// Makes a claim.
+    #[must_use]
+    pub const fn new(text: &'static str, tell: fn(&Run) -> Answered) -> Self {
+        Self { text, tell }
+    }
+}
+
 /// The answer to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

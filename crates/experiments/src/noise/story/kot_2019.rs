@@ -39,33 +39,33 @@ pub(super) const STUDY: Published = Published {
     question: "How much does the duration of very short work vary, and how often and how long is it \
                delayed, under Linux, a unikernel, and a unikernel without interrupts?",
     claims: &[
-        claim(
+        Claim::new(
             "Delays above 2,000 cycles occur only under Linux.",
             only_linux,
         ),
-        claim(
+        Claim::new(
             "The unikernel's delays, with interrupts, are short: all below 2,000 cycles.",
             short,
         ),
-        claim(
+        Claim::new(
             "The unikernel's delays, with interrupts, are regular.",
             regular,
         ),
-        claim(
+        Claim::new(
             "Without interrupts there are practically none: at most a handful above 150 cycles in a \
              million (taken as 10).",
             practically_none,
         ),
-        claim(
+        Claim::new(
             "Cycles grow linearly with the number of divisions (taken as R² ≥ 0.99 of the median durations).",
             linear,
         ),
-        claim(
+        Claim::new(
             "Under Linux, delays above 2,000 cycles cost about the same share of time for CPU work and \
              for memory work (taken as within a factor of 2).",
             |run| ratio(run, 0.5, 2.0),
         ),
-        claim(
+        Claim::new(
             "Under Linux, delays above 2,000 cycles cost about three times the share for memory work \
              (taken as 2 to 4 times; the study says this, too).",
             |run| ratio(run, 2.0, 4.0),
@@ -79,10 +79,6 @@ pub(super) const STUDY: Published = Published {
            samples; the one measured here is half of that over runs at 95 %.",
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
-
-const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim { text, tell }
-}
 
 /// The systems by their names in the study's table.
 const LINUX: &str = "linux";

@@ -17,19 +17,19 @@ pub(super) const STUDY: Published = Published {
     name: "cse221-2022",
     question: "What do the primitives of an operating system cost?",
     claims: &[
-        claim(
+        Claim::new(
             "A procedure call costs 22 to 31 cycles, with no visible trend per argument.",
             calls,
         ),
-        claim(
+        Claim::new(
             "Creating a thread costs far less than creating a process.",
             |run| less(run, ("thread-create", &[]), PROCESS),
         ),
-        claim(
+        Claim::new(
             "Switching between threads costs far less than switching between processes.",
             |run| less(run, SWITCH_THREAD, SWITCH_PROCESS),
         ),
-        claim(
+        Claim::new(
             "The levels of the memory hierarchy and the line size can be read off the latency curve.",
             hierarchy,
         ),
@@ -42,10 +42,6 @@ pub(super) const STUDY: Published = Published {
            the intrinsic cost, which has less in it.",
     compare: |run, tables| rows(tables).filter_map(|row| compared(run, row)).collect(),
 };
-
-const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim { text, tell }
-}
 
 const PROCESS: Variant = ("fork-exit", &[("memory", "small")]);
 const SWITCH_THREAD: Variant = (

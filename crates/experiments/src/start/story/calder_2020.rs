@@ -23,25 +23,25 @@ pub(super) const STUDY: Published = Published {
     name: "calder-2020",
     question: "How long do instances take to start, as processes, containers, Linux guests and unikernels, and which rate do they sustain?",
     claims: &[
-        claim(
+        Claim::new(
             "Without contention a process starts in some ms, a unikernel in about 0.25 s, a container in just under 1 s, Linux in about 4 s with KVM and 16 s without.",
             order,
         ),
-        claim(
+        Claim::new(
             "The unikernel's latency does not rise under load down to the smallest interval.",
             unikernel_does_not_rise,
         ),
-        claim(
+        Claim::new(
             "Docker's latency rises sharply between intervals of 0.5 and 0.25 s, and its throughput falls to almost zero between 1/8 and 1/16 s.",
             docker_collapses,
         ),
-        claim("Linux with KVM holds until an interval of 1/8 s.", |run| {
+        Claim::new("Linux with KVM holds until an interval of 1/8 s.", |run| {
             ends_within(run, KVM, (7.9, 8.1), 16.0)
         }),
-        claim("Linux without KVM hangs at an interval of 0.5 s.", |run| {
+        Claim::new("Linux without KVM hangs at an interval of 0.5 s.", |run| {
             ends_within(run, TCG, (0.9, 1.9), 2.0)
         }),
-        claim(
+        Claim::new(
             "The unikernel without KVM carries a load 64 times heavier than Linux with KVM.",
             unikernel_carries_more,
         ),
@@ -55,10 +55,6 @@ pub(super) const STUDY: Published = Published {
            compared is the order of the kinds, and at which interval each gives up.",
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
-
-const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim { text, tell }
-}
 
 /// The kinds of the study, in the order of its latencies without contention.
 const PROCESS: &str = "process";

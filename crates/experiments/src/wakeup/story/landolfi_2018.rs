@@ -27,19 +27,19 @@ pub(super) const STUDY: Published = Published {
     name: "landolfi-2018",
     question: "How late is a task woken under load, by the kernel's preemption model?",
     claims: &[
-        claim(
+        Claim::new(
             "The load DU is the worst for every kernel that is not real-time.",
             |run| greatest(run, "DU", "longest", Figure::Max),
         ),
-        claim(
+        Claim::new(
             "PING has the highest mean under kernels that are not real-time.",
             |run| greatest(run, "PING", "mean", Figure::Mean),
         ),
-        claim(
+        Claim::new(
             "Only the real-time kernel bounds the maximum.",
             only_real_time_bounds,
         ),
-        claim(
+        Claim::new(
             "Full preemption beats voluntary preemption and none.",
             full_beats_others,
         ),
@@ -52,10 +52,6 @@ pub(super) const STUDY: Published = Published {
            latencies, as the study's. Its machine was another one: what can be compared is the order of kernels and loads.",
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
-
-const fn claim(text: &'static str, tell: fn(&Run) -> Answered) -> Claim {
-    Claim { text, tell }
-}
 
 /// Returns the phase of the study that a load is; `before` are those that came before.
 fn of_study(load: &Schedule, before: &[(&str, Phase<'_>)]) -> Option<&'static str> {
