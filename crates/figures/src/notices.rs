@@ -84,6 +84,8 @@ pub enum State {
     Damaged,
     /// Its files are in order, but contradict themselves.
     Contradictory,
+    /// It ended, and nothing could be measured: no cell of the run has a figure.
+    Empty,
 }
 
 impl State {
@@ -97,6 +99,7 @@ impl State {
             Self::NotTried => "not tried",
             Self::Damaged => "damaged",
             Self::Contradictory => "contradictory",
+            Self::Empty => "without a figure",
         }
     }
 }

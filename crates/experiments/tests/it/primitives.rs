@@ -548,6 +548,8 @@ fn a_cell_with_stolen_time_alone_was_not_measured() {
             &summary.not_measured[0].reason,
             &["it ended without a figure"],
         );
+        // The cell's own file says that it is done.
+        assert_eq!(summary.not_measured[0].state.name(), "without a figure");
     }
 }
 

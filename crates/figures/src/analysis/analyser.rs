@@ -133,7 +133,7 @@ impl<'a> Analyser<'a> {
                 id: cell.plan.id,
                 block: cell.plan.block,
                 label: cell.plan.label(),
-                state: State::Failed,
+                state: State::Empty,
                 reason,
             });
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use tare_experiments::{catalogue, find};
 use tare_figures::gates::{Gate, GateError};
+use tare_figures::notices::State;
 use tare_figures::rows::written;
 use tare_guard::{Guard, Interrupt, default_state_dir};
 use tare_lab::check::{Usable, check};
@@ -311,6 +312,15 @@ fn conclude(
             folder.plan().cells.len(),
             folder.resume_command()
         ));
+    }
+    let cells = analysis.summary().not_measured.iter();
+    let empty = cells.filter(|cell| matches!(cell.state, State::Contradictory | State::Empty));
+    match empty.count() {
+        0 => {}
+        empty => terminal.warn(&format!(
+            "{empty} of {} cells ended without a figure, see the report",
+            folder.plan().cells.len()
+        )),
     }
     if tally.cut_short + tally.left > 0 {
         let missing = counted(tally.left, "cell is", "cells are");

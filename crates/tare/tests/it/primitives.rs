@@ -55,6 +55,7 @@ fn nothing_that_could_be_measured_is_a_failure_with_its_reason() {
         &[
             "Nothing was measured: cell 1 ",
             "no folder can be made in /nonexistent",
+            "1 of 1 cells ended without a figure",
         ],
     );
     let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
