@@ -63,30 +63,12 @@ const MEASURES: &[Measure] = &[
         &[Figure::Mean],
         |data| per_request(data, "exits"),
     ),
-    Measure::time(
-        measured::SERVICE,
-        "service latency",
-        &[
-            Figure::MEDIAN,
-            Figure::P99,
-            Figure::P99_9,
-            Figure::Max,
-            Figure::Mean,
-        ],
-        |data| latencies(data, measured::SERVICE),
-    ),
-    Measure::time(
-        measured::RESPONSE,
-        "response latency",
-        &[
-            Figure::MEDIAN,
-            Figure::P99,
-            Figure::P99_9,
-            Figure::Max,
-            Figure::Mean,
-        ],
-        |data| latencies(data, measured::RESPONSE),
-    ),
+    Measure::time(measured::SERVICE, "service latency", LATENCY, |data| {
+        latencies(data, measured::SERVICE)
+    }),
+    Measure::time(measured::RESPONSE, "response latency", LATENCY, |data| {
+        latencies(data, measured::RESPONSE)
+    }),
     Measure::count("answered", "answered requests", &[Figure::Share], |data| {
         ratio(data, "answered", |data| value(data, "requests"))
     })
@@ -134,6 +116,14 @@ const MEASURES: &[Measure] = &[
     .unit("bytes"),
 ];
 
+/// The figures of a latency.
+const LATENCY: &[Figure] = &[
+    Figure::MEDIAN,
+    Figure::P99,
+    Figure::P99_9,
+    Figure::Max,
+    Figure::Mean,
+];
 /// The figures of a value that each round has once.
 const ONCE: &[Figure] = &[Figure::Value];
 
