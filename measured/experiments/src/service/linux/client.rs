@@ -4,9 +4,12 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{Timespec, epoll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 use super::connection::Connection;
 use crate::linux::clock::now_ns;
@@ -23,6 +26,10 @@ const RETRY_NS: u64 = 100_000;
 const EVENTS: usize = 64;
 /// The answers of a socket that are read before requests are sent again.
 const IN_TURN: usize = 32;
+/// The requests that are sent before answers are read again: one that has come waits for no more.
+const SENT_IN_TURN: u64 = 8;
+/// The number of the timer among the sockets.
+const TIMER: u64 = u64::MAX;
 /// The time of an answer that does not count any more, and the socket without a request.
 const GONE: u64 = u64::MAX;
 
@@ -32,6 +39,8 @@ pub struct Client<'p> {
     pub plan: &'p Plan,
     sockets: Vec<Connection>,
     epoll: OwnedFd,
+    /// Ends a wait for answers.
+    timer: OwnedFd,
     /// When each request was sent, by CLOCK_MONOTONIC in ns; 0 if it was not.
     sent: &'p mut [u64],
     /// When each was answered: 0 if it was not, [`GONE`] if an answer does not count any more.
@@ -72,17 +81,6 @@ pub struct Counted {
     pub window_ns: u64,
 }
 
-/// Waits until a descriptor is readable, or some ns have passed.
-fn wait(readable: &impl AsFd, ns: u64) {
-    let second = 1_000_000_000;
-    let timeout = Timespec {
-        tv_sec: (ns / second).cast_signed(),
-        tv_nsec: (ns % second).cast_signed(),
-    };
-    // A signal only makes the caller look earlier.
-    let _ = poll(&mut [PollFd::new(readable, PollFlags::IN)], Some(&timeout));
-}
-
 impl<'p> Client<'p> {
     /// Opens the sockets. The buffers have room for the plan's requests.
     ///
@@ -91,6 +89,9 @@ impl<'p> Client<'p> {
     /// Returns the kernel's error.
     pub fn new(plan: &'p Plan, sent: &'p mut [u64], answered: &'p mut [u64]) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
+        let number = epoll::EventData::new_u64(TIMER);
+        epoll::add(&epoll, &timer, number, epoll::EventFlags::IN)?;
         let mut sockets = Vec::new();
         for number in 0..plan.sockets {
             let socket = Connection::open(plan)?;
@@ -102,6 +103,7 @@ impl<'p> Client<'p> {
         Ok(Self {
             plan,
             epoll,
+            timer,
             sent,
             answered,
             current: vec![GONE; sockets.len()],
@@ -127,9 +129,7 @@ impl<'p> Client<'p> {
                 return self.counted;
             }
             let wake_ns = wake_ns.into_iter().chain(expire_ns).min();
-            let pause_ns = wake_ns.map_or(RETRY_NS, |wake| wake.saturating_sub(now_ns()));
-            wait(&self.epoll, pause_ns);
-            self.receive();
+            self.receive(wake_ns.unwrap_or_else(|| now_ns() + RETRY_NS));
         }
     }
 
@@ -150,10 +150,15 @@ impl<'p> Client<'p> {
         self.answered[index as usize] = answered_ns.unwrap_or(GONE);
     }
 
-    /// Sends the requests that are due. Returns when the next one is, if a time decides that.
+    /// Sends the requests that are due, up to [`SENT_IN_TURN`]. Returns when the next one is, if a
+    /// time decides that.
     fn send_due(&mut self) -> Option<u64> {
+        let end = self.next + SENT_IN_TURN;
         while self.next < self.plan.requests {
             let now = now_ns();
+            if self.next == end {
+                return Some(now);
+            }
             let socket = match self.takes_turns() {
                 true => Some((self.next % self.plan.sockets) as usize),
                 false => self.current.iter().position(|index| *index == GONE),
@@ -239,20 +244,34 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Reads the answers that have come.
-    fn receive(&mut self) {
-        let mut events = Vec::<epoll::Event>::with_capacity(EVENTS);
-        let at_once = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let filled = rustix::buffer::spare_capacity(&mut events);
-        if epoll::wait(&self.epoll, filled, Some(&at_once)).is_err() {
-            return;
+    /// Reads the answers that have come, or, if there are none, those that come first until a time.
+    fn receive(&mut self, until_ns: u64) {
+        let second = 1_000_000_000;
+        let mut timeout = None;
+        if until_ns <= now_ns() {
+            timeout = Some(Timespec::default());
+        } else {
+            // Not a timeout of the wait, which is of whole milliseconds before Linux 5.11.
+            let until = Itimerspec {
+                it_interval: Timespec::default(),
+                it_value: Timespec {
+                    tv_sec: (until_ns / second).cast_signed(),
+                    tv_nsec: (until_ns % second).cast_signed(),
+                },
+            };
+            let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &until);
+            set.expect("the timer is open, and the time valid");
         }
+        let mut events = Vec::<epoll::Event>::with_capacity(EVENTS);
+        let filled = rustix::buffer::spare_capacity(&mut events);
+        // A signal only makes it look earlier.
+        let _ = epoll::wait(&self.epoll, filled, timeout.as_ref());
         let mut answer = [0; LONGEST];
         for event in events {
             let number = event.data.u64();
+            if number == TIMER {
+                continue;
+            }
             let socket = number as usize;
             for _ in 0..IN_TURN {
                 match self.sockets[socket].receive(&mut answer) {
@@ -434,6 +453,20 @@ mod tests {
                     .all(|(own, all)| own <= all && own.is_some())
             );
         }
+    }
+
+    #[test]
+    fn answers_are_read_while_requests_are_due() {
+        let plan = Plan {
+            requests: 100_000,
+            interval_ns: Some(1),
+            limit_ns: 1_000_000_000,
+            ..Plan::default()
+        };
+        let (counted, ..) = run(&plan, |_, request| at_once(request));
+        // More than a socket's buffer holds, none of them lost in it.
+        assert!(counted.answered > 10_000, "{counted:?}");
+        assert_eq!(counted.dropped, 0);
     }
 
     #[test]

@@ -104,12 +104,16 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
             let limited = ("limited", "", u64::from(is_client_s));
             output.values("", &[("highest", "", rate), limited])?;
         }
-        write(output, &client, sorted, origin_ns, &counted)?;
         if let Some(interval_ns) = interval_ns(plan) {
             // The first right answer to a request that is sent after all of them.
-            wait_for_server(plan)?;
+            let recovered = wait_for_server(plan);
             let last_ns = origin_ns + (plan.requests - 1) * interval_ns;
-            output.values("", &[("recovery", "ns", now_ns() - last_ns)])?;
+            let took_ns = now_ns() - last_ns;
+            write(output, &client, sorted, origin_ns, &counted)?;
+            recovered?;
+            output.values("", &[("recovery", "ns", took_ns)])?;
+        } else {
+            write(output, &client, sorted, origin_ns, &counted)?;
         }
         Ok(())
     })
