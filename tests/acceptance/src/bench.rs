@@ -7,15 +7,14 @@ use tare_results::model::Labels;
 
 use crate::service;
 use crate::verdict::Verdicts;
-use crate::{Measurement, Result, each_run, measurements, median, output, run as tare};
+use crate::{Measurement, Result, measurements, median, of_row, output, run as tare};
 
-/// Measures the three costs against their bounds, and the costs of services.
+/// Measures the three costs against their bounds, and the sizes of services.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     loops(scratch.path(), verdicts)?;
     hundred_million(scratch.path(), verdicts)?;
-    service::sizes(verdicts)?;
-    service::ways()
+    service::sizes(verdicts)
 }
 
 /// Compares the measured loops with their components, in the same launch of the agent.
@@ -24,9 +23,14 @@ fn loops(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
     let folder = tare(scratch, "gap", words, &[])?;
     let runs = measurements(&folder);
     let reads = || runs.iter().map(|m| m.program.calibration.bare_read_cycles);
-    let over_read = |measure| -> Result<f64> {
-        let figures = each_run(&folder, measure)?.into_iter().zip(reads());
-        Ok(median(figures.map(|(cycles, read)| cycles / read)))
+    let over_read = |measure| {
+        of_row(&folder, "noise", (measure, "mean"), &[], |row| {
+            let figures = row.each.iter().filter_map(|each| each.figure.value());
+            let cycles = figures.map(|ns| row.time(ns).cycles);
+            Ok(median(
+                cycles.zip(reads()).map(|(cycles, read)| cycles / read),
+            ))
+        })
     };
     println!(
         "       one unrolled rdtsc: {:.2} cycles; an iteration of gap, interruptions included: \

@@ -19,7 +19,7 @@ use tare_results::model::Event;
 use tare_workloads::timing::bare_rdtsc;
 
 use crate::verdict::Verdicts;
-use crate::{Measurement, Owned, Result, each_run, median, pin, run as tare};
+use crate::{Measurement, Owned, Result, figure, median, pin, run as tare};
 
 const PAIRS: usize = 5;
 const PERIOD_NS: u64 = 50_000_000;
@@ -40,7 +40,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
             let name = format!("{name}-{pair}");
             let words = format!("noise --workload gap --repetitions {READS} --runs 1 --cpu {cpu}");
             let folder = tare(scratch.path(), &name, &words, &[])?;
-            let lost = each_run(&folder, "lost")?.pop().ok_or("the cell failed")?;
+            let lost = figure(&folder, "noise", ("lost", "share"), &[])?;
             Ok((folder, 100.0 * lost))
         };
         let (_, without) = measure("without")?;

@@ -53,6 +53,7 @@ use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tare_experiments::catalogue;
+use tare_figures::rows::Row;
 use tare_pages::analyse;
 use tare_results::model::{Outcome, Program, Record, SetHead};
 use tare_results::{CellState, RunFolder};
@@ -207,16 +208,32 @@ fn measurements(folder: &RunFolder) -> Vec<Measurement> {
         .collect()
 }
 
-/// Returns a figure of `noise` of each run of a folder with one combination, as in its report; a
-/// time in cycles.
-fn each_run(folder: &RunFolder, measure: &str) -> Result<Vec<f64>> {
+/// Reads the row of a measure of a folder that has a figure and labels.
+fn of_row<T>(
+    folder: &RunFolder,
+    experiment: &str,
+    (measure, figure): (&str, &str),
+    labels: &[(&str, &str)],
+    read: impl FnOnce(&Row) -> Result<T>,
+) -> Result<T> {
     let analysis = analyse(folder, catalogue())?;
-    let mut rows = analysis.rows().of("noise", measure);
-    let row = rows
-        .next()
-        .ok_or_else(|| format!("no cell has '{measure}'"))?;
-    let figures = row.each.iter().filter_map(|each| each.figure.value());
-    Ok(figures.map(|value| row.time(value).cycles).collect())
+    let mut rows = analysis.rows().of(experiment, measure);
+    let row = rows.find(|row| {
+        row.figure.to_string() == figure && labels.iter().all(|(key, value)| row.has(key, value))
+    });
+    read(row.ok_or_else(|| format!("there is no {figure} of {measure} {labels:?}"))?)
+}
+
+/// Returns a figure over all runs of a folder.
+fn figure(
+    folder: &RunFolder,
+    experiment: &str,
+    figure: (&str, &str),
+    labels: &[(&str, &str)],
+) -> Result<f64> {
+    of_row(folder, experiment, figure, labels, |row| {
+        Ok(row.over.as_ref().map_err(ToString::to_string)?.estimate)
+    })
 }
 
 /// Runs a function on one CPU, including its children, and then restores the affinity.

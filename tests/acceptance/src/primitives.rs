@@ -11,10 +11,9 @@ use tare_host::{Machine, Source};
 use tare_measured::primitives::memory;
 use tare_pages::analyse;
 use tare_pages::terminal;
-use tare_results::RunFolder;
 
 use crate::verdict::Verdicts;
-use crate::{Result, hog, median, output, run as tare};
+use crate::{Result, figure, hog, median, output, run as tare};
 
 /// The number of turns. Bursts of neighbours' work last longer than a turn, and affect one side or
 /// both: the ratios of many short turns are more reliable than those of a few long ones.
@@ -210,22 +209,6 @@ fn caches(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         1.0,
     );
     Ok(())
-}
-
-/// Returns a figure of a run that has it once.
-pub fn figure(
-    folder: &RunFolder,
-    experiment: &str,
-    (measure, figure): (&str, &str),
-    labels: &[(&str, &str)],
-) -> Result<f64> {
-    let analysis = analyse(folder, catalogue())?;
-    let mut rows = analysis.rows().of(experiment, measure);
-    let row = rows.find(|row| {
-        row.figure.to_string() == figure && labels.iter().all(|(key, value)| row.has(key, value))
-    });
-    let over = row.ok_or_else(|| format!("there is no {measure} {labels:?}"))?;
-    Ok(over.over.as_ref().map_err(ToString::to_string)?.estimate)
 }
 
 /// Returns the mean of perf's loop on one CPU, in ns.

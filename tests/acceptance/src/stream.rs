@@ -3,9 +3,9 @@
 use tare_measured::primitives::memory;
 use tare_measured::stream::KERNELS;
 
-use crate::primitives::{figure, in_c, largest_cache};
+use crate::primitives::{in_c, largest_cache};
 use crate::verdict::Verdicts;
-use crate::{Result, hog, median, run as tare};
+use crate::{Result, figure, hog, median, run as tare};
 
 /// The number of turns: see [`crate::primitives`].
 const TURNS: usize = 30;

@@ -1,181 +1,101 @@
-//! The name server in the unikernel against the same code in a Debian cloud guest.
-//!
-//! Each guest answers first a client with one query at a time, then dnsperf. The CPU time is that
-//! of QEMU's threads on the host, the virtual CPU's and all of them.
+//! The name server in the unikernel against the same code in a Debian cloud guest, by `tare service`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-use tare_kernels::{Initramfs, Kernel, Store, default_store_dir};
-use tare_networks::TapNetwork;
+use tare_kernels::{Initramfs, Kernel};
+use tare_results::RunFolder;
 
-use super::{Asker, Machine, built, one_at_a_time, spent};
+use super::built;
 use crate::verdict::Verdicts;
-use crate::{Result, median};
+use crate::{Result, figure, median, of_row, run as tare};
 
-/// The number of turns of each guest.
-const TURNS: usize = 6;
-/// The number of single queries, and of warm-up queries before them.
-const QUERIES: usize = 3_000;
-const FIRST: usize = 300;
-/// The arguments of dnsperf.
-const DNSPERF: &str = "-l 5 -c 2 -q 50";
 /// The kernel of the other guest.
 pub const KERNEL: &str = "debian-cloud-6.1";
-/// The drivers of its card.
-const MODULES: [&str; 3] = ["virtio_pci", "virtio_mmio", "virtio_net"];
+const TARGETS: [&str; 2] = ["unikernel,machine=q35", "linux,kernel=debian-cloud-6.1"];
+/// The runs of a client.
+const RUNS: usize = 10;
 
-/// The same machines with Linux, which detects MMIO cards by ACPI.
-const LINUX: [Machine; 2] = [
-    Machine {
-        name: "linux (q35, PCI)",
-        ..Machine::ALL[0]
-    },
-    Machine {
-        name: "linux (microvm, MMIO)",
-        arguments: "-machine microvm,acpi=on,accel=tcg -bios qboot.rom",
-        ..Machine::ALL[1]
-    },
+/// A client, and the most that the unikernel may take of Linux's CPU time for a request: that of the
+/// virtual CPU, and that of QEMU.
+const CLIENTS: [(&str, &str, [f64; 2]); 2] = [
+    ("one at a time", "--requests 3000", [0.25, 0.36]),
+    (
+        "dnsperf",
+        "--client dnsperf --sockets 100 --requests 150000",
+        [0.20, 0.36],
+    ),
 ];
 
-/// The results of one guest in one turn: per query, in µs of CPU time of the virtual CPU and of
-/// QEMU; then the times of single queries at the 99th percentile, in µs, or queries per second.
-#[derive(Debug, Clone, Copy, Default)]
-struct Turn {
-    alone: [f64; 3],
-    many: [f64; 3],
-}
-
-/// Lets the guests answer in alternation.
-pub fn run(network: &TapNetwork, asker: &Asker, verdicts: &mut Verdicts) -> Result<()> {
+/// Lets the guests answer in alternation, and then three times what they can.
+pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let kernel = Store::open(&default_store_dir()?)?.find(KERNEL)?;
-    let initrd = scratch.path().join("initrd");
-    fs::write(&initrd, guest(&kernel, "tare-service", SERVING)?)?;
-    let (image, tsc_khz) = (built("dns")?, tsc_khz());
-    // Both with Linux, then both with the image.
-    let mut turns = [const { Vec::new() }; 4];
-    for number in 0..TURNS {
-        for place in 0..turns.len() {
-            // Each begins as often as the others.
-            let place = (place + number) % turns.len();
-            let (machine, boot) = match place.checked_sub(LINUX.len()) {
-                None => (&LINUX[place], linux(&kernel, &initrd, tsc_khz)),
-                Some(place) => (
-                    &Machine::ALL[place],
-                    (image.clone(), TapNetwork::WORDS.to_owned(), String::new()),
-                ),
-            };
-            let turn = turn(network, machine, boot, asker)?;
-            println!("       {}: {turn:.1?}", machine.name);
-            turns[place].push(turn);
+    let [own, linux] = TARGETS;
+    for (client, words, mosts) in CLIENTS {
+        let words = format!("service {words} --runs {RUNS} --target {own} --target {linux}");
+        let folder = tare(scratch.path(), client, &words, &[])?;
+        for (place, most) in ["inside", "all"].into_iter().zip(mosts) {
+            let cost = |target| middle(&folder, target, place);
+            let ([own_ns, own_spread], [linux_ns, linux_spread]) = (cost(own)?, cost(linux)?);
+            println!(
+                "       {client}, {place}: {own_ns:.0} and {linux_ns:.0} ns; interquartile range / \
+                 median: {own_spread:.2} and {linux_spread:.2}"
+            );
+            let what = format!("unikernel / linux, {client}, CPU time {place}");
+            verdicts.at_most(&what, own_ns / linux_ns, most);
         }
     }
-    let middle =
-        |place: usize, figure: &dyn Fn(&Turn) -> f64| median(turns[place].iter().map(figure));
-    for (place, machine) in Machine::ALL.iter().enumerate() {
-        let name = machine.name;
-        let of_both = |figure: &dyn Fn(&Turn) -> f64| {
-            middle(LINUX.len() + place, figure) / middle(place, figure)
-        };
-        let mut ratio = |what: &str, figure: &dyn Fn(&Turn) -> f64, most: f64| {
-            let ratio = of_both(figure);
-            verdicts.at_most(&format!("{name} / linux, {what}"), ratio, most);
-        };
-        ratio(
-            "one at a time, CPU time of the virtual CPU",
-            &|turn| turn.alone[0],
-            0.30,
-        );
-        ratio(
-            "one at a time, CPU time of QEMU",
-            &|turn| turn.alone[1],
-            0.40,
-        );
-        ratio("one at a time, 99th percentile", &|turn| turn.alone[2], 1.0);
-        ratio(
-            "dnsperf, CPU time of the virtual CPU",
-            &|turn| turn.many[0],
-            0.30,
-        );
-        ratio("dnsperf, CPU time of QEMU", &|turn| turn.many[1], 0.50);
-        let rate = |turn: &Turn| turn.many[2];
-        let ratio = of_both(&rate);
-        verdicts.at_least(
-            &format!("{name} / linux, dnsperf, queries per second"),
-            ratio,
-            1.7,
-        );
+    let [own_kept, linux_kept] = TARGETS.map(|target| overload(scratch.path(), target));
+    let (own_kept, linux_kept) = (own_kept?, linux_kept?);
+    for (target, (_, recovery_ns)) in TARGETS.into_iter().zip([own_kept, linux_kept]) {
+        let what = format!("{target}, recovery from overload, s");
+        verdicts.at_most(&what, recovery_ns / 1e9, 1.0);
     }
+    verdicts.at_least(
+        "unikernel / linux, goodput under overload of its own peak",
+        own_kept.0 / linux_kept.0,
+        1.0,
+    );
     Ok(())
 }
 
-/// Boots a guest, queries it in both ways, and ends it.
-fn turn(
-    network: &TapNetwork,
-    machine: &Machine,
-    (kernel, words, more): (PathBuf, String, String),
-    asker: &Asker,
-) -> Result<Turn> {
-    let qemu = machine.boot(network, &kernel, &words, &more)?;
-    let ask = |times| {
-        network
-            .clients
-            .within(|| one_at_a_time(53, times, query, answers).map_err(|error| error.to_string()))
-    };
-    ask(FIRST)??;
-    let (alone, mut took) = spent(qemu.id(), || Ok((QUERIES as f64, ask(QUERIES)??)))?;
-    took.sort_by(f64::total_cmp);
-    let (many, rate) = spent(qemu.id(), || asker.ask(network, DNSPERF))?;
-    Ok(Turn {
-        alone: [alone[0], alone[1], took[took.len() * 99 / 100]],
-        many: [many[0], many[1], rate],
+/// Returns the median over the runs of the CPU time of a request in ns, and their interquartile
+/// range over it.
+fn middle(folder: &RunFolder, target: &str, place: &str) -> Result<[f64; 2]> {
+    let labels = [("target", target), ("place", place)];
+    of_row(folder, "service", ("cpu", "mean"), &labels, |row| {
+        let figures = row.each.iter().filter_map(|each| each.figure.value());
+        let mut all: Vec<f64> = figures.collect();
+        all.sort_by(f64::total_cmp);
+        let range = all[all.len() - 1 - all.len() / 4] - all[all.len() / 4];
+        let median = median(all);
+        Ok([median, range / median])
     })
 }
 
-/// Returns a query for one of 1,000 names.
-fn query(number: usize) -> Vec<u8> {
-    let [.., high, low] = number.to_be_bytes();
-    let mut query = vec![high, low, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-    let host = format!("host{}", number % 1_000);
-    for label in [host.as_bytes(), b"example", b""] {
-        query.push(label.len() as u8);
-        query.extend(label);
+/// Finds the most that a target answers, and offers it three times that for a minute. Returns the
+/// part of its most that it then answers, and the time until it answers the next request, in ns.
+fn overload(scratch: &Path, target: &str) -> Result<(f64, f64)> {
+    let answers = |name: &str, rate: &str| {
+        let words = format!("service --rate {rate} --runs 1 --target {target}");
+        let folder = tare(scratch, &format!("{name}-{}", &target[..5]), &words, &[])?;
+        let of = |what| figure(&folder, "service", what, &[]);
+        Ok::<_, Box<dyn std::error::Error>>([of(("answers", "rate"))?, of(("recovery", "mean"))?])
+    };
+    let mut most: f64 = 0.0;
+    for rate in ["15000", "30000", "60000", "120000"] {
+        most = most.max(answers(rate, rate)?[0]);
     }
-    query.extend([0, 1, 0, 1]);
-    query
+    let rate = format!("{:.0} --duration 60s", 3.0 * most);
+    let [kept, recovery_ns] = answers("overload", &rate)?;
+    println!(
+        "       {target}: at most {most:.0} answers/s, {kept:.0} when offered three times that"
+    );
+    Ok((kept / most, recovery_ns))
 }
 
-/// Returns whether a query has an answer of one record.
-fn answers(answer: &[u8], query: &[u8]) -> bool {
-    answer.len() >= query.len() && answer[..2] == query[..2] && answer[7] == 1
-}
-
-/// Measures the frequency of the TSC, which under TCG is also the guest's, in kHz.
-fn tsc_khz() -> u64 {
-    const MS: u64 = 100;
-    // SAFETY: reads a counter.
-    let tsc = || unsafe { core::arch::x86_64::_rdtsc() };
-    let (start, first) = (Instant::now(), tsc());
-    while start.elapsed() < Duration::from_millis(MS) {}
-    (tsc() - first) / MS
-}
-
-/// The steps of a guest that serves a network.
-const SERVING: &str = "ip link set lo up\nip link set eth0 up\nip address add 192.0.2.2/24 dev eth0\nexec /service dns\n";
-
-/// Returns the Linux guest: kernel, command line, arguments for QEMU.
-///
-/// A microvm has no clock but the TSC. When Linux had to measure its frequency with a PIT, one of
-/// 45 boots failed to, and hung.
-fn linux(kernel: &Kernel, initrd: &Path, tsc_khz: u64) -> (PathBuf, String, String) {
-    (
-        kernel.vmlinuz.clone(),
-        format!("console=ttyS0 quiet panic=-1 no_timer_check tsc_early_khz={tsc_khz}"),
-        format!(" -initrd {}", initrd.display()),
-    )
-}
+/// The drivers of its card.
+const MODULES: [&str; 3] = ["virtio_pci", "virtio_mmio", "virtio_net"];
 
 /// Creates the file system of a guest that does nothing but serve: Debian's shell, `ip` and
 /// `insmod`, and the same service as a static program.

@@ -5,14 +5,13 @@
 
 mod inside;
 mod linux;
-mod ways;
 
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare_networks::TapNetwork;
 
@@ -20,17 +19,24 @@ use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
 use crate::{Result, output};
 
-pub use ways::{sizes, ways};
-
 /// The time until a started service is at rest, and the time at rest.
 const SETTLING: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(20);
 /// The duration of the long dnsperf runs on each of the machines, in seconds.
 const LONG: [u32; 2] = [600, 60];
-/// The time limit for an answer.
-const LIMIT: Duration = Duration::from_secs(10);
 /// The port for an image's figures.
 const FIGURES: u16 = 9100;
+
+/// The name server with features besides IPv4 and UDP, and the limits on its size in bytes.
+const FEATURES: [(&str, Option<f64>); 7] = [
+    ("", None),
+    ("dhcp", Some(100_000.0)),
+    ("ipv6,tcp", None),
+    ("dhcp,ipv6,tcp", Some(150_000.0)),
+    ("dhcp,slaac,tcp", Some(170_000.0)),
+    ("dhcp,files,slaac,tcp", None),
+    ("console,dhcp,figures,files,slaac,tcp", None),
+];
 
 /// A kind of virtual machine.
 pub struct Machine {
@@ -114,11 +120,28 @@ impl Asker {
     }
 }
 
+/// Prints the size of each feature of the name server.
+pub fn sizes(verdicts: &mut Verdicts) -> Result<()> {
+    println!(
+        "       {:>7}  features of dns besides IPv4 and UDP",
+        "bytes"
+    );
+    for (features, most) in FEATURES {
+        let path = built(&format!("dns-{features}"))?;
+        let bytes = path.metadata()?.len();
+        println!("       {bytes:>7}  {features}");
+        if let Some(most) = most {
+            verdicts.at_most(&format!("bytes of dns with {features}"), bytes as f64, most);
+        }
+    }
+    Ok(())
+}
+
 /// Measures a name server against Linux, at rest, and for ten minutes.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     inside::run(verdicts)?;
+    linux::run(verdicts)?;
     let (network, asker) = (TapNetwork::new()?, Asker::new()?);
-    linux::run(&network, &asker, verdicts)?;
     for (machine, seconds) in Machine::ALL.iter().zip(LONG) {
         for_long(&network, machine, &asker, seconds, verdicts)?;
     }
@@ -182,31 +205,6 @@ fn figures(network: &TapNetwork) -> Result<impl Fn(&str) -> f64 + use<>> {
         let value = values.next().map(|value| value.trim().parse());
         value.and_then(|value| value.ok()).unwrap_or(f64::NAN)
     })
-}
-
-/// Sends a service of the guest one query at a time, and returns the time of each answer, in µs.
-fn one_at_a_time(
-    port: u16,
-    times: usize,
-    ask: impl Fn(usize) -> Vec<u8>,
-    answers: impl Fn(&[u8], &[u8]) -> bool,
-) -> Result<Vec<f64>> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect((TapNetwork::GUEST.0, port))?;
-    socket.set_read_timeout(Some(LIMIT))?;
-    let mut room = [0; 512];
-    let exchange = |number| {
-        let question = ask(number);
-        let begin = Instant::now();
-        socket.send(&question)?;
-        let bytes = socket.recv(&mut room)?;
-        let (took, answer) = (begin.elapsed(), &room[..bytes]);
-        if !answers(answer, &question) {
-            return Err(format!("the answer to {question:x?} is none: {answer:x?}").into());
-        }
-        Ok(took.as_secs_f64() * 1e6)
-    };
-    (0..times).map(exchange).collect()
 }
 
 /// Returns the image of a service, or `tare-service`.
