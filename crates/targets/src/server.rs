@@ -215,7 +215,7 @@ fn words(work: &Work) -> String {
     let (service, device) = (&work.id, TapNetwork::DEVICE);
     match &*work.words {
         STACK => format!("{service} tap={device} {}", TapNetwork::WORDS),
-        _ => service.clone(),
+        words => format!("{service} {words}").trim_end().to_owned(),
     }
 }
 

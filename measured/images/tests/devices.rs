@@ -281,7 +281,7 @@ fn random_numbers_come_from_a_device_where_the_cpu_has_none() {
         .start()
         .unwrap();
         let mut lines = BufReader::new(with.console()).lines();
-        assert!(lines.any(|line| line.unwrap() == "network: up 10.0.2.15/24"));
+        assert!(lines.any(|line| line.unwrap() == "answering on 10.0.2.15/24"));
     }
 }
 

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_executor::LocalExecutor;
 use async_io::Timer;
@@ -30,12 +30,14 @@ use tare_net::{Accept, Clock, dns, echo, http};
 use site::Folder;
 
 const USAGE: &str = "\
-usage: tare-service echo|dns|http [WORD]...
+usage: tare-service echo|dns|http|ping [WORD]...
 
   port=N                   the port (7, 53 or 80)
   zone=FILE                the zone file, for dns
   records=N                without a zone, hosts of the zone 'example' (10000)
   print                    print the zone or the page, for another server, and exit
+  compute=MS               for ping, which the system answers: computes for MS ms at a time, with
+                           pauses of 10 ms
   files=FOLDER             content for http instead of a page, in addition to /metrics
 
 On the sockets of Linux:
@@ -55,6 +57,8 @@ const WINDOW: usize = 16 << 10;
 /// and their bytes.
 const DATAGRAMS: usize = 128;
 const DATAGRAM_BYTES: usize = 16 << 10;
+/// The pause after each time that `ping` computes, as that of the image.
+const PAUSE: Duration = Duration::from_millis(10);
 /// The exit status for invalid arguments, as everywhere in tare.
 const MISUSED: u8 = 2;
 
@@ -64,6 +68,7 @@ enum Service {
     Echo,
     Dns,
     Http,
+    Ping,
 }
 
 /// The options.
@@ -71,6 +76,7 @@ struct Wanted {
     service: Service,
     port: u16,
     records: u32,
+    compute: Duration,
     is_printed: bool,
     zone: Option<PathBuf>,
     files: Option<PathBuf>,
@@ -101,7 +107,7 @@ fn main() -> ExitCode {
     if wanted.is_printed {
         let text = match wanted.service {
             Service::Http => http::PAGE.to_owned(),
-            Service::Dns | Service::Echo => Zone::synthetic(wanted.records).to_string(),
+            _ => Zone::synthetic(wanted.records).to_string(),
         };
         return match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -121,12 +127,14 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         Some("echo") => (Service::Echo, echo::PORT),
         Some("dns") => (Service::Dns, dns::PORT),
         Some("http") => (Service::Http, http::PORT),
+        Some("ping") => (Service::Ping, 0),
         _ => return Err("want a service".to_owned()),
     };
     let mut wanted = Wanted {
         service,
         port,
         records: 10_000,
+        compute: Duration::ZERO,
         is_printed: false,
         zone: None,
         files: None,
@@ -140,6 +148,10 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         match key {
             "port" => wanted.port = value.parse().map_err(|_| bad("a port"))?,
             "address" => wanted.address = value.parse().map_err(|_| bad("an address"))?,
+            "compute" => {
+                let ms = value.parse().map_err(|_| bad("a number of ms"))?;
+                wanted.compute = Duration::from_millis(ms);
+            }
             "print" => wanted.is_printed = true,
             "zone" => wanted.zone = Some(value.into()),
             "files" => wanted.files = Some(value.into()),
@@ -157,12 +169,20 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
 
 /// Serves until the process is ended.
 fn run(wanted: &Wanted) -> Result<Infallible, String> {
+    if let Service::Ping = wanted.service {
+        println!("answering on {}", wanted.address);
+        loop {
+            let begin = Instant::now();
+            while begin.elapsed() < wanted.compute {}
+            thread::sleep(PAUSE);
+        }
+    }
     let content = Content::read(wanted)?;
     let Some(name) = &wanted.tap else {
         let local = SocketAddr::new(wanted.address, wanted.port);
         let failed = |error: &dyn std::fmt::Debug| format!("can't answer on {local}: {error:?}");
         let datagrams = match wanted.service {
-            Service::Http => None,
+            Service::Http | Service::Ping => None,
             Service::Echo | Service::Dns => {
                 Some(UdpSocket::bind(local).map_err(|error| failed(&error))?)
             }
@@ -189,7 +209,7 @@ fn run(wanted: &Wanted) -> Result<Infallible, String> {
     let up = async {
         stack.wait_config_up().await;
         let datagrams = match wanted.service {
-            Service::Http => None,
+            Service::Http | Service::Ping => None,
             Service::Echo | Service::Dns => {
                 Datagrams::new(stack, wanted.port, DATAGRAMS, DATAGRAM_BYTES, watch)
             }
@@ -229,7 +249,7 @@ impl Content {
                 Zone::read(&text).map_err(|bad| at(path, &bad))?
             }
             (Service::Dns, None) => Zone::synthetic(wanted.records),
-            (Service::Echo | Service::Http, _) => Zone::synthetic(0),
+            _ => Zone::synthetic(0),
         };
         let files = Folder::read(wanted.files.as_deref()).map_err(|error| match &wanted.files {
             Some(folder) => format!("the folder '{}' can't be read: {error}", folder.display()),
@@ -266,7 +286,7 @@ async fn answer(
     match wanted.service {
         Service::Echo => echo::udp(datagrams, wanted.port).await,
         Service::Dns => dns::udp(datagrams, &content.zone).await,
-        Service::Http => pending().await,
+        Service::Http | Service::Ping => pending().await,
     }
 }
 
@@ -280,6 +300,7 @@ async fn connections(service: Service, listener: &impl Accept, content: &Content
         Service::Echo => echo::tcp(listener, Own).await,
         Service::Dns => dns::tcp(listener, &content.zone, Own).await,
         Service::Http => http::tcp(listener, &content.files, Own).await,
+        Service::Ping => pending().await,
     }
 }
 

@@ -51,8 +51,12 @@ pub const WATCHED: &str = "other work watched";
 pub const OTHER_TASK: &str = "other task";
 
 /// The kernel parameter with the address and prefix of the guest's card. It makes the guest a
-/// server: of the plan's words, `workload=` names the service that [`SERVICES`] then runs.
+/// server: of the plan's words, `workload=` names the service that [`SERVICES`] then runs, and
+/// [`COMPUTES`] is one of its own.
 pub const ADDRESS: &str = "tare.address";
+
+/// The word for how many ms the service `ping` computes at a time.
+pub const COMPUTES: &str = "compute=";
 
 /// The program of the network services.
 pub const SERVICES: &str = "/tare-service";

@@ -100,7 +100,8 @@ impl Experiment for Service {
                 for pace in &paces {
                     let plan = plan((program, protocol), *pace, client, values);
                     plan.check().map_err(refused)?;
-                    let cell = cell((target, server), &plan, *pace, conditions.cpu);
+                    let own = parameters::words(protocol, values);
+                    let cell = cell((target, server), &own, &plan, *pace, conditions.cpu);
                     let requests = plan.requests as f64;
                     let closed = |rate: f64| requests / (rate * plan.sockets as f64);
                     let (expected, longest) = match pace {
@@ -174,11 +175,18 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
     }
 }
 
-/// Makes a cell, whose server runs on a CPU of this machine, without its duration.
-fn cell((target, program): (&TargetSpec, &str), plan: &Plan, pace: Pace, cpu: u32) -> CellPlan {
+/// Makes a cell, whose server runs on a CPU of this machine, without its duration; `own` are the
+/// words of ours.
+fn cell(
+    (target, program): (&TargetSpec, &str),
+    own: &str,
+    plan: &Plan,
+    pace: Pace,
+    cpu: u32,
+) -> CellPlan {
     let service = plan.protocol.name();
     let mut labels = Labels::default().with(SERVICE, service);
-    let (mut name, mut work_of_server) = (service.to_owned(), Work::new(service, ""));
+    let (mut name, mut work_of_server) = (service.to_owned(), Work::new(service, own));
     if program != OWN {
         labels = labels.with(SERVER, program);
         name = format!("{name} of {program}");
@@ -258,7 +266,7 @@ fn serves(server: &str, protocol: Protocol, target: &TargetSpec) -> bool {
     let is_process = target.capabilities().is_direct;
     match server {
         OWN => true,
-        STACK => is_process,
+        STACK => is_process && protocol != Protocol::Ping,
         "nginx" => protocol == Protocol::Http && target.kernel().is_host(),
         _ if parameters::command(server).is_some() => is_process,
         _ => protocol == Protocol::Dns && target.kernel().is_host(),
@@ -325,7 +333,7 @@ mod tests {
             ..Plan::default()
         };
         let target = tare_targets::process::spec();
-        let cell = cell((&target, OWN), &plan, Pace::Closed, server);
+        let cell = cell((&target, OWN), "", &plan, Pace::Closed, server);
         assert_eq!(cell.measured_cpus(), Cpus::one(server));
         assert_eq!(cell.claimed_cpus(), Cpus::parse("2-3").unwrap());
     }

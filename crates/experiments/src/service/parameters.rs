@@ -4,6 +4,7 @@ use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_measured::service::{LIMIT_NS, Program, Protocol, REQUESTS, SOCKETS};
 use tare_results::work::Work;
+use tare_wire::guest::COMPUTES;
 
 use super::contradiction;
 
@@ -40,11 +41,11 @@ const KIND: Parameter = Parameter {
     name: "service",
     value: "SERVICE",
     positional: true,
-    takes: Takes::Word(&["dns", "echo", "http"]),
+    takes: Takes::Word(&["dns", "echo", "http", "ping"]),
     many: true,
     default: "dns",
     meaning: "The service that is asked: by UDP dns, which answers look-ups in a zone of 10,000 names, and echo, which returns what it \
-              gets; http, a page over TCP",
+              gets; http, a page over TCP; ping, which the system answers while its service computes",
     ..BASE
 };
 
@@ -142,9 +143,24 @@ pub(super) const TIMEOUT: Parameter = Parameter {
     ..BASE
 };
 
+const COMPUTE: Parameter = Parameter {
+    name: "compute",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "ms",
+        least_ns: MS,
+        most_ns: 60_000 * MS,
+    },
+    default: "200ms",
+    meaning: "How long the service computes at a time while it is pinged, in whole ms, with pauses of 10 ms",
+    applies: |_, values| protocols(values).contains(&Protocol::Ping),
+    ..BASE
+};
+const MS: u64 = 1_000_000;
+
 /// All of them.
 pub(super) const ALL: &[Parameter] = &[
-    KIND, SERVER, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT,
+    KIND, SERVER, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT, COMPUTE,
 ];
 
 /// Returns the services that are asked.
@@ -157,6 +173,14 @@ pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
     match given.is_empty() {
         true => vec![Protocol::Dns],
         false => given,
+    }
+}
+
+/// Returns the words of a service of ours.
+pub(super) fn words(protocol: Protocol, values: &Values) -> String {
+    match protocol {
+        Protocol::Ping => format!("{COMPUTES}{}", COMPUTE.number(values) / MS),
+        _ => String::new(),
     }
 }
 
@@ -219,6 +243,11 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     let given = values.texts(OFFERED.name);
     let is_highest = values.has(MAX.name);
+    if protocols(values).contains(&Protocol::Ping) && (given.is_empty() || is_highest) {
+        let why = "a ping that is sent when the last one was answered meets the pause after a computation: give --rate, such as 20, and \
+                   neither --max nor --requests";
+        return Err(contradiction(why.to_owned()));
+    }
     if given.is_empty() && !is_highest {
         return Ok(vec![Pace::Closed]);
     }

@@ -11,7 +11,7 @@ use tare_figures::rows::{
     Better, CellData, Figure, Measure, Row, RunFigure, Sample, Samples, counts, written,
 };
 use tare_figures::verdict::Verdict;
-use tare_measured::service as measured;
+use tare_measured::service::{self as measured, Protocol};
 use tare_pages::html::overview::overview_of;
 use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
@@ -292,13 +292,11 @@ impl Story for Served {
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
         let place = places(&cases);
-        let costs = cases
-            .iter()
-            .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
-            .filter(|row| row.estimate().is_some())
-            .collect();
-        let (told, _) = native_first(costs, |row: &&Row| row.emulated);
-        let first = told.first()?;
+        let told = told(&cases);
+        let rows = told.rows.iter().copied();
+        let known = rows.filter(|row| row.estimate().is_some()).collect();
+        let (known, _) = native_first(known, |row: &&Row| row.emulated);
+        let first = known.first()?;
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
@@ -316,19 +314,20 @@ impl Story for Served {
         };
         let mut details = Vec::new();
         for comparison in compare::targets(run, MANY) {
-            let own = told.iter().filter(|row| row.target == comparison.names[1]);
+            let own = known.iter().filter(|row| row.target == comparison.names[1]);
             let named = |row: &Row| {
                 let what = what(row, is_one_service(&cases));
                 format!("{what}{}", comparison.under(row)).trim().to_owned()
             };
             let own: Vec<_> = own.map(|row| (named(row), *row)).collect();
-            details.extend(comparison.about(&[("CPU time per answered request", own)]));
+            details.extend(comparison.about(&[(told.what, own)]));
         }
+        let headline = match told.is_ping {
+            true => "A ping while the service computes takes a median of",
+            false => &format!("Each request answered{service} takes a mean CPU time of"),
+        };
         Some(Verdict {
-            headline: format!(
-                "Each request answered{service} takes a mean CPU time of {}.",
-                each(&told)
-            ),
+            headline: format!("{headline} {}.", each(&known)),
             details,
             ..Verdict::default()
         })
@@ -336,11 +335,9 @@ impl Story for Served {
 
     fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
         let cases = Case::all(run, NAME);
-        let rows = cases
-            .iter()
-            .filter_map(|case| case.row("cpu", Figure::Mean, &ALL));
-        let title = "CPU time of an answered request (mean)".to_owned();
-        overview_of(&rows.collect::<Vec<_>>(), places(&cases), title, "CPU time")
+        let told = told(&cases);
+        let title = format!("{} ({})", told.what, told.rows.first()?.figure);
+        overview_of(&told.rows, places(&cases), title, told.what)
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -405,6 +402,37 @@ impl Story for Served {
              processed on the sender's account."
                 .to_owned(),
         ]
+    }
+}
+
+/// What is told first, and of what.
+struct Told<'r> {
+    what: &'static str,
+    rows: Vec<&'r Row>,
+    is_ping: bool,
+}
+
+/// Returns the costs of requests; where all are pings, which take the service nothing, their times.
+fn told<'r>(cases: &[Case<'r>]) -> Told<'r> {
+    let is_ping = |case: &&Case<'_>| case.plan.labels.get(SERVICE) == Some(Protocol::Ping.name());
+    let costs = cases.iter().filter(|case| !is_ping(case));
+    let costs: Vec<_> = costs
+        .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
+        .collect();
+    let pings = cases.iter().filter(is_ping);
+    match costs.is_empty() {
+        false => Told {
+            what: "CPU time per answered request",
+            rows: costs,
+            is_ping: false,
+        },
+        true => Told {
+            what: "service latency",
+            rows: pings
+                .filter_map(|case| case.row(measured::SERVICE, Figure::MEDIAN, &[]))
+                .collect(),
+            is_ping: true,
+        },
     }
 }
 
@@ -499,8 +527,11 @@ fn ratio(data: &CellData<'_>, part: &str, whole: fn(&CellData<'_>) -> Option<f64
 }
 
 /// Returns a cost of a cell's server for each answered request: inside, outside and both, or by its
-/// other labels.
+/// other labels. Pings have none: the server does not answer them.
 fn per_request(data: &CellData<'_>, measure: &str) -> Samples {
+    if data.cell.plan.labels.get(SERVICE) == Some(Protocol::Ping.name()) {
+        return Ok(Vec::new());
+    }
     let Some(answered) = value(data, "answered").filter(|answered| *answered > 0.0) else {
         return Ok(Vec::new());
     };

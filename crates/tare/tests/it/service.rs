@@ -175,6 +175,28 @@ fn dnsperf_and_the_own_client_measure_the_same_median() {
 }
 
 #[test]
+fn pings_wait_for_a_computation_where_a_task_answers_them() {
+    if !is_root() {
+        return skip("services", "networks of one's own require root");
+    }
+    let bench = Bench::new();
+    let words = "service ping --compute 100ms --rate 20 --duration 2s --timeout 1s --runs 1";
+    let waited = ["process", "unikernel"].map(|target| {
+        let ran = bench.run(&format!(
+            "{words} --json --target {target} --output {target}"
+        ));
+        ran.expect(0, &[]);
+        let summary: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(figure(&summary, "wrong", "value"), 0.0);
+        figure(&summary, "response", "p50")
+    });
+    // In turns of 110 ms, evenly: half of them wait for 45 ms or more.
+    let [system, task] = waited;
+    assert!(system < task / 2.0 && task > 20e6, "{system} {task}");
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
 fn other_servers_give_the_same_answers() {
     let _engine = common::engine();
     if !is_root() {

@@ -108,7 +108,12 @@ impl Unikernel {
             return Err(TargetError::contradiction(settings::NAME, "image=", why));
         }
         let service = Self::of(settings.clone(), MeasuredFile::service(&work.id));
-        let line = format!("{} {}", settings.for_image(None), TapNetwork::WORDS);
+        let line = format!(
+            "{} {} {}",
+            settings.for_image(None),
+            TapNetwork::WORDS,
+            work.words
+        );
         let pins = threads::measured(work, settings.cpus).pins(work);
         let reached = Reached {
             network: Some(network),

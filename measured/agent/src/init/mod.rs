@@ -48,7 +48,7 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use rustix::system::{RebootCommand, reboot};
 use tare_load_driver::device;
 use tare_measured::platform::StartTimes;
-use tare_wire::guest::{BEGIN_FD, IN_SYSTEM, Message, SERVICES};
+use tare_wire::guest::{BEGIN_FD, COMPUTES, IN_SYSTEM, Message, SERVICES};
 
 use self::error::InitError;
 use self::load::Load;
@@ -199,7 +199,9 @@ fn serve(order: &Order, address: &str, out: &Out) -> Result<WaitStatus, InitErro
         .unwrap_or(Err(io::ErrorKind::NotFound.into()))
         .map_err(InitError::Card)?;
     let service = order.word("workload=").unwrap_or_default();
-    execute(without_environment(SERVICES).arg(service), None, out)
+    let words = order.plan.iter().filter(|word| word.starts_with(COMPUTES));
+    let mut command = without_environment(SERVICES);
+    execute(command.arg(service).args(words), None, out)
 }
 
 /// Prepares a program without the variables of init, which are unknown kernel parameters.

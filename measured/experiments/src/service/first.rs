@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::ipproto::ICMP;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
 use super::http;
 use super::message::{self, LONGEST, Message};
 use super::{Plan, Protocol};
@@ -14,6 +17,14 @@ const PROBE: Duration = Duration::from_millis(1);
 
 /// Opens a socket to the server of a plan.
 pub(super) fn socket(plan: &Plan) -> io::Result<UdpSocket> {
+    if plan.protocol == Protocol::Ping {
+        // A socket for the echo messages of ICMP is one for datagrams, with a number for a port.
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, Some(ICMP))?;
+        let socket = UdpSocket::from(socket);
+        socket.connect((plan.address, plan.port as u16))?;
+        return Ok(socket);
+    }
     let any: IpAddr = match plan.address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -70,7 +81,7 @@ fn is_answered(
         };
         let answer = &answer[..bytes];
         // That of an earlier probe is as good.
-        let id = message::number(answer).unwrap_or(id);
+        let id = message::number(plan.protocol, answer).unwrap_or(id);
         let request = Message::request(plan.protocol, id, host);
         if request.is_answered_by(plan.protocol, host, answer) {
             return Ok(true);

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use super::http;
 use crate::service::Protocol;
@@ -9,6 +10,10 @@ use crate::service::Protocol;
 /// The longest message that is sent or read, in bytes: any right answer is shorter.
 pub const LONGEST: usize = 1024;
 
+/// The types of ICMP's echo messages, and where their number is (RFC 792).
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const NUMBER: Range<usize> = 6..8;
 /// Bytes of a message's header (RFC 1035, section 4.1.1).
 const HEADER: usize = 12;
 /// The flags of an authoritative answer (QR, AA) to a standard query without RD: whole (no TC), with
@@ -55,6 +60,13 @@ impl Message {
                 bytes[2..10].copy_from_slice(&host.to_be_bytes());
                 32
             }
+            Protocol::Ping => {
+                // Code and checksum are the kernel's, as is the identifier.
+                bytes[..2].copy_from_slice(&[ECHO_REQUEST, 0]);
+                bytes[NUMBER].copy_from_slice(&id.to_be_bytes());
+                bytes[NUMBER.end..][..8].copy_from_slice(&host.to_be_bytes());
+                32
+            }
             Protocol::Http => {
                 bytes[..http::REQUEST.len()].copy_from_slice(http::REQUEST);
                 http::REQUEST.len()
@@ -73,6 +85,10 @@ impl Message {
         let request = self.bytes();
         match protocol {
             Protocol::Echo => answer == request,
+            Protocol::Ping => {
+                answer.first() == Some(&ECHO_REPLY)
+                    && answer.get(NUMBER.start..) == request.get(NUMBER.start..)
+            }
             Protocol::Http => http::is_right(answer),
             Protocol::Dns => {
                 let question = &request[HEADER..];
@@ -89,9 +105,14 @@ impl Message {
     }
 }
 
-/// Returns the number of a message, as it stands in its first bytes.
-pub fn number(message: &[u8]) -> Option<u16> {
-    Some(u16::from_be_bytes(*message.first_chunk()?))
+/// Returns the number of a message, as it stands in its first bytes; that of a ping behind its
+/// identifier.
+pub fn number(protocol: Protocol, message: &[u8]) -> Option<u16> {
+    let from = match protocol {
+        Protocol::Ping => NUMBER.start,
+        _ => 0,
+    };
+    Some(u16::from_be_bytes(*message.get(from..)?.first_chunk()?))
 }
 
 /// Returns the address in the first record behind a question, if it is one of the same name: by a
@@ -125,8 +146,28 @@ mod tests {
         let request = Message::request(Protocol::Dns, 0x1234, 17);
         let wanted = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0\x06host17\x07example\0\0\x01\0\x01";
         assert_eq!(request.bytes(), wanted);
-        assert_eq!(number(request.bytes()), Some(0x1234));
-        assert_eq!(number(&[1]), None);
+        assert_eq!(number(Protocol::Dns, request.bytes()), Some(0x1234));
+        assert_eq!(number(Protocol::Dns, &[1]), None);
+    }
+
+    #[test]
+    fn a_ping_is_answered_by_its_reply() {
+        let request = Message::request(Protocol::Ping, 0x1234, 17);
+        let mut reply = request.bytes().to_vec();
+        // The kernel's parts: checksum and identifier.
+        reply[..6].copy_from_slice(&[0, 0, 1, 2, 3, 4]);
+        assert_eq!(number(Protocol::Ping, &reply), Some(0x1234));
+        assert!(request.is_answered_by(Protocol::Ping, 17, &reply));
+        for place in [0, 6, 7, 15, reply.len() - 1] {
+            let mut other = reply.clone();
+            other[place] ^= 8;
+            assert!(
+                !request.is_answered_by(Protocol::Ping, 17, &other),
+                "{place}"
+            );
+        }
+        assert!(!request.is_answered_by(Protocol::Ping, 17, &reply[..reply.len() - 1]));
+        assert_eq!(number(Protocol::Ping, &[]), None);
     }
 
     #[test]

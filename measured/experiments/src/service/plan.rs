@@ -16,7 +16,8 @@ pub const NAME: &str = "service";
 pub const USAGE: &str = "
 Words of a client of a service:
   workload=service          sends requests, and checks every answer
-  protocol=dns|echo|http    kind of the requests: by UDP, and http by TCP
+  protocol=dns|echo|http|ping
+                            kind of the requests: by UDP, http by TCP, ping by ICMP
   client=own|nslookup|dnsperf
                             the program that sends them; nslookup is started for each
   address=ADDRESS           address of the server (127.0.0.1)
@@ -34,7 +35,7 @@ Words of a client of a service:
 ";
 
 /// The bounds of the number of requests.
-pub const REQUESTS: [u64; 2] = [1, 10_000_000];
+pub const REQUESTS: [u64; 2] = [1, 20_000_000];
 /// The bounds of the number of sockets.
 pub const SOCKETS: [u64; 2] = [1, 512];
 /// The bounds of the limit of a request, in ns.
@@ -87,11 +88,13 @@ pub enum Protocol {
     Echo,
     /// A page, over connections that stay open (RFC 9112).
     Http,
+    /// Echo messages of ICMP (RFC 792), by IPv4: the system answers them, not a service.
+    Ping,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Dns, Self::Echo, Self::Http];
+    pub const ALL: [Self; 4] = [Self::Dns, Self::Echo, Self::Http, Self::Ping];
 
     /// Returns the name of the service that takes them.
     #[must_use]
@@ -100,15 +103,16 @@ impl Protocol {
             Self::Dns => "dns",
             Self::Echo => "echo",
             Self::Http => "http",
+            Self::Ping => "ping",
         }
     }
 
-    /// Returns the service's port.
+    /// Returns the service's port; pings need none, and get that of echo.
     #[must_use]
     pub fn port(self) -> u32 {
         match self {
             Self::Dns => 53,
-            Self::Echo => 7,
+            Self::Echo | Self::Ping => 7,
             Self::Http => 80,
         }
     }
@@ -117,7 +121,7 @@ impl Protocol {
 impl Form for Protocol {
     fn read(&mut self, text: &str) -> Result<(), &'static str> {
         let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        *self = found.ok_or("dns, echo or http")?;
+        *self = found.ok_or("dns, echo, http or ping")?;
         Ok(())
     }
 

@@ -59,7 +59,7 @@ fn main(boot: &'static Boot) -> Status {
         #[cfg(feature = "figures")]
         figures.up();
         if let Some(config) = stack.config_v4() {
-            Console.texts(&[&format!("network: up {}\n", config.address)]);
+            Console.texts(&[&format!("answering on {}\n", config.address)]);
         }
         // Only one task is notified when the network is up.
         if let Some(name) = service::word(boot, "resolve=") {

@@ -364,7 +364,7 @@ fn an_address_is_asked_for_until_a_server_gives_it_and_nonsense_is_passed_over()
     send(end, &answer(&other, AGREED, 3600, b""));
     send(end, &answer(&other, REFUSED, 3600, b""));
     send(end, &answer(&request, AGREED, 3600, b""));
-    wire.lines.find("network: up 192.0.2.2/24").unwrap();
+    wire.lines.find("answering on 192.0.2.2/24").unwrap();
     end.announce();
     assert!(end.ping(1, 56, LIMIT).is_some());
 }

@@ -369,7 +369,7 @@ impl Wire {
             &format!("ip=192.0.2.2/24 figures={FIGURES} {words}"),
         )?;
         let start = if image == crate::PING {
-            "network: up 192.0.2.2/24"
+            "answering on 192.0.2.2/24"
         } else {
             "answering on port"
         };

@@ -291,7 +291,9 @@ impl<'p> Client<'p> {
     /// Takes an answer that came at a time.
     fn take(&mut self, socket: u64, answer: &[u8], at_ns: u64) {
         let index = match self.sockets[socket as usize] {
-            Connection::Udp(_) => message::number(answer).and_then(|id| self.index(socket, id)),
+            Connection::Udp(_) => {
+                message::number(self.plan.protocol, answer).and_then(|id| self.index(socket, id))
+            }
             Connection::Tcp(..) => Some(self.current[socket as usize]).filter(|own| *own != GONE),
         };
         let Some(index) = index else {
