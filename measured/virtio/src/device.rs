@@ -199,7 +199,6 @@ fn on_pci(function: Function, kind: Kind) -> Option<Device> {
         let is_inside = offset.checked_add(length)? <= bytes;
         is_inside.then_some((start + u64::from(offset), length, field(16)))
     };
-    function.disable();
     let (common, length, _) = structure(COMMON)?;
     let (notify, notify_length, multiplier) = structure(NOTIFY)?;
     if length < common::BYTES {

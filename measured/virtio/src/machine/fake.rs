@@ -92,8 +92,6 @@ pub(crate) mod pci {
             None
         }
 
-        pub(crate) fn disable(&self) {}
-
         pub(crate) fn enable(&self) {}
     }
 
