@@ -2,8 +2,8 @@
 //!
 //! Its CPU time, page faults and wake-ups are those of all threads on this machine that belong to it:
 //! of a guest, its hypervisor's; of a container, those in its network and of what has started them, a
-//! runtime or its monitor. They count from the moment at which the client says
-//! when it begins, some 250 ms before it does, to its first result: idle times are included.
+//! runtime or its monitor. They count from [`LEAD`] before the client's first request to its first
+//! result: idle times are included.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ const REASON: &str = "reason";
 
 /// How often is looked whether a server has ended.
 const EVERY: Duration = Duration::from_secs(1);
+/// How long before the first request its cost is read: a server that spins has none then yet.
+const LEAD: Duration = Duration::from_millis(20);
 
 /// A server in its own network.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Server {
     /// The CPUs to which its threads are pinned.
     cpus: Option<Cpus>,
     before: Option<Cost>,
+    /// When the client sends its first request, until its cost is read for that.
+    begins_ns: Option<u64>,
     spent: Vec<ThreadTime>,
     exits: BTreeMap<String, u64>,
     /// When its first right answer came, by CLOCK_MONOTONIC in ns.
@@ -84,6 +88,7 @@ impl Server {
             network,
             cpus: work.cpus,
             before: None,
+            begins_ns: None,
             spent: Vec::new(),
             exits: BTreeMap::new(),
             next_look: Instant::now() + EVERY,
@@ -101,9 +106,11 @@ impl Server {
         self.instance.pid()
     }
 
-    /// Records that the client begins.
-    pub(crate) fn begins(&mut self) {
+    /// Records when the client begins, by CLOCK_MONOTONIC in ns.
+    pub(crate) fn begins(&mut self, origin_ns: u64) {
+        // Read once more later, if there is time.
         self.before = self.cost();
+        self.begins_ns = Some(origin_ns);
         // Threads of a process may choose their CPU, as those of Knot do; in a container they can't.
         let all = self.before.iter().flat_map(|cost| cost.threads.ids());
         for id in all.filter(|_| matches!(self.around, Around::Nothing)) {
@@ -146,8 +153,18 @@ impl Server {
         self.ended = self.ended.take().or(ended);
     }
 
-    /// Looks whether it has ended, if it is time to. Returns after how long again.
+    /// Looks whether it has ended, and reads its cost, if it is time to. Returns after how long again.
     pub(crate) fn tick(&mut self) -> Duration {
+        if let Some(begins_ns) = self.begins_ns {
+            let left = Duration::from_nanos(begins_ns.saturating_sub(now_ns()));
+            if left > LEAD {
+                return left - LEAD;
+            }
+            if !left.is_zero() {
+                self.before = self.cost();
+            }
+            self.begins_ns = None;
+        }
         let now = Instant::now();
         if self.next_look <= now {
             self.look();

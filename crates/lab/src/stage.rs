@@ -650,7 +650,7 @@ impl Watcher for Listener<'_, '_> {
                 self.begun = Some(Instant::now());
                 self.stage.loaded.begins(origin_ns, at_ns);
                 if let Some(server) = &mut self.stage.server {
-                    server.begins();
+                    server.begins(origin_ns);
                 }
                 self.begins();
             }

@@ -18,6 +18,20 @@ pub(crate) fn daemons(daemons: &[Daemon]) -> String {
     list(&each)
 }
 
+/// Returns the pieces of a name, which may be broken behind its commas, but for those within a
+/// figure.
+pub(crate) fn pieces(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let mut ends = rest.match_indices(',').map(|(comma, _)| comma + 1);
+        let is_within = |c: char| c.is_ascii_digit() || c == ' ';
+        let end = ends.find(|end| !rest[*end..].starts_with(is_within));
+        let (piece, left) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = left;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Turns a plain sentence into a typeset one: thin spaces between thousands, and no line break
 /// between a number and its unit.
 #[must_use]

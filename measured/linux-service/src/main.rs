@@ -274,7 +274,9 @@ async fn serve(
             .spawn(connections(wanted.service, listener, content))
             .detach();
     }
-    match executor.run(answered).await {}
+    // As a task: the stack is woken whenever a socket is polled, and would wake this one.
+    executor.spawn(answered).detach();
+    match executor.run(pending::<Infallible>()).await {}
 }
 
 /// Answers datagrams.

@@ -265,7 +265,7 @@ impl Story for Served {
                 &names(is_late),
                 |names| {
                     format!(
-                        "The client did not keep its times for {names}: it sent more than 1 % of its requests a millisecond or more late, \
+                        "The client did not keep its times for {names}: in a run it sent more than 1 % of its requests a millisecond or more late, \
                          had no time to read its answers, used more than 90 % of its CPU, or ended the search for the highest rate. Latencies and rates there are partly its own."
                     )
                 },
@@ -292,8 +292,8 @@ impl Story for Served {
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
         let place = places(&cases);
-        let told = told(&cases);
-        let rows = told.rows.iter().copied();
+        let subject = subject(&cases);
+        let rows = subject.rows.iter().copied();
         let known = rows.filter(|row| row.estimate().is_some()).collect();
         let (known, _) = native_first(known, |row: &&Row| row.emulated);
         let first = known.first()?;
@@ -320,9 +320,9 @@ impl Story for Served {
                 format!("{what}{}", comparison.under(row)).trim().to_owned()
             };
             let own: Vec<_> = own.map(|row| (named(row), *row)).collect();
-            details.extend(comparison.about(&[(told.what, own)]));
+            details.extend(comparison.about(&[(subject.what, own)]));
         }
-        let headline = match told.is_ping {
+        let headline = match subject.is_ping {
             true => "A ping while the service computes takes a median of",
             false => &format!("Each request answered{service} takes a mean CPU time of"),
         };
@@ -335,9 +335,9 @@ impl Story for Served {
 
     fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
         let cases = Case::all(run, NAME);
-        let told = told(&cases);
-        let title = format!("{} ({})", told.what, told.rows.first()?.figure);
-        overview_of(&told.rows, places(&cases), title, told.what)
+        let subject = subject(&cases);
+        let title = format!("{} ({})", subject.what, subject.rows.first()?.figure);
+        overview_of(&subject.rows, places(&cases), title, subject.what)
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -359,8 +359,8 @@ impl Story for Served {
             Dimension::logarithmic("response (p99)", |ns| N.ns_tick(ns), |ns| written(ns, "ns"));
         let response = Curve {
             title: "Response latency against offered requests (p99)",
-            read: "The 99th percentile of the time from when a request was planned to its answer. A line ends where it is unknown, \
-                   since more than one in a hundred was lost.",
+            read: "The 99th percentile of the time from when a request was planned to its answer. A line lacks the rates at which \
+                   it is unknown: with too few requests for it, or more than one in a hundred lost.",
             ..Curve::new(
                 lines(&all, measured::RESPONSE, Figure::P99),
                 across(),
@@ -405,15 +405,15 @@ impl Story for Served {
     }
 }
 
-/// What is told first, and of what.
-struct Told<'r> {
+/// What the headline and the first picture are about.
+struct Subject<'r> {
     what: &'static str,
     rows: Vec<&'r Row>,
     is_ping: bool,
 }
 
 /// Returns the costs of requests; where all are pings, which take the service nothing, their times.
-fn told<'r>(cases: &[Case<'r>]) -> Told<'r> {
+fn subject<'r>(cases: &[Case<'r>]) -> Subject<'r> {
     let is_ping = |case: &&Case<'_>| case.plan.labels.get(SERVICE) == Some(Protocol::Ping.name());
     let costs = cases.iter().filter(|case| !is_ping(case));
     let costs: Vec<_> = costs
@@ -421,12 +421,12 @@ fn told<'r>(cases: &[Case<'r>]) -> Told<'r> {
         .collect();
     let pings = cases.iter().filter(is_ping);
     match costs.is_empty() {
-        false => Told {
+        false => Subject {
             what: "CPU time per answered request",
             rows: costs,
             is_ping: false,
         },
-        true => Told {
+        true => Subject {
             what: "service latency",
             rows: pings
                 .filter_map(|case| case.row(measured::SERVICE, Figure::MEDIAN, &[]))

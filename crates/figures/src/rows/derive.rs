@@ -126,7 +126,7 @@ pub enum Refused {
     },
     /// In a run it lies among samples that were not counted one by one.
     #[error(
-        "{figure} depends on latencies beyond the end of a histogram, of which only the greatest is known"
+        "{figure} depends on latencies beyond the end of a histogram or a limit, which were not measured one by one"
     )]
     Beyond {
         /// The figure.

@@ -8,6 +8,7 @@ use maud::{Markup, PreEscaped};
 use tare_figures::mark::{Mark, Shape, Spread};
 
 use crate::svg::{Axis, Path, Plot, Scale, Side, colour, cut, width_of};
+use crate::words::pieces;
 
 /// The height of a line of a row's name, and of a mark with its figure above it, in pixels.
 const LINE: f64 = 15.0;
@@ -225,7 +226,7 @@ pub fn symbols(rows: &[Entry], diamond: &str) -> Vec<(Markup, String)> {
 /// Breaks a name at its commas into lines that are not much longer than [`NAME`].
 fn broken(name: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for piece in name.split_inclusive(',') {
+    for piece in pieces(name) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + piece.chars().count() <= NAME => {
                 line.push_str(piece);

@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::svg::Plot;
 pub use crate::table::Table;
-use crate::words::typeset;
+use crate::words::{pieces, typeset};
 use tare_figures::format::Numbers;
 use tare_figures::group::distinct;
 use tare_figures::words::list;
@@ -72,11 +72,11 @@ impl Table {
     }
 }
 
-/// Renders a name that may be broken behind its commas, but for those within a figure.
+/// Renders a name with its pieces.
 fn breakable(name: &str) -> Markup {
     html! {
-        @for (place, piece) in name.split_inclusive(',').enumerate() {
-            @if place > 0 && !piece.starts_with(|c: char| c.is_ascii_digit()) { wbr; }
+        @for (place, piece) in pieces(name).enumerate() {
+            @if place > 0 { wbr; }
             (piece)
         }
     }

@@ -176,15 +176,16 @@ impl Curve<'_> {
     pub fn render(&self) -> Option<Markup> {
         let drawn = || self.lines.iter().filter(|line| !line.points.is_empty());
         let most = drawn().map(|line| line.series).max()?;
-        let parts = (0..=most).step_by(COLOURS).map(|first| {
-            let is_in = |line: &&Line| (first..first + COLOURS).contains(&line.series);
-            self.part(&drawn().filter(is_in).collect::<Vec<_>>())
+        let of = most / COLOURS + 1;
+        let parts = (1..=of).map(|part| {
+            let is_in = |line: &&Line| line.series / COLOURS + 1 == part;
+            self.part(&drawn().filter(is_in).collect::<Vec<_>>(), (part, of))
         });
         let parts: Vec<Markup> = parts.collect();
         Some(html! { @for part in parts { (part) } })
     }
 
-    /// Returns how to read it, and which lines it lacks.
+    /// Returns how to read it, and which lines none of its parts has.
     fn caption(&self) -> String {
         let lacking = self.lines.iter().filter(|line| line.points.is_empty());
         let lacking = lacking.map(|line| line.name.clone());
@@ -197,7 +198,7 @@ impl Curve<'_> {
     }
 
     /// Renders some of the lines.
-    fn part(&self, lines: &[&Line]) -> Markup {
+    fn part(&self, lines: &[&Line], (part, of): (usize, usize)) -> Markup {
         let mut plot = Plot::new(self.height, self.title);
         if self.named.is_some() {
             plot = plot.with_top_axis();
@@ -237,9 +238,16 @@ impl Curve<'_> {
         if let Some(title) = self.named {
             plot.axis(self.names(title, across));
         }
+        let number = match of {
+            1 => String::new(),
+            _ => format!(" ({part} of {of})"),
+        };
         let figure = Figure {
-            title: self.title.to_owned(),
-            read: self.caption(),
+            title: format!("{}{number}", self.title),
+            read: match part == of {
+                true => self.caption(),
+                false => self.read.to_owned(),
+            },
             legend: self.legend(lines),
             plot: &plot,
             table: None,

@@ -11,6 +11,7 @@ use tare_host::{visible, visible_in_line};
 
 use super::Page;
 use crate::table::Table;
+use crate::words::pieces as pieces_of;
 
 /// A place where a name without blanks may be broken: a blank of no width.
 const BREAK: char = '\u{200b}';
@@ -232,16 +233,10 @@ pub(super) fn shown(table: &Table, width: usize) -> Vec<usize> {
     columns.map(|(place, _)| place).collect()
 }
 
-/// Marks where a name may be broken: behind its commas, but for those within a figure.
+/// Marks where a name may be broken.
 fn breakable(name: &str) -> String {
-    let mut all = String::new();
-    for piece in name.split_inclusive(',') {
-        if !all.is_empty() && !piece.starts_with(|c: char| c.is_ascii_digit() || c == ' ') {
-            all.push(BREAK);
-        }
-        all.push_str(piece);
-    }
-    all
+    let pieces: Vec<&str> = pieces_of(name).collect();
+    pieces.join(&BREAK.to_string())
 }
 
 /// Returns how many columns a text takes.

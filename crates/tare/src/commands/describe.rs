@@ -83,10 +83,8 @@ fn duration<'a>(cells: impl ExactSizeIterator<Item = &'a CellPlan>, host: &Host)
 fn too_few_runs<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> BTreeSet<String> {
     let mut combinations: HashMap<_, (&CellPlan, u32)> = HashMap::new();
     for cell in cells.filter(|cell| !cell.is_traced()) {
-        let interval = cell.arrivals.as_ref().map(|arrivals| arrivals.interval_ns);
-        let place = (&cell.target, &cell.load, cell.beside_engine);
-        let combination = (&cell.experiment, place, &cell.work, interval);
-        combinations.entry(combination).or_insert((cell, 0)).1 += 1;
+        let own = combinations.entry(cell.combination());
+        own.or_insert((cell, 0)).1 += 1;
     }
     let all = combinations.len();
     let mut told: BTreeMap<String, usize> = BTreeMap::new();

@@ -269,14 +269,26 @@ fn a_command_of_the_user_s_is_asked() {
     }
     let bench = Bench::new();
     let server = script(&bench, ("echo", "answers"));
-    let words = "service echo --requests 100 --runs 1 --json --output run --server own,command:";
+    let words =
+        "service echo --requests 100 --runs 1 --json --output run --server own,stack,command:";
     let ran = bench.run(&format!("{words}{}", server.display()));
-    ran.expect(0, &[]);
+    ran.expect(0, &["with 1 run, no intervals"]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
     let rows = summary["figures"].as_array().unwrap();
     let answered = rows.iter().filter(|row| row["measure"] == "answered");
     let all: Vec<f64> = answered.filter_map(|row| row["value"].as_f64()).collect();
-    assert_eq!(all, [1.0, 1.0]);
+    assert_eq!(all, [1.0, 1.0, 1.0]);
+    let cpu_of = |server: Option<&str>| {
+        let mut own = rows.iter().filter(|row| {
+            row["measure"] == "cpu"
+                && row["labels"]["place"] == "all"
+                && row["labels"]["server"].as_str() == server
+        });
+        own.next().unwrap()["value"].as_f64().unwrap()
+    };
+    // No task of it wakes itself between requests.
+    let (own, stack) = (cpu_of(None), cpu_of(Some("stack")));
+    assert!(stack < 10.0 * own, "{own} {stack}");
     assert_nothing_is_left(&bench);
     // A run folder that names programs may be another user's.
     bench
