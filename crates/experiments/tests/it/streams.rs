@@ -60,17 +60,25 @@ fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
 }
 
 #[test]
-fn what_is_inconclusive_names_its_loads() {
-    let mut run = Run::new(1);
-    for load in ["", "dd"] {
-        run.load = load;
-        for target in ["process", "crun"] {
-            run.streamed(1, target, &steady(10.0));
+fn what_is_said_of_two_targets_names_its_loads() {
+    for (runs, of) in [
+        (1, " without a load and under dd: inconclusive"),
+        (
+            4,
+            ": not shown to differ without a load (adjusted p 1) and under dd (adjusted p 1) (",
+        ),
+    ] {
+        let mut run = Run::new(1);
+        for (block, load) in (1..=runs).flat_map(|block| [(block, ""), (block, "dd")]) {
+            run.load = load;
+            for target in ["process", "crun"] {
+                run.streamed(block, target, &steady(10.0));
+            }
         }
+        let said = verdict(&run.analyse());
+        let of = format!("crun against process, bandwidth of Triad{of}");
+        assert!(said[1].starts_with(&of), "{said:?}");
     }
-    let said = verdict(&run.analyse());
-    let of = "crun against process, bandwidth of Triad without a load and under dd: inconclusive";
-    assert!(said[1].starts_with(of), "{said:?}");
 }
 
 #[test]

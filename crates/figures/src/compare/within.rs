@@ -94,10 +94,14 @@ fn judged(rows: &[(&str, &ComparedRow)]) -> String {
             own.push(format!("{more} more"));
         }
         let result = result.words();
-        (!own.is_empty()).then(|| match own.as_slice() {
-            [one] if one.starts_with('(') => format!("{result} {one}"),
-            _ => format!("{result} for {}", words::list(&own)),
-        })
+        let first = own.first()?;
+        // Alone, a load names where.
+        let is_place = ["(", "without a load", "under "].iter();
+        let of = match is_place.into_iter().any(|begin| first.starts_with(begin)) {
+            true => "",
+            false => "for ",
+        };
+        Some(format!("{result} {of}{}", words::list(&own)))
     };
     let all = [Judged::Worse, Judged::Better, Judged::NotShown, Judged::Not].map(listed);
     all.into_iter().flatten().collect::<Vec<_>>().join("; ")
