@@ -155,6 +155,12 @@ fn an_emulated_side_is_neither_better_nor_worse_than_a_native_one() {
         &compared.verdict[0],
         &["say nothing of one another", advice],
     );
+    // They are compared, and differ.
+    let all = format!("{} figures were compared", compared.compared().count());
+    assert_contains(
+        &terminal::compare_markdown(&compared),
+        &[&all, "| differs |"],
+    );
     // More runs would tell no more.
     let few = between(&invocations(2, 4_000, 1), &[run("unikernel", 2, 90_000, 9)]).unwrap();
     for text in [

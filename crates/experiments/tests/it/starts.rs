@@ -515,13 +515,16 @@ fn times_and_rates_of_a_saturated_target_are_marked_and_not_judged() {
     let invocations = |takes: u64| -> Vec<Report> {
         let each = (0..6).map(|number| {
             let mut run = Run::new(1);
-            // Not in the first invocation.
-            let starts = Starts {
-                saturated: (takes > MS && number > 0)
-                    .then_some("12 % of the arrivals were rejected"),
-                ..Starts::DEFAULT
-            };
-            run.started(1, starts, |at, planned| done(planned, 0, takes + at));
+            for target in ["process", "crun"] {
+                // Not in the first invocation.
+                let starts = Starts {
+                    target,
+                    saturated: (takes > MS && number > 0)
+                        .then_some("12 % of the arrivals were rejected"),
+                    ..Starts::DEFAULT
+                };
+                run.started(1, starts, |at, planned| done(planned, 0, takes + at));
+            }
             run.analyse()
         });
         each.collect()
@@ -537,6 +540,11 @@ fn times_and_rates_of_a_saturated_target_are_marked_and_not_judged() {
     assert!(saturated.unwrap().is_worse);
     let text = terminal::compare(&compared, 120).to_string();
     assert_contains(&text, &["saturated, so that it is not of that rate"]);
+    // Refused ones are not counted as compared.
+    let alike = compared.compared().filter(|row| !row.differs).count();
+    let alike =
+        format!("{alike} figures not shown to differ are in --json only, with their intervals.");
+    assert_contains(&text, &[&alike]);
 }
 
 #[test]

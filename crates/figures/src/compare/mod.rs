@@ -577,9 +577,13 @@ impl Comparison {
     }
 
     /// Returns those among them that have a shift.
+    pub fn compared(&self) -> impl Iterator<Item = &ComparedRow> {
+        self.listed().filter(|row| row.shift.is_some())
+    }
+
+    /// Returns those among them of which better and worse can be said.
     pub fn judged(&self) -> impl Iterator<Item = &ComparedRow> {
-        let is_judged = |row: &&ComparedRow| row.shift.is_some() && !row.is_of_emulator_alone();
-        self.listed().filter(is_judged)
+        self.compared().filter(|row| !row.is_of_emulator_alone())
     }
 
     /// Says how many repetitions of each side there are: `2 and 1 to 2`.

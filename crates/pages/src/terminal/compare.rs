@@ -171,14 +171,13 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
     if text.ends_with('\n') && !text.ends_with("\n\n") {
         text.push('\n');
     }
-    let judged = comparison.judged().filter(|_| comparison.can_tell);
-    let judged = match judged.count() as u64 {
+    let compared = match comparison.compared().count() as u64 {
         0 => "No figure could be judged".to_owned(),
-        judged => words::counted(N, judged, "figure was compared", "figures were compared"),
+        compared => words::counted(N, compared, "figure was compared", "figures were compared"),
     };
     let [of_base, of_new] = comparison.repetitions;
     text.push_str(&format!(
-        "{judged} (tare compare); {}: {} {of_base}, {} {of_new}.",
+        "{compared} (tare compare); {}: {} {of_base}, {} {of_new}.",
         comparison.unit.plural(),
         escaped(base),
         escaped(new)
@@ -267,13 +266,26 @@ type Note = (String, bool);
 fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     let mut note = |text: String| notes.push((text, false));
-    let left_out = comparison.listed().count() - shown.len();
-    if left_out > 0 {
+    // Others without a shift are refused below.
+    let is_all = shown.len() == comparison.listed().count();
+    let left_out = comparison.listed().filter(|row| !is_all && !row.differs);
+    let left_out = left_out.filter(|row| match comparison.can_tell {
+        true => row.shift.is_some(),
+        false => row.is_of_few,
+    });
+    let left_out = Vec::from_iter(left_out);
+    if !left_out.is_empty() {
+        let figures = words::counted(N, left_out.len() as u64, "figure", "figures");
+        let are = if left_out.len() == 1 { "is" } else { "are" };
         let why = match comparison.can_tell {
-            true => "that were not shown to differ",
-            false => "that could not be judged",
+            true => "not shown to differ",
+            false => "not judged",
         };
-        note(format!("{left_out} figures {why} are in --json only."));
+        let intervals = match left_out.iter().any(|row| row.low.is_some()) {
+            true => ", with their intervals",
+            false => "",
+        };
+        note(format!("{figures} {why} {are} in --json only{intervals}."));
     }
     let judged = comparison.rows.iter().filter(|_| comparison.can_tell);
     let same = judged.filter_map(|row| {
