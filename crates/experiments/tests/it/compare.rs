@@ -553,6 +553,7 @@ fn maxima_of_sides_that_measured_for_different_times_say_so_on_each_medium() {
     };
     let compared = between(&runs(100_000, 9_000, 1), &runs(200_000, 50_000, 2)).unwrap();
     assert!(row(&compared, "idle", "gap", "max").differs);
+    assert_contains(&compared.verdict[0], &["most (maxima aside) in "]);
     let note = "runs of NEW measured 2.02 times as long as those of BASE, which bears on that.";
     let text = terminal::compare(&compared, 200).to_string();
     let markdown = terminal::compare_markdown(&compared);

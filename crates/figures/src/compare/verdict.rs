@@ -128,15 +128,22 @@ fn conclusion(comparison: &Comparison) -> Vec<String> {
     let mut said = Vec::new();
     for (rows, what) in [(&worse, "worse"), (&others, "better")] {
         // The longest of a run grows with its length, so it is named only if nothing else differs.
-        let place = |row: &&&ComparedRow| (row.figure != "max", ratio(row));
+        let is_max = |row: &ComparedRow| row.figure == "max";
+        let place = |row: &&&ComparedRow| (!is_max(row), ratio(row));
         let largest = rows.iter().max_by(|a, b| {
             let (a, b) = (place(a), place(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
         let Some(largest) = largest else { continue };
         let number = rows.len();
+        let is_above = |row: &&ComparedRow| is_max(row) && ratio(row) > ratio(largest);
+        let besides = if rows.iter().any(is_above) {
+            " (maxima aside)"
+        } else {
+            ""
+        };
         let most = format!(
-            "most in {} of {}: {} instead of {}",
+            "most{besides} in {} of {}: {} instead of {}",
             largest.name(),
             largest.of.place(),
             told(largest.new, &largest.unit),
