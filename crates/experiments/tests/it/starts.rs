@@ -502,6 +502,10 @@ fn less_of_what_should_be_more_is_worse() {
         found.unwrap()
     };
     assert!(row("ready", "p50").is_worse);
+    assert_contains(
+        &terminal::compare_markdown(&compared),
+        &["the runs of both sides measured for the same time."],
+    );
     let rate = row("rate", "rate");
     assert!(rate.shift < Some(0.0) && rate.is_worse, "{rate:?}");
     assert!(!is_worse(&between(&new, &base).unwrap()));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tare_results::model::{Labels, STARTED, Schedule};
+use tare_results::model::{Cell, Labels, STARTED, Schedule};
 use tare_results::target::Kernel;
 use tare_stats::invocations_needed;
 
@@ -110,11 +110,20 @@ impl ComparedRun {
             rows,
             loads: loads.finish().0,
             lengths: cells()
-                .filter_map(|cell| Some((cell.plan.id, cell.measured_ns()?)))
+                .filter_map(|cell| Some((cell.plan.id, length_ns(cell)?)))
                 .collect(),
             context: Context::of(run, &Vec::from_iter(cells())),
         }
     }
+}
+
+/// Returns how long a cell was measured, in ns: of starts, the window in which they count.
+fn length_ns(cell: &Cell) -> Option<f64> {
+    let window = || {
+        let arrived = cell.outcome.record()?.arrived.as_ref()?;
+        Some(arrived.until_ns.checked_sub(arrived.from_ns)? as f64)
+    };
+    cell.measured_ns().or_else(window)
 }
 
 /// The rows of a run by what they are looked for.
