@@ -250,6 +250,7 @@ fn changed_settings_and_command_lines_are_named_above_the_figures() {
             let CellState::Done(cell) = &mut run.cells[0].0 else {
                 panic!("it is done");
             };
+            cell.plan.work.words.push_str(&format!(" requests={value}"));
             let program = measured(cell);
             program.agent.sha256 = value.repeat(16);
             program.facts.push(Fact {
@@ -275,6 +276,9 @@ fn changed_settings_and_command_lines_are_named_above_the_figures() {
             "950000",
             "isolcpus=1",
             "950000950000",
+            "parameters",
+            "requests=950000",
+            "requests=-1",
         ];
         let above = above.map(place);
         assert!(

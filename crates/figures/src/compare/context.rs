@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_host::{Finding, Machine};
-use tare_results::model::{Cell, Fact, STARTED};
+use tare_results::model::{Cell, CellPlan, Fact, STARTED};
 use tare_results::target::Kernel;
 
 use super::SideDifference;
@@ -24,6 +24,8 @@ pub struct Context {
     kernels: BTreeSet<String>,
     /// The words of all kernel command lines.
     words: BTreeSet<String>,
+    /// The words of the plan of all cells of one experiment and name, whatever target and load.
+    plans: BTreeMap<(String, String), BTreeSet<String>>,
     /// The agents and images that measured, by the begin of their SHA-256.
     agents: BTreeSet<String>,
     /// The notices of its cells.
@@ -53,6 +55,11 @@ impl Context {
         let programs = || records.clone().flat_map(|record| &record.programs);
         let facts = programs().flat_map(|program| &program.facts);
         let lines = facts.filter(|fact| fact.name == "kernel command line");
+        let mut plans: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for plan in cells().map(|cell| &cell.plan) {
+            let key = (plan.experiment.clone(), plan.labels.to_string());
+            plans.entry(key).or_default().extend(planned(plan));
+        }
         let machine = run.machine.as_ref().map(|record| &record.machine);
         let is_on_machine = |cell: &Cell| cell.plan.target.kernel().is_host();
         let machines = machine.iter().filter(|_| cells().any(is_on_machine));
@@ -60,6 +67,7 @@ impl Context {
         let notices = cells().flat_map(|cell| cell.notices.iter().cloned());
         Self {
             notices: distinct(notices),
+            plans,
             missing: match run.is_imported() {
                 true => "not stated",
                 false => "not changed",
@@ -90,6 +98,21 @@ impl Context {
         own.find(|(own, _)| own == name)
             .map_or_else(|| self.missing.to_owned(), |(_, value)| value.clone())
     }
+}
+
+/// Returns the words by which a cell's work, server and arrivals were planned.
+fn planned(plan: &CellPlan) -> Vec<String> {
+    let works = [&plan.work].into_iter().chain(&plan.server);
+    let words = works.flat_map(|work| work.words.split_whitespace());
+    let mut all: Vec<String> = words.map(str::to_owned).collect();
+    if let Some(arrivals) = &plan.arrivals {
+        let (warmup, measure) = (arrivals.warmup_ns, arrivals.measure_ns);
+        all.extend([format!("warmup={warmup}ns"), format!("measure={measure}ns")]);
+        all.push(format!("concurrency-limit={}", arrivals.most_live));
+        let most = arrivals.most_bytes.iter();
+        all.extend(most.map(|bytes| format!("memory-limit={bytes}")));
+    }
+    all
 }
 
 /// Returns the facts that the programs of a cell reported.
@@ -189,28 +212,50 @@ pub(super) fn differences(base: &Side, new: &Side) -> Vec<SideDifference> {
     {
         add(&name, &|run| run.context.setting(&name));
     }
-    // Of command lines only the words that the other side lacks.
-    let words = |side: &Side| -> BTreeSet<String> {
-        side.runs
-            .iter()
-            .flat_map(|run| run.context.words.clone())
-            .collect()
-    };
-    let (of_base, of_new) = (words(base), words(new));
-    let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
-        let only: Vec<&str> = own.difference(other).map(String::as_str).collect();
-        if only.is_empty() {
-            NONE.to_owned()
-        } else {
-            only.join(" ")
+    // Of plans and command lines only the words that the other side lacks; of plans those of what
+    // both measured.
+    let plans = |side: &Side| {
+        let mut all: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for (key, words) in side.runs.iter().flat_map(|run| &run.context.plans) {
+            all.entry(key.clone()).or_default().extend(words.clone());
         }
+        all
     };
-    if of_base != of_new {
-        found.push(SideDifference {
-            what: "words of kernel command lines".to_owned(),
-            base: only(&of_base, &of_new),
-            new: only(&of_new, &of_base),
+    let lacked = |own: &BTreeMap<_, BTreeSet<String>>, other: &BTreeMap<_, BTreeSet<String>>| {
+        let both = own
+            .iter()
+            .filter_map(|(key, own)| Some(own - other.get(key)?));
+        both.flatten().collect()
+    };
+    let words = |side: &Side| -> BTreeSet<String> {
+        let runs = side.runs.iter();
+        runs.flat_map(|run| run.context.words.clone()).collect()
+    };
+    let (base_plans, new_plans) = (plans(base), plans(new));
+    let (base_words, new_words) = (words(base), words(new));
+    let lacking: [(&str, [BTreeSet<String>; 2]); 2] = [
+        (
+            "parameters",
+            [
+                lacked(&base_plans, &new_plans),
+                lacked(&new_plans, &base_plans),
+            ],
+        ),
+        (
+            "words of kernel command lines",
+            [&base_words - &new_words, &new_words - &base_words],
+        ),
+    ];
+    for (what, sides) in lacking
+        .into_iter()
+        .filter(|(_, sides)| sides[0] != sides[1])
+    {
+        let [base, new] = sides.map(|words| match words.is_empty() {
+            true => NONE.to_owned(),
+            false => Vec::from_iter(words).join(" "),
         });
+        let what = what.to_owned();
+        found.push(SideDifference { what, base, new });
     }
     let notices = [base, new].map(|side| side.runs.iter().flat_map(|run| &run.context.notices));
     found.extend(of_one_side("notice", notices));
