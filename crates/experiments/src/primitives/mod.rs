@@ -313,7 +313,11 @@ fn listing() -> String {
         about.extend(
             (!primitive.tags.is_empty()).then(|| format!("tags: {}", primitive.tags.join(", "))),
         );
-        about.extend((!needs.is_empty()).then(|| format!("needs {}", needs.join(", "))));
+        let elsewhere = match BARE.contains(&primitive.id) {
+            true => " (the unikernel has a counterpart)",
+            false => "",
+        };
+        about.extend((!needs.is_empty()).then(|| format!("needs {}{elsewhere}", needs.join(", "))));
         text.push_str(&format!("  {:<26}  {}\n", "", about.join("; ")));
     }
     text

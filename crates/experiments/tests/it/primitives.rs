@@ -330,10 +330,21 @@ fn what_runs_show_of_a_cache_stands_beside_what_all_do() {
 fn what_needs_an_operating_system_is_named_where_there_is_none() {
     let mut run = Run::new(1);
     run.measured(1, SYSCALLS);
+    let (same, other) = (
+        "primitive=wake-to-run cpu=same",
+        "primitive=wake-to-run cpu=other",
+    );
+    let woken = Primitives {
+        target: "process",
+        area: "scheduling",
+        values: &[("cost", same, 2_000.0), ("cost", other, 9_000.0)],
+        ..Primitives::default()
+    };
+    run.measured(1, woken);
     run.emulated = true;
     let bare = Primitives {
         target: "unikernel",
-        values: &[("cost", "primitive=getpid", 40.0)],
+        values: &[("cost", "primitive=getpid", 40.0), ("cost", same, 1_000.0)],
         ..Primitives::default()
     };
     run.measured(
@@ -345,7 +356,10 @@ fn what_needs_an_operating_system_is_named_where_there_is_none() {
     );
     let analysis = run.analyse();
     let text = terminal::render(&analysis, 100, false);
-    assert_contains(&text, &["1 primitive on unikernel"]);
+    let (_, absent) = text.split_once("Primitives not measured").unwrap();
+    let other = "wake-to-run cpu=other on unikernel";
+    assert_contains(absent, &["1 primitive on unikernel", other, "on one CPU"]);
+    assert!(!absent.contains("getpid on"), "{absent}");
 }
 
 #[test]

@@ -476,6 +476,7 @@ fn what_there_is_can_be_listed_compared_and_gated() {
         &[
             "getppid",
             "needs a kernel with processes",
+            "tags: published; needs a kernel with processes (the unikernel has a counterpart)",
             "tags: timer, vdso",
         ],
     );

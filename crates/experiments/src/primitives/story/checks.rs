@@ -6,10 +6,10 @@ use tare_figures::Run;
 use tare_figures::analysis::empty;
 use tare_figures::group::{distinct, entry};
 use tare_figures::notices::{Notice, Severity, name_cells};
-use tare_figures::rows::{CellData, Figure};
+use tare_figures::rows::{CellData, Figure, Row};
 use tare_figures::words::counted;
 use tare_measured::primitives::linux;
-use tare_measured::primitives::{ABSENT, FAILED};
+use tare_measured::primitives::{ABSENT, BARE, FAILED};
 use tare_pages::kit::checks::about;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::{Kernel, TargetSpec};
@@ -194,6 +194,27 @@ pub(super) fn needing_a_system(run: &Run) -> Vec<(&TargetSpec, u64)> {
         )
     });
     all.filter(|(_, number)| *number > 0).collect()
+}
+
+/// Returns what of a primitive its counterpart on the unikernel lacks: that on another CPU.
+pub(super) fn lacking_a_cpu(run: &Run) -> Vec<String> {
+    let all = run.rows.0.iter();
+    let all = all.filter(|row| row.experiment == NAME && BARE.contains(&id_of(&row.labels)));
+    let all = Vec::from_iter(all);
+    let is_bare = |row: &&&Row| row.group.capabilities().kernel == Kernel::None;
+    let bare = distinct(
+        all.iter()
+            .filter(is_bare)
+            .map(|row| (&row.target, id_of(&row.labels))),
+    );
+    let lacking = bare.into_iter().flat_map(|(target, id)| {
+        let of_id = all.iter().filter(move |row| id_of(&row.labels) == id);
+        let has = |row: &&&Row| row.target == *target;
+        let own = Vec::from_iter(of_id.clone().filter(has).map(|row| row.labels.get("cpu")));
+        let lacks = of_id.filter(move |row| !own.contains(&row.labels.get("cpu")));
+        lacks.map(move |row| format!("{} on {target}", named(&row.labels)))
+    });
+    distinct(lacking)
 }
 
 /// A primitive that was not measured on a target or in some of its cells, or not to the end, and why.

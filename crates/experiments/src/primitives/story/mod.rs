@@ -109,6 +109,11 @@ impl Story for Flags {
             let why = "an operating system is needed: not in the plan";
             vec![format!("{number} on {target}"), why.to_owned()]
         }));
+        let lacking = checks::lacking_a_cpu(run).into_iter();
+        absent.rows.extend(lacking.map(|name| {
+            let why = "its counterpart there is measured on one CPU";
+            vec![name, why.to_owned()]
+        }));
         let tables = [(CLAIMED, claimed), (ABSENT, absent)];
         let mut titled = tables.map(|(title, table)| Titled {
             title: title.to_owned(),
