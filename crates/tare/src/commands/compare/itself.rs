@@ -62,11 +62,11 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
         let [first, second] = paths;
         let sides = [&first, &second].map(std::slice::from_ref);
         let (comparison, _) = between(sides[0], sides[1], terminal)?;
-        let differs = comparison.rows.iter().filter(|row| row.differs).count();
+        let differs = comparison.compared().filter(|row| row.differs).count();
         alarms += u64::from(differs > 0);
         terminal.note(&format!(
-            "pair {pair} of {of}: {differs} of {} figures differ",
-            comparison.rows.len()
+            "pair {pair} of {of}: {differs} of {} compared figures differ",
+            comparison.compared().count()
         ));
         base.push(first);
         new.push(second);
@@ -82,9 +82,10 @@ pub(super) fn run(arguments: &CompareArguments, terminal: &Terminal) -> Result<u
         percent(rate.low),
         percent(rate.high)
     ))?;
-    let differs = together.rows.iter().filter(|row| row.differs).count();
+    let differs = together.compared().filter(|row| row.differs).count();
+    let all = together.compared().count();
     let groups = match together.can_tell {
-        true => format!("{differs} of {} figures differ", together.rows.len()),
+        true => format!("{differs} of {all} compared figures differ"),
         false => format!("a comparison needs at least {} of each", together.needed),
     };
     terminal.print_sentence(&format!(
