@@ -11,8 +11,8 @@ use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
 use crate::view::Story;
 
-/// The meaning of a number of runs such as 2/3.
-const LACKING: &str = "2/3 runs: two of three have the figure.";
+/// The meaning of a number of runs such as 2 or 1/2.
+const LACKING: &str = "Runs are those with the figure; behind a slash, those planned.";
 
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
@@ -178,7 +178,11 @@ impl<'a> Grouped<'a> {
             let text = row.and_then(|row| write(column, row));
             match cells.last_mut().filter(|_| column.below) {
                 Some(above) => {
-                    above.extend(text.map(|text| format!("\n{text} {}", column.head)));
+                    // The unit belongs to the figure, not to a note below it.
+                    above.extend(text.map(|text| match text.split_once('\n') {
+                        Some((figure, note)) => format!("\n{figure} {}\n{note}", column.head),
+                        None => format!("\n{text} {}", column.head),
+                    }));
                 }
                 None => cells.push(text.unwrap_or_else(|| NONE.to_owned())),
             }
