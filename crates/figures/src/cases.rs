@@ -100,6 +100,21 @@ impl<'a> Case<'a> {
         self.row(measure, figure, &[])?.estimate()
     }
 
+    /// Returns why its figures are not those of the planned rate, and in how many of its runs if not
+    /// in all: `saturated in 1 of 2 runs`.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let all = self.cells.len();
+        let doubts = self.cells.iter().filter_map(|cell| cell.doubt());
+        let each = grouped(doubts.map(|doubt| (doubt, ()))).into_iter();
+        let each = each.map(|(doubt, runs)| match runs.len() {
+            has if has == all => doubt.to_owned(),
+            has => format!("{doubt} in {has} of {all} runs"),
+        });
+        let each = Vec::from_iter(each);
+        (!each.is_empty()).then(|| each.join(", "))
+    }
+
     /// Returns the records of its cells.
     pub fn records(&self) -> impl Iterator<Item = &'a Record> {
         let cells = self.cells.iter();

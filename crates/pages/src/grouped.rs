@@ -6,6 +6,7 @@ use tare_figures::format::Numbers;
 use tare_figures::mark::NO_SAMPLE;
 use tare_figures::rows::{Row, RunFigure};
 use tare_figures::words::NONE;
+use tare_results::model::Cell;
 
 use crate::table::{Medium, Table, Titled};
 use crate::tables::{Column, Line, Tabled, lines};
@@ -17,7 +18,8 @@ const LACKING: &str = "Runs are those with the figure; behind a slash, those pla
 /// The lines of a table below the headings that a story gives them.
 struct Grouped<'a> {
     columns: Vec<Column>,
-    lines: Vec<(Option<String>, String, Line<'a>)>,
+    /// The heading and the name of each line, and why its case is doubtful.
+    lines: Vec<(Option<String>, String, Option<String>, Line<'a>)>,
     /// The number of runs of each line, if they differ.
     runs: Option<Vec<String>>,
 }
@@ -53,7 +55,8 @@ impl<'a> Grouped<'a> {
         let named = lines.into_iter().map(|mut line| {
             keep(&mut line.rows, &shown);
             let (heading, name) = story.name(run, &line);
-            (heading, name, line)
+            let case = cases.iter().find(|case| case.has(line.of));
+            (heading, name, case.and_then(Case::doubt), line)
         });
         Self {
             columns,
@@ -191,6 +194,14 @@ impl<'a> Grouped<'a> {
     }
 }
 
+/// Adds to a name why the figures are doubtful: `32/s, saturated`.
+fn doubted(name: &str, doubt: Option<&str>) -> String {
+    match doubt {
+        Some(doubt) => format!("{name}, {doubt}"),
+        None => name.to_owned(),
+    }
+}
+
 fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
     let mut shown = shown.iter();
     all.retain(|_| shown.next().is_some_and(|shown| *shown));
@@ -206,10 +217,10 @@ pub(crate) fn all(story: &dyn Story, run: &Run, medium: Medium) -> Vec<Titled> {
         let grouped = Grouped::of(story, run, &tabled, is_shown).without_dashes();
         let mut table = Table::new(grouped.head()).sparing(&grouped.spared());
         table.nothing = grouped.nothing();
-        for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
+        for (place, (_, name, doubt, line)) in grouped.lines.iter().enumerate() {
             grouped.heading(place, &mut table);
             let runs = grouped.runs.as_ref().map(|runs| runs[place].clone());
-            let name = std::iter::once(name.clone()).chain(runs);
+            let name = std::iter::once(doubted(name, doubt.as_deref())).chain(runs);
             let figures = grouped.cells(line, |column, row| {
                 Some(column.marked(row, line, medium.numbers(), is_page))
             });
@@ -232,7 +243,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
         let head = ["", "run", "cell"].map(str::to_owned).into_iter();
         let mut table = Table::new(head.chain(grouped.names()));
         table.nothing = grouped.nothing();
-        for (place, (_, name, line)) in grouped.lines.iter().enumerate() {
+        for (place, (_, name, _, line)) in grouped.lines.iter().enumerate() {
             grouped.heading(place, &mut table);
             let any = line.rows.iter().flatten().max_by_key(|row| row.each.len());
             for each in any.map_or(&[][..], |row| &row.each) {
@@ -245,7 +256,10 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
                         _ => value,
                     })
                 });
-                let place = [name.clone(), each.block.to_string(), each.cell.to_string()];
+                let mut cells = run.cells.iter();
+                let cell = cells.find(|cell| cell.plan.id == each.cell);
+                let name = doubted(name, cell.and_then(Cell::doubt));
+                let place = [name, each.block.to_string(), each.cell.to_string()];
                 table.row(place.into_iter().chain(figures));
             }
         }

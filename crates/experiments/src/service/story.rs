@@ -445,7 +445,7 @@ fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
             Some(Point {
                 name: N.rate(rate),
                 at: (rate, value),
-                doubt: is_late(case).then_some("the client was late"),
+                doubt: is_late(case).then(|| "the client was late".to_owned()),
                 ..Point::default()
             })
         });

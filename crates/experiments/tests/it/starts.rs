@@ -113,7 +113,7 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
     close("failed.share", 0.05);
     close("rejected.total", 10.0);
     close("unfinished.share", 0.01);
-    close("saturated.value", 0.0);
+    close("saturated.share", 0.0);
     close("cpu.mean", 500_000.0);
     close("cpu-part.mean{part=own}", 100_000.0);
     close("cpu-part.mean{part=around}", 400_000.0);
@@ -355,6 +355,56 @@ fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
 }
 
 #[test]
+fn only_the_runs_that_were_saturated_are_marked() {
+    let mut run = Run::new(1);
+    for block in 1..=4 {
+        let starts = Starts {
+            saturated: (block == 2).then_some("12 % of the arrivals were rejected"),
+            ..Starts::DEFAULT
+        };
+        run.started(block, starts, |_, planned| done(planned, 0, MS));
+    }
+    let analysis = run.analyse();
+    let text = terminal::render(&analysis, 100, false);
+    assert_contains(&text, &["16/s, saturated in 1 of 4 runs"]);
+    let page = page::render(&analysis);
+    let (_, runs) = page.split_once("Every run</h2>").unwrap();
+    let (_, table) = runs.split_once("<table").unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    let lines = Vec::from_iter(table.split("<tr").filter(|line| line.contains("16/s")));
+    let marked = lines
+        .iter()
+        .map(|line| line.contains("16/s,<wbr> saturated<"));
+    assert_eq!(
+        marked.collect::<Vec<_>>(),
+        [false, true, false, false],
+        "{table}"
+    );
+    // It is a share of the runs, whose interval ends at all of them.
+    let over = row(&analysis, "saturated.share").unwrap().over.as_ref();
+    let interval = over.unwrap().interval.as_ref().unwrap();
+    assert_eq!(interval.estimate, 0.25);
+    assert!(interval.low > 0.0 && interval.high < 1.0, "{interval:?}");
+}
+
+#[test]
+fn the_default_work_is_named_beside_another_one() {
+    let mut run = Run::new(1);
+    for (work, takes_ms) in [(None, 1), (Some("prime:1000"), 9)] {
+        let starts = Starts { work, ..ALONE };
+        run.started(1, starts, |_, planned| done(planned, 0, takes_ms * MS));
+    }
+    let analysis = run.analyse();
+    let both = ["process, work=hello", "process, work=prime:1000"];
+    assert_contains(&verdict(&analysis)[0], &both);
+    assert_contains(&terminal::render(&analysis, 100, false), &both);
+    let page = page::render(&analysis);
+    let (_, picture) = page.split_once("<figure").unwrap();
+    let (picture, _) = picture.split_once("</figure>").unwrap();
+    assert_contains(picture, &both);
+}
+
+#[test]
 fn failures_are_told_with_their_reason_and_number() {
     let mut run = Run::new(1);
     for block in 1..=2 {
@@ -458,7 +508,7 @@ fn gates() {
         ("rate{target=process,interval=15625us} < 60/s", false),
         ("rejected{target=process} > 1%", false),
         ("rejected > 1%", true),
-        ("saturated{target=docker} > 0", true),
+        ("saturated{target=docker} > 0%", true),
         ("memory.max > 2MiB", false),
         ("memory.max > 1000B", true),
         ("part.max{part=main,target=docker} > 1s", false),
@@ -565,7 +615,9 @@ fn files_and_pages() {
 #[test]
 fn memory_is_drawn_in_the_unit_of_its_figures() {
     let page = page::render(&three(1).analyse());
-    let (_, picture) = page.split_once("<h3>Peak memory of an instance").unwrap();
+    let (_, picture) = page
+        .split_once("<h3>Peak memory of an instance, one after the other (mean)</h3>")
+        .unwrap();
     let (picture, _) = picture.split_once("</figure>").unwrap();
     assert_contains(picture, &["MiB</text>", ">peak memory</text>"]);
     assert!(!picture.contains(" 000</text>"), "{picture}");

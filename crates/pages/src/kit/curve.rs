@@ -89,7 +89,7 @@ pub struct Point {
     /// The interval of its figure, if it has one.
     pub interval: Option<[f64; 2]>,
     /// Why it is doubtful, as the end of its name: `saturated`. It is drawn as a ring.
-    pub doubt: Option<&'static str>,
+    pub doubt: Option<String>,
 }
 
 impl Scaling {
@@ -296,6 +296,7 @@ impl Curve<'_> {
         for point in &line.points {
             let doubt = point
                 .doubt
+                .as_ref()
                 .map_or_else(String::new, |doubt| format!(", {doubt}"));
             let written = (self.upward.write)(point.at.1);
             let tooltip = format!("{}, {}{doubt}: {written}", line.name, point.name);

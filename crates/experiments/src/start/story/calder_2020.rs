@@ -16,7 +16,7 @@ use tare_figures::words;
 use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
 use tare_pages::kit::series::Series;
 
-use super::ladder::{self, N, Sustained, interval, interval_ns, open, saturated, time};
+use super::ladder::{self, N, Sustained, interval, interval_ns, open, time};
 
 /// The study.
 pub(super) const STUDY: Published = Published {
@@ -129,7 +129,7 @@ fn at<'s, 'a>(ladder: &'s Series<'a>, seconds: f64) -> Option<&'s Case<'a>> {
 }
 
 fn sustained<'a>(ladder: &Series<'a>) -> Result<Sustained<'a>, Inconclusive> {
-    let none = || format!("{} was not started at intervals", ladder.name()).into();
+    let none = || format!("{} was not started at intervals", ladder::name(ladder)).into();
     ladder::sustained(ladder).ok_or_else(none)
 }
 
@@ -273,13 +273,13 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
     let subjects = ladders.iter().filter_map(|ladder| {
         let case = at(ladder, seconds)?;
         let marks = [
-            saturated(case).map(|_| "saturated"),
-            ladder.is_emulated().then_some("emulated"),
+            case.doubt(),
+            ladder.is_emulated().then(|| "emulated".to_owned()),
         ];
-        let marks: Vec<&str> = marks.into_iter().flatten().collect();
+        let marks: Vec<String> = marks.into_iter().flatten().collect();
         Some(Subject {
             target: ladder.plan().target.text.clone(),
-            group: ladder.name(),
+            group: ladder::name(ladder),
             name: format!("every {}", interval(case)),
             marks: marks.join(", "),
             rows: vec![

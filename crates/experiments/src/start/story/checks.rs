@@ -95,8 +95,8 @@ fn beside(case: &Case<'_>) -> Option<f64> {
 /// Names a case: `process at 64/s`.
 fn named(ladder: &Series<'_>, case: &Case<'_>) -> String {
     match rate(case) {
-        Some(rate) => format!("{} at {}", ladder.name(), N.rate(rate)),
-        None => format!("{}, {}", ladder.name(), ladder::pace(case)),
+        Some(rate) => format!("{} at {}", ladder::name(ladder), N.rate(rate)),
+        None => format!("{}, {}", ladder::name(ladder), ladder::pace(case)),
     }
 }
 

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_pages::kit::series::Series;
-use tare_results::model::Arrived;
+use tare_pages::kit::series::{Series, further};
+use tare_results::model::{Arrived, CellPlan};
 
-use super::NAME;
+use super::{NAME, is_foreign, work};
 
 pub(super) const N: Numbers = Numbers::PLAIN;
 
@@ -27,6 +27,28 @@ pub(super) struct Sustained<'a> {
 /// shortest.
 pub(super) fn all(run: &Run) -> Vec<Series<'_>> {
     Series::along(Case::all(run, NAME), "interval", place)
+}
+
+/// Names a ladder: `process under dd, work=prime:1000`.
+pub(super) fn name(ladder: &Series<'_>) -> String {
+    ladder.name() + &default_work(ladder)
+}
+
+/// Names a ladder without its load.
+pub(super) fn name_without_load(ladder: &Series<'_>) -> String {
+    let further = further(&ladder.plan().labels, &[ladder.label]);
+    ladder.first().target() + &further + &default_work(ladder)
+}
+
+/// Names the default work, which is in no label, where another one was planned, too.
+fn default_work(ladder: &Series<'_>) -> String {
+    let has_work = |plan: &CellPlan| plan.labels.get("work").is_some();
+    let (plan, mut cells) = (ladder.plan(), ladder.first().run.plan.cells.iter());
+    let is_default = !has_work(plan) && !is_foreign(&plan.target);
+    match is_default && cells.any(|cell| cell.experiment == NAME && has_work(cell)) {
+        true => format!(", work={}", work(plan)),
+        false => String::new(),
+    }
 }
 
 /// Returns the place of an interval among others.
@@ -71,11 +93,6 @@ pub(super) fn saturated<'a>(case: &Case<'a>) -> Option<&'a str> {
 pub(super) fn not_open_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
     interval_ns(case)?;
     arrived(case).find_map(|arrived| arrived.not_open_loop.as_deref())
-}
-
-/// Returns the reason for which the figures of a case are not those of its rate.
-pub(super) fn doubt(case: &Case<'_>) -> Option<&'static str> {
-    case.cells.iter().filter_map(|cell| cell.doubt()).min()
 }
 
 /// Returns the cases of a ladder that have an interval.

@@ -24,7 +24,6 @@ const TIMES: &[Figure] = &[
 ];
 const SHARE: &[Figure] = &[Figure::Share, Figure::Total];
 const RATE: &[Figure] = &[Figure::Rate, Figure::Total];
-const ONE: &[Figure] = &[Figure::Value];
 const MOST: &[Figure] = &[Figure::Max];
 const MEAN: &[Figure] = &[Figure::Mean];
 const LAG: &[Figure] = &[Figure::MEDIAN, Figure::P99, Figure::Max];
@@ -77,8 +76,8 @@ pub(super) const MEASURES: &[Measure] = &[
     .better(Better::More),
     Measure::count(
         "saturated",
-        "whether the target was saturated",
-        ONE,
+        "runs in which the target was saturated",
+        &[Figure::Share],
         |data| of_open_loop(data, || saturated(data)),
     ),
     Measure::count("live", "instances alive at once", MOST, |data| {
@@ -206,7 +205,7 @@ fn in_time(data: &CellData<'_>) -> Option<Sample> {
 
 fn saturated(data: &CellData<'_>) -> Option<Sample> {
     let saturated = data.record.arrived.as_ref()?.saturated.is_some();
-    Some(Sample::Number(f64::from(u8::from(saturated))))
+    Some(Sample::Ratio(f64::from(u8::from(saturated)), 1.0))
 }
 
 /// Returns the greatest number of live instances from the beginning of the window on; `None` if

@@ -7,37 +7,43 @@ use tare_figures::Run;
 use tare_figures::rows::{Figure, Row};
 use tare_pages::html::Detail;
 use tare_pages::html::distributions::{Distributions, Tailed, Unit, panels};
-use tare_pages::html::overview::overview;
+use tare_pages::html::overview::overview_of;
 use tare_pages::html::parts::N;
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
 use tare_pages::kit::series::Series;
 
-use super::ladder::{doubt, open, pace, place, rate, time};
+use super::ladder::{open, pace, place, rate, time};
 use super::{NAME, Started, ladder, verdict};
 
 /// Draws how long instances take one after the other; `None` if none was ready.
 pub(super) fn calm(run: &Run) -> Option<Markup> {
     let all = ladder::all(run);
     let figure = verdict::figure(&all.iter().collect::<Vec<_>>());
-    let is_alone = all
-        .iter()
-        .all(|one| ladder::interval_ns(one.first()).is_none());
-    let how = if is_alone {
-        "one after the other"
-    } else {
-        "at the lowest rate"
-    };
-    let title = format!("Time until an instance is ready, {how} ({figure})");
-    overview(&of_calm(&all, "ready", figure), title, "time until ready")
+    let titles = ("Time until an instance is ready", "time until ready");
+    of_calm(&all, "ready", figure, titles)
 }
 
-/// Returns the row of each ladder at its first point: starts one after the other, else the lowest
-/// rate.
-fn of_calm<'a>(all: &[Series<'a>], measure: &str, figure: Figure) -> Vec<&'a Row> {
+/// Draws a figure of each ladder at its first point: starts one after the other, else the lowest
+/// rate. `what` names it in the title and beside the axis.
+fn of_calm(
+    all: &[Series<'_>],
+    measure: &str,
+    figure: Figure,
+    (what, axis): (&str, &str),
+) -> Option<Markup> {
     let first = all.iter().map(Series::first);
-    first
-        .filter_map(|case| case.row(measure, figure, &[]))
-        .collect()
+    let rows = first.filter_map(|case| case.row(measure, figure, &[]));
+    let rows: Vec<&Row> = rows.collect();
+    let name = |row: &Row| match Series::of_row(all, row) {
+        Some((_, one, _)) => ladder::name_without_load(one),
+        None => row.marked_target(),
+    };
+    let is_alone = |one: &Series<'_>| ladder::interval_ns(one.first()).is_none();
+    let how = match all.iter().all(is_alone) {
+        true => "one after the other",
+        false => "at the lowest rate",
+    };
+    overview_of(&rows, name, format!("{what}, {how} ({figure})"), axis)
 }
 
 /// Draws what the section shows.
@@ -59,13 +65,13 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
         has_ideal: true,
         ..curve(&all, "rate", Figure::Rate, upward)
     };
-    let memory = of_calm(&all, "memory", Figure::Mean);
-    let title = "Peak memory of an instance (mean)".to_owned();
+    let titles = ("Peak memory of an instance", "peak memory");
+    let memory = of_calm(&all, "memory", Figure::Mean, titles);
     let pictures = [
         latency.render(),
         throughput.render(),
         distributions(story, run, &all, detail),
-        overview(&memory, title, "peak memory"),
+        memory,
     ];
     html! { @for picture in pictures.into_iter().flatten() { (picture) } }
 }
@@ -83,11 +89,11 @@ fn curve(
             Some(Point {
                 name: pace(case),
                 at: (rate(case)?, value),
-                doubt: doubt(case),
+                doubt: case.doubt(),
                 ..Point::default()
             })
         });
-        (one.name(), points.collect())
+        (ladder::name(one), points.collect())
     });
     let across = Dimension::logarithmic("planned per s", |rate| N.tick(rate), |rate| N.rate(rate));
     Curve::new(Line::each(lines), across, upward)
@@ -100,7 +106,7 @@ fn distributions(
     all: &[Series<'_>],
     detail: &Detail,
 ) -> Option<Markup> {
-    let names: Vec<String> = all.iter().map(Series::name).collect();
+    let names: Vec<String> = all.iter().map(ladder::name).collect();
     let mut known: Vec<_> = names
         .iter()
         .zip(all)

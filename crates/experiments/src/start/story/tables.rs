@@ -7,7 +7,7 @@ use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::model::Cell;
 use tare_results::target::Kernel;
 
-use super::ladder::{doubt, pace};
+use super::ladder::pace;
 use super::{NAME, ladder, parts};
 
 const READY: &[Column] = &[
@@ -153,10 +153,7 @@ pub(super) fn arrange(run: &Run, lines: &mut [Line<'_>]) {
 /// Names a line by its rate, below the name of its ladder.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     match Series::of_row(&ladder::all(run), line.of) {
-        Some((_, ladder, case)) => {
-            let doubt = doubt(case).map(|doubt| format!(", {doubt}"));
-            (Some(ladder.name()), pace(case) + &doubt.unwrap_or_default())
-        }
+        Some((_, ladder, case)) => (Some(ladder::name(ladder)), pace(case)),
         None => (None, line.target()),
     }
 }

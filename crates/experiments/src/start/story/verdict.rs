@@ -65,11 +65,11 @@ fn sentence(all: &[&Series<'_>]) -> String {
                 None => took,
             },
         };
-        Some((ns, format!("{took} on {}{rate}", one.name())))
+        Some((ns, format!("{took} on {}{rate}", ladder::name(one))))
     });
     let each: Vec<(f64, String)> = each.collect();
     if each.is_empty() {
-        let names: Vec<String> = all.iter().take(MANY).map(|one| one.name()).collect();
+        let names: Vec<String> = all.iter().take(MANY).map(|one| ladder::name(one)).collect();
         return format!("no instance became ready ({}).", words::list(&names));
     }
     let of = name_before(figure, has_modes);
@@ -106,7 +106,7 @@ fn has_modes(all: &[&Series<'_>]) -> bool {
 /// powered down.
 fn at_lowest_rate<'a>(ladder: &Series<'a>, figure: Figure) -> Option<(String, &'a Row)> {
     let is_first = ladder::interval_ns(ladder.first()).is_some();
-    let sustained = ladder::open(ladder).take_while(|case| ladder::doubt(case).is_none());
+    let sustained = ladder::open(ladder).take_while(|case| case.doubt().is_none());
     let mut known = sustained.filter_map(|case| {
         let row = case.row("ready", figure, &[])?;
         row.estimate()?;
@@ -146,7 +146,11 @@ fn end(all: &[&Series<'_>]) -> Option<String> {
         } else {
             ""
         };
-        Some(format!("{} at {}{runs}: {why}", one.name(), N.rate(rate)))
+        Some(format!(
+            "{} at {}{runs}: {why}",
+            ladder::name(one),
+            N.rate(rate)
+        ))
     });
     joined("Where it ended: ", each, "; ", ".")
 }

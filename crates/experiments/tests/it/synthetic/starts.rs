@@ -29,6 +29,8 @@ pub struct Starts<'a> {
     pub counted: u64,
     pub saturated: Option<&'a str>,
     pub not_open_loop: Option<&'a str>,
+    /// The work, unless it is the default one.
+    pub work: Option<&'a str>,
     /// Whether Docker's engine ran beside it.
     pub beside: bool,
     /// Numbers of the record: name and value.
@@ -44,6 +46,7 @@ impl Starts<'_> {
         counted: 32,
         saturated: None,
         not_open_loop: None,
+        work: None,
         beside: false,
         values: &[],
     };
@@ -146,6 +149,9 @@ impl Run {
     fn start_plan(&mut self, block: u32, starts: Starts<'_>) -> CellPlan {
         let (interval, interval_ns) = starts.interval;
         let mut labels = Labels::default().with("interval", interval);
+        if let Some(work) = starts.work {
+            labels = labels.with("work", work);
+        }
         if starts.beside {
             labels = labels.with("beside", "dockerd");
         }
@@ -172,7 +178,7 @@ impl Run {
                 "start",
                 spec(starts.target),
                 "hello",
-                Work::new("start", "work=hello"),
+                Work::new("start", &format!("work={}", starts.work.unwrap_or("hello"))),
             )
         };
         self.plans.push(plan.clone());
