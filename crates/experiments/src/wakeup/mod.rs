@@ -164,7 +164,7 @@ pub fn work(plan: &measured::Plan) -> Work {
     }
 }
 
-/// Says who is woken how often, and which wake-ups are listed.
+/// Says who is woken how often, and which wake-ups are recorded one by one.
 fn listed(plan: &measured::Plan) -> String {
     let threads = match plan.threads {
         1 => "a thread".to_owned(),
@@ -179,10 +179,14 @@ fn listed(plan: &measured::Plan) -> String {
         None => " on any CPU",
     };
     let threshold = plan.threshold_ns.unwrap_or(plan.interval_ns);
+    let last = plan.interval_of(plan.threads.saturating_sub(1));
+    let mut every = exact(plan.interval_ns);
+    if last != plan.interval_ns {
+        every.push_str(&format!(" to {}", exact(last)));
+    }
     format!(
-        "{threads} under SCHED_{}{priority}{place}, woken every {}; wake-ups at least {} late are listed",
+        "{threads} under SCHED_{}{priority}{place}, woken every {every}; each wake-up at least {} late is recorded",
         plan.policy.name().to_uppercase(),
-        exact(plan.interval_ns),
         exact(threshold)
     )
 }

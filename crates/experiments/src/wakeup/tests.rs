@@ -149,13 +149,16 @@ fn tracing_is_one_more_run_unless_a_limit_is_waited_for() {
 
 #[test]
 fn threads_that_share_a_cpu_are_not_woken_at_once() {
-    let words = |values: &[(&'static str, &str)]| {
+    let cell = |values: &[(&'static str, &str)]| {
         let conditions = Conditions {
             cpus: Cpus::parse("0-2"),
             ..here()
         };
-        plan_of(&cells(values, &conditions)[0]).unwrap()
+        cells(values, &conditions).remove(0)
     };
+    let words = |values: &[(&'static str, &str)]| plan_of(&cell(values)).unwrap();
+    let said = Wakeup.announces(&cell(&[("threads", "4")])).unwrap();
+    assert!(said.contains("woken every 100 µs to 1600 µs;"), "{said}");
     let apart = words(&[]);
     assert_eq!((apart.threads, apart.distance_ns), (3, 0));
     let sharing = words(&[("threads", "4")]);

@@ -84,6 +84,8 @@ fn the_pages_are_well_formed() {
             // The longest of every run stands beside its ring.
             let rings = ["1.10", "1.20"].map(|ms| format!("<title>{ms}\u{a0}ms</title>"));
             assert_contains(&page, &["dd '&amp;' '&lt;du&gt;'", &rings[0], &rings[1]]);
+            // The loads ran one after the other.
+            assert_contains(&page, &["The ten worst of each target: when after"]);
         }
     }
 }

@@ -210,10 +210,15 @@ fn threads_are_told_apart_and_together() {
         threads: 2,
         ..Schedule::default()
     };
-    run.woken(1, schedule, |thread, _, n| {
-        3_000 + 2_000 * u64::from(thread) + n % 2
-    });
+    let woken = |thread: u32, _, n| 3_000 + 2_000 * u64::from(thread) + n % 2;
+    let cell = run.woken(1, schedule, woken);
+    // As without --smp, the second one is woken less often.
+    for head in &mut record(cell).sets {
+        head.period += 500_000 * head.labels.number("thread").unwrap_or(0);
+    }
     let analysis = run.analyse();
+    let limit = "The dashed line is the shortest interval of the threads.";
+    assert_contains(&page::render(&analysis), &[limit]);
     let case = only(&analysis);
     assert_eq!(sum(&case, "", "wake-ups"), 20_000.0);
     for (thread, mean) in [("0", 3_000.5), ("1", 5_000.5)] {
@@ -223,7 +228,10 @@ fn threads_are_told_apart_and_together() {
     let text = terminal::render(&analysis, 100, false);
     assert_contains(
         &text,
-        &["2 threads, SCHED_FIFO 95 every 100 µs", "· T1 CPU 2"],
+        &[
+            "2 threads, SCHED_FIFO 95 every 100 µs to 600 µs",
+            "· T1 CPU 2",
+        ],
     );
 }
 

@@ -98,9 +98,15 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
     let cases = undisturbed(cases(run));
     let strips = strips(story, &cases);
     let mut read = "The band reaches from the shortest to the longest latency of each moment, so that every maximum is \
-                    in it; the line is the mean. A wake-up above the dashed line was later than an interval and missed \
-                    activations."
+                    in it; the line is the mean."
         .to_owned();
+    read.push_str(match cases.iter().any(|case| have_several(&intervals(case))) {
+        true => {
+            " The dashed line is the shortest interval of the threads. A wake-up that was later than the interval of its own \
+             thread missed activations."
+        }
+        false => " A wake-up above the dashed line was later than an interval and missed activations.",
+    });
     if cases.iter().any(|case| case.plan.phases.len() > 1) {
         read.push_str(" Vertical lines mark where one load ends and the next begins.");
     }
@@ -124,6 +130,11 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         ..OverTime::default()
     };
     picture.render(None)
+}
+
+/// Returns whether threads have different intervals.
+fn have_several(intervals: &[u64]) -> bool {
+    intervals.iter().min() != intervals.iter().max()
 }
 
 fn strips<'a>(story: &'a Woken, cases: &[Case<'_>]) -> Vec<Strip<'a>> {

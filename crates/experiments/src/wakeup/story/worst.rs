@@ -269,7 +269,8 @@ pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
     let is_blamed = table.ends_in_prose;
     let shown = html! {
         p.read {
-            "The ten worst of each target under each load: when after the start, how late, how many activations that missed."
+            "The ten worst of each target" @if !all.iter().any(|(case, _)| case.plan.phases.len() > 1) { " under each load" }
+            ": when after the start, how late, how many activations that missed."
             @if is_blamed {
                 " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
                  L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \
