@@ -80,10 +80,10 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
     let which = match (modes.split_median, is_slow) {
         _ if !has_median => "",
         (true, _) if ends.as_ref().is_ok_and(|(least, _)| *least > 0.5) => {
-            ": the median of each run is in the slow one, but that of another may be in either"
+            ": the median of each run lies between them, at the edge of the slow one; that of another may be in either"
         }
         (true, _) if ends.as_ref().is_ok_and(|(_, most)| *most < 0.5) => {
-            ": the median of each run is in the fast one, but that of another may be in either"
+            ": the median of each run lies between them, at the edge of the fast one; that of another may be in either"
         }
         (true, _) if ends.is_err() => ": the median may be in either",
         (true, _) => ": the median is in the fast one in some runs, and in the slow one in others",
