@@ -168,10 +168,12 @@ fn about_timed(member: &Member<'_>) -> String {
     parts.join(", ")
 }
 
-/// Names the target unless it is the usual one.
+/// Names the target unless it is the usual one, and no other is in the plan.
 fn place_of(member: &Member<'_>) -> String {
-    let is_usual = member.group().capabilities().is_direct && !member.case.is_emulated();
-    match is_usual {
+    let case = &member.case;
+    let mut cells = case.run.plan.cells.iter();
+    let is_usual = member.group().capabilities().is_direct && !case.is_emulated();
+    match is_usual && cells.all(|cell| cell.target == case.plan.target) {
         true => String::new(),
         false => format!(" on {}", member.case.target()),
     }
