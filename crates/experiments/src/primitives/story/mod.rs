@@ -125,12 +125,20 @@ impl Story for Flags {
     }
 
     fn first_picture(&self, run: &Run, _detail: &Detail) -> Option<Markup> {
-        pictures::expected(run, verdict::is_key)
+        pictures::expected(
+            run,
+            "What key primitives should cost, and what they cost",
+            verdict::is_key,
+        )
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
         let expected = tables::reasoning(run).map(|reasons| {
-            let picture = pictures::expected(run, |_| true);
+            let picture = pictures::expected(
+                run,
+                "What each primitive should cost, and what it costs",
+                |_| true,
+            );
             html! { @if let Some(picture) = picture { (picture) } (reasons) }
         });
         let more = self.more(run);

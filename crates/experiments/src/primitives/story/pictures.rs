@@ -18,7 +18,7 @@ use super::{is_same, known, machine};
 
 /// Draws the expected next to the measured cost of the wanted primitives, of the first target and
 /// load that have both; `None` if none has.
-pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
+pub(super) fn expected(run: &Run, title: &str, is_wanted: impl Fn(&Row) -> bool) -> Option<Markup> {
     let costs: Vec<&Row> = known(run, "cost", Figure::Best)
         .filter(|(row, ns)| *ns > 0.0 && is_wanted(row))
         .map(|(row, _)| row)
@@ -54,7 +54,7 @@ pub(super) fn expected(run: &Run, is_wanted: impl Fn(&Row) -> bool) -> Option<Ma
         |ns| N.ns_tick(ns),
     );
     let figure = parts::Figure {
-        title: "What each primitive should cost, and what it costs".to_owned(),
+        title: title.to_owned(),
         read: format!(
             "On {}{}. A dot is the intrinsic cost as it was measured, the median of the runs; a diamond is its expected cost.",
             first.marked_target(),

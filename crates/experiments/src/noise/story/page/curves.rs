@@ -26,10 +26,11 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
     {
         series.seconds = panel.members[series.place].seconds();
     }
+    let under = panel.plan().load.under();
     // Without seconds there is no rate.
     let exceedance = panel.hz().and_then(|_| {
         lengths.exceedance(
-            "How often, and how long",
+            &format!("How often, and how long{under}"),
             &read,
             "gaps per second of at least this length",
             None,
@@ -40,7 +41,7 @@ pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
     let between = pictures().map(|pictures| &pictures.between);
     let across = "from the start of one gap to the start of the next";
     let between = drawn(panel, ("gaps", across), between, coarse);
-    let between = between.histogram("From gap to gap", read, None);
+    let between = between.histogram(&format!("From gap to gap{under}"), read, None);
     exceedance.into_iter().chain(between).collect()
 }
 

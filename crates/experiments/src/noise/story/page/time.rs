@@ -29,7 +29,7 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
     let (read, when_full) = reading(panel);
     let picture = OverTime {
         title: match panel.only_reads_clock() {
-            true => "Interruptions over time".to_owned(),
+            true => format!("Interruptions over time{}", panel.plan().load.under()),
             false => format!("{} over time", panel.title()),
         },
         read,
