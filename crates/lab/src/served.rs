@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
-use tare_host::sample::{ThreadTime, ThreadTimes, vm_exits};
+use tare_host::sample::{ThreadTime, ThreadTimes, guest_resident, vm_exits};
 use tare_networks::TapNetwork;
 use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
@@ -48,6 +48,8 @@ pub(crate) struct Server {
     begins_ns: Option<u64>,
     spent: Vec<ThreadTime>,
     exits: BTreeMap<String, u64>,
+    /// Its resident memory inside and outside, in bytes, when the client was done.
+    memory: Option<[u64; 2]>,
     /// When its first right answer came, by CLOCK_MONOTONIC in ns.
     answered_ns: Option<u64>,
     /// When it is looked next whether it has ended.
@@ -91,6 +93,7 @@ impl Server {
             begins_ns: None,
             spent: Vec::new(),
             exits: BTreeMap::new(),
+            memory: None,
             next_look: Instant::now() + EVERY,
             ended: None,
         })
@@ -131,7 +134,23 @@ impl Server {
                 *number = number.saturating_sub(earlier.unwrap_or_default());
             }
             self.exits = after.exits;
+            self.memory = self.memory(&after.threads);
         }
+    }
+
+    fn memory(&self, threads: &ThreadTimes) -> Option<[u64; 2]> {
+        let source = Source::system();
+        let each = threads.resident(&source);
+        let all: u64 = each.iter().map(|(_, bytes)| bytes).sum();
+        let inside = match self.around {
+            Around::Nothing => all,
+            Around::Runtime(_) => {
+                let own = each.iter().filter(|(is_in_network, _)| *is_in_network);
+                own.map(|(_, bytes)| bytes).sum()
+            }
+            Around::Guest => guest_resident(&source, self.instance.pid()?)?,
+        };
+        Some([inside, all.saturating_sub(inside)])
     }
 
     fn cost(&self) -> Option<Cost> {
@@ -188,7 +207,7 @@ impl Server {
     }
 
     /// Returns its cost while it was asked: CPU time in ns, page faults, wake-ups and exits from a
-    /// guest; the size of its image in bytes; and the time from its start until it said that it
+    /// guest; its resident memory and the size of its image in bytes; and the time from its start until it said that it
     /// answers and until it did, in ns.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
         let value = |measure: &str, labels, number: u64, unit: &str| Value {
@@ -217,6 +236,8 @@ impl Server {
             };
             value("exits", Labels::of([(REASON, reason)]), *number, "")
         });
+        let memory = self.memory.into_iter().flatten().zip(["inside", "outside"]);
+        let memory = memory.map(move |(bytes, place)| value("memory", at(place), bytes, "bytes"));
         let image_bytes = self.instance.image_bytes();
         let image = value("image", Labels::default(), image_bytes, "bytes");
         let image = (image_bytes > 0).then_some(image);
@@ -233,7 +254,7 @@ impl Server {
         });
         let places = [(true, "inside"), (false, "outside")];
         let cost = places.into_iter().flat_map(of).chain(exits);
-        cost.chain(image).chain(ready)
+        cost.chain(memory).chain(image).chain(ready)
     }
 
     /// Returns whether a thread executes the service, and nothing around it.

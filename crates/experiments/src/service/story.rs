@@ -78,6 +78,13 @@ const MEASURES: &[Measure] = &[
     })
     .better(Better::More),
     Measure::count(
+        "per-cpu-second",
+        "answers for a second of CPU time",
+        &[Figure::Rate],
+        |data| ratio(data, "answered", cpu_seconds),
+    )
+    .better(Better::More),
+    Measure::count(
         HIGHEST,
         "highest rate of which 99.99 % is answered",
         &[Figure::Rate],
@@ -110,6 +117,10 @@ const MEASURES: &[Measure] = &[
     Measure::time("ready", "time from the start", ONCE, |data| {
         data.valued("ready")
     }),
+    Measure::count("memory", "resident memory", ONCE, |data| {
+        data.valued("memory")
+    })
+    .unit("bytes"),
     Measure::count("image", "size of the image", ONCE, |data| {
         data.valued("image")
     })
@@ -139,6 +150,8 @@ const COSTS: &[Column] = &[
         .read("Outside is the hypervisor or the runtime."),
     Column::new("answered", "answered", Figure::Share),
     Column::new("answers/s", "answers", Figure::Rate),
+    Column::new("per CPU\nsecond", "per-cpu-second", Figure::Rate)
+        .read("Per CPU second are answers for a second of that CPU time."),
     Column::new("highest\nrate", HIGHEST, Figure::Rate),
 ];
 
@@ -174,6 +187,15 @@ const STARTS: &[Column] = &[
         .of(UNTIL, "answer")
         .with_interval()
         .read("Its first answer is a right one; it is asked from that line on."),
+];
+
+const FOOTPRINT: &[Column] = &[
+    Column::new("memory\ninside", "memory", Figure::Value)
+        .of(PLACE, "inside")
+        .read("Inside is what a guest has touched of its own memory, or the server's processes."),
+    Column::new("outside", "memory", Figure::Value)
+        .of(PLACE, "outside")
+        .read("Outside is what else the hypervisor or the runtime has."),
     Column::new("image", "image", Figure::Value).read(
         "The image is the size of the files from which it starts: of its program without libraries, of its kernel with the first \
          file system.",
@@ -229,6 +251,11 @@ impl Story for Served {
                 title: "How long until it answers".to_owned(),
                 read: "Time from the start of the process, the container's runtime or QEMU. Means of the runs.".to_owned(),
                 columns: STARTS.to_vec(),
+            },
+            Tabled {
+                title: "What it takes up".to_owned(),
+                read: "Resident memory when the client is done; what processes share counts in each of them. Means of the runs.".to_owned(),
+                columns: FOOTPRINT.to_vec(),
             },
         ]
     }
@@ -526,10 +553,22 @@ fn ratio(data: &CellData<'_>, part: &str, whole: fn(&CellData<'_>) -> Option<f64
     Ok(sample.into_iter().collect())
 }
 
+/// Returns the CPU time of a cell's server in seconds. Pings have none.
+fn cpu_seconds(data: &CellData<'_>) -> Option<f64> {
+    let own = data.record.values.iter();
+    let own = own.filter(|value| value.measure == "cpu" && !is_ping(data));
+    let seconds: f64 = own.map(|value| value.value / 1e9).sum();
+    (seconds > 0.0).then_some(seconds)
+}
+
+fn is_ping(data: &CellData<'_>) -> bool {
+    data.cell.plan.labels.get(SERVICE) == Some(Protocol::Ping.name())
+}
+
 /// Returns a cost of a cell's server for each answered request: inside, outside and both, or by its
 /// other labels. Pings have none: the server does not answer them.
 fn per_request(data: &CellData<'_>, measure: &str) -> Samples {
-    if data.cell.plan.labels.get(SERVICE) == Some(Protocol::Ping.name()) {
+    if is_ping(data) {
         return Ok(Vec::new());
     }
     let Some(answered) = value(data, "answered").filter(|answered| *answered > 0.0) else {

@@ -18,7 +18,7 @@ pub use interrupts::Interrupt;
 pub use processes::BusyProcess;
 pub use stat::{CpuTimes, Stat};
 pub use tasks::{Own, TaskTime, TaskWatch};
-pub use threads::{ThreadTime, ThreadTimes, vm_exits};
+pub use threads::{ThreadTime, ThreadTimes, guest_resident, vm_exits};
 
 use crate::fact::Fact;
 use crate::source::Source;

@@ -59,7 +59,10 @@ impl ThreadTimes {
                     is_in_network,
                     ns: cpu_ns(source, member.pid, &task),
                     faults: task.faults,
-                    sleeps: status.into_known().map_or(0, |status| sleeps(&status)),
+                    sleeps: status
+                        .into_known()
+                        .and_then(|status| number(&status, SLEEPS))
+                        .unwrap_or(0),
                     thread: task.name,
                 };
                 Some(((member.pid, task.pid), time))
@@ -71,6 +74,21 @@ impl ThreadTimes {
     /// Returns the ids of the threads.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         self.0.keys().map(|(_, thread)| *thread)
+    }
+
+    /// Returns the resident memory of each process in bytes, and whether it is in the network
+    /// namespace.
+    pub fn resident(&self, source: &Source) -> Vec<(bool, u64)> {
+        let each = self.0.iter();
+        let each = each.map(|((process, _), time)| (*process, time.is_in_network));
+        let mut each: Vec<(u32, bool)> = each.collect();
+        each.dedup();
+        let resident = |(process, is_in_network)| {
+            let status = source.text(&format!("/proc/{process}/status"));
+            let kib = number(&status.into_known()?, RESIDENT)?;
+            Some((is_in_network, kib << 10))
+        };
+        each.into_iter().filter_map(resident).collect()
     }
 
     /// Returns what threads have cost since an earlier moment. Of threads that have ended, the cost
@@ -88,13 +106,58 @@ impl ThreadTimes {
     }
 }
 
-/// Returns how often a task went to sleep, from its `/proc/PID/task/TID/status`.
-fn sleeps(status: &str) -> u64 {
+/// How often a task went to sleep, and the resident memory of a process, in its `status`.
+const SLEEPS: &str = "voluntary_ctxt_switches:";
+const RESIDENT: &str = "VmRSS:";
+
+/// Returns the number of a line of a `status`, without its unit.
+fn number(status: &str, name: &str) -> Option<u64> {
     let mut lines = status.lines();
-    let number = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    number
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(0)
+    let text = lines.find_map(|line| line.strip_prefix(name))?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Where QEMU has the memory of a guest begin: at a multiple of this many bytes.
+const ALIGNED: u64 = 2 << 20;
+
+/// Returns how much of its memory (`-m`) the guest of a QEMU has touched, in bytes: what is
+/// resident of the aligned and writable mapping of that size. Of several the one with more: others
+/// are stacks. `None` if the process is no QEMU.
+pub fn guest_resident(source: &Source, process: u32) -> Option<u64> {
+    let line = source
+        .text(&format!("/proc/{process}/cmdline"))
+        .into_known()?;
+    let memory = line.split('\0').skip_while(|word| *word != "-m").nth(1)?;
+    let (memory, kib) = match memory.strip_suffix('G') {
+        Some(memory) => (memory, 1 << 20),
+        None => (memory.trim_end_matches('M'), 1 << 10),
+    };
+    let wanted_kib = memory.parse::<u64>().ok()? * kib;
+    let maps = source
+        .text(&format!("/proc/{process}/smaps"))
+        .into_known()?;
+    let (mut is_data, mut size_kib) = (false, 0);
+    let mut found = None;
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(first), Some(second)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let number = second.parse::<u64>();
+        match (first, number) {
+            ("Size:", Ok(kib)) => size_kib = kib,
+            ("Rss:", Ok(kib)) if is_data && size_kib == wanted_kib => {
+                found = found.max(Some(kib << 10));
+            }
+            _ => {
+                let start = first.split_once('-').map(|(start, _)| start);
+                if let Some(start) = start.and_then(|hex| u64::from_str_radix(hex, 16).ok()) {
+                    is_data = second.starts_with("rw-") && start.is_multiple_of(ALIGNED);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Returns how often the guests of a process under KVM have left it, by reason (`halt_exits`) and in
@@ -137,6 +200,26 @@ mod tests {
         let exits = vm_exits(&source, 7);
         let exits: Vec<(&str, u64)> = exits.iter().map(|(name, n)| (&**name, *n)).collect();
         assert_eq!(exits, [("exits", 30), ("halt_exits", 5)]);
+    }
+
+    #[test]
+    fn what_a_guest_has_touched_is_resident_of_its_mapping() {
+        let maps = "7f000000-7f001000 rwxp 0 00:00 0 \nSize: 65536 kB\nRss: 400 kB\n\
+                    7f200000-7f201000 rw-p 0 00:00 0 \nSize: 132096 kB\nRss: 900 kB\nVmFlags: rd wr\n\
+                    7f401000-7f402000 rw-p 0 00:00 0 \nSize: 65536 kB\nRss: 8 kB\n\
+                    7f600000-7f700000 rw-p 0 00:00 0 \nSize: 65536 kB\nRss: 5000 kB\n\
+                    7fa00000-7fb00000 rw-p 0 00:00 0 \nSize: 65536 kB\nRss: 12 kB\n\
+                    7f800000-7f900000 rw-p 0 00:00 0 [stack]\nSize: 132 kB\nRss: 40 kB\n";
+        let tree = Tree::new()
+            .file(
+                "/proc/7/cmdline",
+                "qemu-system-x86_64\0-m\u{0}64M\0-nodefaults\0",
+            )
+            .file("/proc/7/smaps", maps)
+            .file("/proc/8/cmdline", "sleep\u{0}9\0");
+        let source = tree.source();
+        assert_eq!(guest_resident(&source, 7), Some(5_000 << 10));
+        assert_eq!(guest_resident(&source, 8), None);
     }
 
     #[test]

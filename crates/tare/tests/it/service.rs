@@ -188,6 +188,18 @@ fn pings_wait_for_a_computation_where_a_task_answers_them() {
         ran.expect(0, &[]);
         let summary: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(figure(&summary, "wrong", "value"), 0.0);
+        let rows = summary["figures"].as_array().unwrap();
+        let memory = rows.iter().filter(|row| row["measure"] == "memory");
+        let memory: Vec<f64> = memory.filter_map(|row| row["value"].as_f64()).collect();
+        // A guest has touched some of its memory, and QEMU has more.
+        let [inside, outside] = memory[..] else {
+            panic!("{memory:?}");
+        };
+        let is_guest = target == "unikernel";
+        assert!(
+            inside >= 100e3 && (outside > inside) == is_guest,
+            "{memory:?}"
+        );
         figure(&summary, "response", "p50")
     });
     // In turns of 110 ms, evenly: half of them wait for 45 ms or more.
