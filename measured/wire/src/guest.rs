@@ -52,7 +52,7 @@ pub const OTHER_TASK: &str = "other task";
 
 /// The kernel parameter with the address and prefix of the guest's card. It makes the guest a
 /// server: of the plan's words, `workload=` names the service that [`SERVICES`] then runs, and
-/// [`COMPUTES`] is one of its own.
+/// [`COMPUTES`] is passed on to it.
 pub const ADDRESS: &str = "tare.address";
 
 /// The word for how many ms the service `ping` computes at a time.

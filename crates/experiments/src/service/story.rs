@@ -192,7 +192,7 @@ const STARTS: &[Column] = &[
 const FOOTPRINT: &[Column] = &[
     Column::new("memory\ninside", "memory", Figure::Value)
         .of(PLACE, "inside")
-        .read("Inside is what a guest has touched of its own memory, or the server's processes."),
+        .read("Inside is the part of its memory that a guest has touched, or the server's processes."),
     Column::new("outside", "memory", Figure::Value)
         .of(PLACE, "outside")
         .read("Outside is what else the hypervisor or the runtime has."),
@@ -432,7 +432,7 @@ impl Story for Served {
     }
 }
 
-/// What the headline and the first picture are about.
+/// The rows of the headline and the first picture.
 struct Subject<'r> {
     what: &'static str,
     rows: Vec<&'r Row>,

@@ -767,7 +767,7 @@ fn modes_are_those_of_all_runs_together() {
 #[test]
 fn runs_that_are_in_one_of_two_modes_each_have_no_share() {
     let mut run = Run::new(1);
-    // The first run has two modes of its own, next to those of the second.
+    // The first run has its own two modes, next to those of the second.
     for (block, takes_ms) in [(1, [5, 9]), (2, [400, 401])] {
         run.started(block, ALONE, |number, planned| {
             let takes_ms = takes_ms[usize::from(number % 2 == 0)];

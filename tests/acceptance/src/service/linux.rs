@@ -52,7 +52,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
         verdicts.at_most(&what, recovery_ns / 1e9, 1.0);
     }
     verdicts.at_least(
-        "unikernel / linux, goodput under overload of its own peak",
+        "unikernel / linux, goodput under overload / at its peak",
         own_kept.0 / linux_kept.0,
         1.0,
     );
@@ -78,7 +78,7 @@ fn middle(folder: &RunFolder, target: &str, place: &str) -> Result<[f64; 2]> {
 fn overload(scratch: &Path, target: &str) -> Result<(f64, f64)> {
     let answers = |name: &str, rate: &str| {
         let words = format!("service --rate {rate} --runs 1 --target {target}");
-        let folder = tare(scratch, &format!("{name}-{}", &target[..5]), &words, &[])?;
+        let folder = tare(scratch, &format!("{target}-{name}"), &words, &[])?;
         let of = |what| figure(&folder, "service", what, &[]);
         Ok::<_, Box<dyn std::error::Error>>([of(("answers", "rate"))?, of(("recovery", "mean"))?])
     };

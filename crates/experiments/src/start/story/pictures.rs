@@ -24,7 +24,7 @@ pub(super) fn calm(run: &Run) -> Option<Markup> {
 }
 
 /// Draws a figure of each ladder at its first point: starts one after the other, else the lowest
-/// rate. `what` names it in the title and beside the axis.
+/// rate. `what` names it in the title and next to the axis.
 fn of_calm(
     all: &[Series<'_>],
     measure: &str,

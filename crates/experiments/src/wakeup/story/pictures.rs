@@ -102,8 +102,7 @@ pub(super) fn over_time(story: &Woken, run: &Run, detail: &Detail) -> Option<Mar
         .to_owned();
     read.push_str(match cases.iter().any(|case| have_several(&intervals(case))) {
         true => {
-            " The dashed line is the shortest interval of the threads. A wake-up that was later than the interval of its own \
-             thread missed activations."
+            " The dashed line is the shortest interval of the threads. A wake-up that was later than its thread's interval missed activations."
         }
         false => " A wake-up above the dashed line was later than an interval and missed activations.",
     });
