@@ -243,6 +243,11 @@ impl CellPlan {
         all.extend(own.map(|words| format!("command:{}", words.join(" "))));
         let server = self.server.iter().filter(|work| work.id == Work::COMMAND);
         all.extend(server.map(|work| format!("{}:{}", Work::COMMAND, work.words)));
+        all.extend(
+            self.work
+                .client_command()
+                .map(|line| format!("{}:{line}", Work::COMMAND)),
+        );
         let options = self.target.options.iter();
         let is_program = |option: &&TargetOption| {
             // As ssh reads it: a keyword, and its value behind spaces or an equals sign.

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_wire::cpus::Cpus;
@@ -74,6 +75,13 @@ impl Work {
             threads: 1,
             ..Self::default()
         }
+    }
+
+    /// Returns the command line of a client that starts a command for each request.
+    pub fn client_command(&self) -> Option<String> {
+        let mut words = self.words.split_whitespace();
+        let packed = words.find_map(|word| word.strip_prefix("client=command:"))?;
+        Some(percent_decode_str(packed).decode_utf8_lossy().into_owned())
     }
 
     /// Returns the CPU of a thread, if they are pinned.

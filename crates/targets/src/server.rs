@@ -227,16 +227,19 @@ fn canonical(path: &Path) -> PathBuf {
 /// Returns the name of the program of others that a client's work starts, and whether it is here, with
 /// the remedy; `None` if it starts none.
 #[must_use]
-pub fn client(work: &Work) -> Option<(&'static str, Availability)> {
+pub fn client(work: &Work) -> Option<(String, Availability)> {
     const PACKAGES: [(&str, &str); 2] = [("dnsperf", "dnsperf"), ("nslookup", "bind9-dnsutils")];
+    if let Some(line) = work.client_command() {
+        let words = shlex::split(&line).unwrap_or_default();
+        let name = words.first().cloned().unwrap_or_default();
+        return Some((name, Availability::of(launch::command(&words))));
+    }
     let mut words = work.words.split_whitespace();
     let name = words.find_map(|word| word.strip_prefix("client="))?;
     let mut all = PACKAGES.into_iter();
     let (program, package) = all.find(|(program, _)| *program == name)?;
-    Some((
-        program,
-        Availability::of(programs::require(program, package)),
-    ))
+    let availability = Availability::of(programs::require(program, package));
+    Some((program.to_owned(), availability))
 }
 
 /// Returns whether the program of a server of others is here, and if not, the remedy.

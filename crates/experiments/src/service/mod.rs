@@ -35,8 +35,8 @@ const SERVICE: &str = "service";
 const RATE: &str = "rate";
 const HIGHEST: &str = "highest";
 
-/// The rate at which a closed loop of the built-in client is estimated to run, that of nslookup, and that
-/// which every target is given the time for, in requests per second and socket.
+/// The rate at which a closed loop of the built-in client is estimated to run, that of processes, and
+/// that which every target is given the time for, in requests per second and socket.
 const EXPECTED: f64 = 5_000.0;
 const OF_PROCESSES: f64 = 50.0;
 const LEAST: f64 = 20.0;
@@ -76,13 +76,14 @@ impl Experiment for Service {
         conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
+        let program = parameters::client(values)?;
         let paces = parameters::paces(values)?;
         let protocols = parameters::protocols(values);
         let servers = parameters::servers(values);
         let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
         let of_place = servers.len() * protocols.len() * paces.len();
         at_most(places.saturating_mul(of_place as u64))?;
-        let (program, client) = (parameters::client(values)?, other_cpu(conditions.cpu));
+        let client = other_cpu(conditions.cpu);
         let measured = [conditions.cpu, client].into_iter().collect();
         check_loads(&conditions.loads, &allowed().unwrap_or_default(), &measured)?;
         let mut all = Vec::new();
@@ -105,7 +106,7 @@ impl Experiment for Service {
                     let requests = plan.requests as f64;
                     let closed = |rate: f64| requests / (rate * plan.sockets as f64);
                     let (expected, longest) = match pace {
-                        Pace::Closed if program == Program::Nslookup => {
+                        Pace::Closed if program.is_of_processes() => {
                             (closed(OF_PROCESSES), closed(LEAST))
                         }
                         Pace::Closed => (closed(EXPECTED), closed(LEAST)),
@@ -148,17 +149,17 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
     let of = |rate: u64| ((rate as f64 * duration_ns / 1e9) as u64).clamp(1, REQUESTS[1]);
     let several = match client {
         Program::Dnsperf => parameters::SOCKETS_OF_DNSPERF,
-        Program::Own | Program::Nslookup => parameters::SOCKETS_OF_A_RATE,
+        _ => parameters::SOCKETS_OF_A_RATE,
     };
     let (requests, interval_ns, sockets) = match pace {
         Pace::Closed => (parameters::REQUEST.number(values), None, 1),
         Pace::Rate(rate) => (of(rate), Some(1_000_000_000 / rate), several),
         Pace::Highest => (of(parameters::RATES[1]), None, several),
     };
-    let limit_ns = match client {
-        Program::Own | Program::Dnsperf => Plan::default().limit_ns,
+    let limit_ns = match client.is_of_processes() {
+        false => Plan::default().limit_ns,
         // It takes a process its time to start.
-        Program::Nslookup => 5_000_000_000,
+        true => 5_000_000_000,
     };
     Plan {
         protocol,
@@ -198,7 +199,7 @@ fn cell(
     }
     if plan.client != Program::Own {
         let client = plan.client.name();
-        labels = labels.with(CLIENT, client);
+        labels = labels.with(CLIENT, &client);
         name = format!("{name} by {client}");
     }
     if let Pace::Rate(rate) = pace {

@@ -52,10 +52,14 @@ const KIND: Parameter = Parameter {
 const CLIENT: Parameter = Parameter {
     name: "client",
     value: "CLIENT",
-    takes: Takes::Word(&["own", "nslookup", "dnsperf"]),
+    takes: Takes::Text {
+        wanted: "own, nslookup, dnsperf or command:WORDS of at most about 180 characters",
+        fits: |text| Program::named(text).is_some(),
+    },
     default: "own",
     meaning: "The program that asks: own checks every answer and is fast; for dns there are nslookup, a process for each request as in \
-              includeos-2015, and dnsperf",
+              includeos-2015, and dnsperf; command:WORDS is your own, a process for each request, with {name}, {address} and {port} in its \
+              words: it has to exit with 0, and to print the address of a name",
     ..BASE
 };
 
@@ -138,7 +142,7 @@ pub(super) const TIMEOUT: Parameter = Parameter {
         least_ns: LIMIT_NS[0],
         most_ns: LIMIT_NS[1],
     },
-    default: "250ms; 5s with --client nslookup",
+    default: "250ms; 5s with --client nslookup or a command",
     meaning: "Time after which a request without a right answer is lost: it counts in every percentile, as longer than that",
     ..BASE
 };
@@ -211,23 +215,19 @@ fn is_command(text: &str) -> bool {
 /// Returns [`ExperimentError`] if it can't ask as it should.
 pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
     let named = values.texts(CLIENT.name);
-    let mut all = Program::ALL.into_iter();
-    let client = all
-        .find(|one| named.contains(&one.name()))
-        .unwrap_or_default();
+    let client = named.first().and_then(|name| Program::named(name));
+    let client = client.unwrap_or_default();
+    let has = |parameters: &[Parameter]| parameters.iter().any(|one| values.has(one.name));
     let refused = match client {
         Program::Own => None,
-        _ if protocols(values) != [Protocol::Dns] => {
+        Program::Nslookup | Program::Dnsperf if protocols(values) != [Protocol::Dns] => {
             Some("nslookup and dnsperf ask a name server only: tare service dns")
         }
-        _ if values.has(MAX.name) => {
-            Some("only our own client searches the highest rate: leave --max out")
+        _ if has(&[MAX]) => Some("only our own client searches the highest rate: leave --max out"),
+        Program::Nslookup | Program::Command(_) if has(&[OFFERED, SOCKET]) => {
+            Some("processes ask one after the other: leave --rate and --sockets out")
         }
-        Program::Dnsperf => None,
-        _ if [OFFERED, SOCKET].iter().any(|one| values.has(one.name)) => {
-            Some("nslookup asks one at a time: leave --rate and --sockets out")
-        }
-        Program::Nslookup => None,
+        _ => None,
     };
     match refused {
         Some(why) => Err(contradiction(why.to_owned())),

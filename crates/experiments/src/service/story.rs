@@ -300,7 +300,7 @@ impl Story for Served {
             about(
                 (Severity::Warning, "wrong-answers"),
                 &names(has_wrong),
-                |names| format!("{names} gave wrong answers; they count as lost."),
+                |names| format!("The client found wrong answers of {names}; they count as lost."),
             ),
             about(
                 (Severity::Note, "client-shares"),
@@ -483,27 +483,25 @@ fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
 /// Returns the heading of a row: its service, and its load.
 fn heading(row: &Row) -> String {
     let service = row.labels.get(SERVICE).unwrap_or_default();
-    let by = row.labels.get(CLIENT);
+    let by = row.labels.get(CLIENT).map(program);
     let by = by.map_or_else(String::new, |client| format!(", asked by {client}"));
     format!("{service}{by}{}", row.load.under())
 }
 
 /// Names the target of a row, and its server if that is not ours.
 fn server(row: &Row) -> String {
-    let other = row.labels.get(SERVER);
-    let other = other.map(|other| match command(other) {
-        Some(words) => {
-            // The program's folder says nothing, and takes the line.
-            let folder = words
-                .split(' ')
-                .next()
-                .and_then(|program| program.rfind('/'));
-            &words[folder.map_or(0, |slash| slash + 1)..]
-        }
-        None => other,
-    });
+    let other = row.labels.get(SERVER).map(program);
     let other = other.map_or_else(String::new, |other| format!(" ({other})"));
     row.marked_target() + &other
+}
+
+/// Names a program: a command without its folder, which says nothing, and takes the line.
+fn program(name: &str) -> &str {
+    let Some(words) = command(name) else {
+        return name;
+    };
+    let path = words.split(' ').next().unwrap_or_default();
+    &words[path.rfind('/').map_or(0, |slash| slash + 1)..]
 }
 
 /// Returns whether all cases have the same service.

@@ -428,6 +428,33 @@ fn without_root_nothing_is_tried() {
 }
 
 #[test]
+fn a_command_of_the_user_s_asks() {
+    if !is_root() {
+        return skip("services", "networks of one's own require root");
+    }
+    let bench = Bench::new();
+    let answered = |service: &str, client: &str, name: &str| {
+        let words = format!("service {service} --requests 5 --runs 1 --json --output {name}");
+        let mut command = bench.command(&words);
+        let ran = Ran::of(command.args(["--client", client]).output().unwrap());
+        ran.expect(0, &[&format!("{service} by {client}")]);
+        let summary: Value = serde_json::from_str(&ran.out).unwrap();
+        let mut rows = summary["figures"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["measure"] == "answered").unwrap();
+        row["value"].as_f64().unwrap()
+    };
+    let dig = "command:dig +short -p {port} @{address} {name}";
+    assert!((answered("dns", dig, "dig") - 1.0).abs() < f64::EPSILON);
+    let connects = "command:bash -c ': > /dev/tcp/{address}/{port}; sleep 60 & exit 0'";
+    assert!((answered("http", connects, "connects") - 1.0).abs() < f64::EPSILON);
+    assert!(answered("http", "command:false", "fails").abs() < f64::EPSILON);
+    assert_nothing_is_left(&bench);
+    bench
+        .run("service --resume dig")
+        .expect(2, &["command:dig +short -p {port}", "--trust"]);
+}
+
+#[test]
 fn a_client_that_is_missing_is_named_before_anything_is_measured() {
     let bench = Bench::new();
     for (client, package) in [("dnsperf", "dnsperf"), ("nslookup", "bind9-dnsutils")] {
@@ -436,6 +463,9 @@ fn a_client_that_is_missing_is_named_before_anything_is_measured() {
         let client = format!("the client '{client}'");
         ran.expect(5, &[&client, &format!("--no-install-recommends {package}")]);
     }
+    bench
+        .run("service http --client command:/no/such --output run")
+        .expect(5, &["the client '/no/such'", "there is no program"]);
     assert_nothing_is_left(&bench);
 }
 

@@ -18,8 +18,10 @@ Words of a client of a service:
   workload=service          sends requests, and checks every answer
   protocol=dns|echo|http|ping
                             kind of the requests: by UDP, http by TCP, ping by ICMP
-  client=own|nslookup|dnsperf
-                            the program that sends them; nslookup is started for each
+  client=own|nslookup|dnsperf|command:WORDS
+                            the program that sends them; nslookup and a command are started for
+                            each, the command's words percent-encoded: {name}, {address} and {port}
+                            in them say what to ask for
   address=ADDRESS           address of the server (127.0.0.1)
   port=N                    port of the server (53)
   sockets=N                 sockets, used in turn
@@ -140,35 +142,143 @@ pub enum Program {
     Nslookup,
     /// `dnsperf`, one process for all.
     Dnsperf,
+    /// A command, a process for each request.
+    Command(Packed),
 }
 
 impl Program {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Own, Self::Nslookup, Self::Dnsperf];
+    /// Those that have a name, with it.
+    const NAMED: [(Self, &str); 3] = [
+        (Self::Own, "own"),
+        (Self::Nslookup, "nslookup"),
+        (Self::Dnsperf, "dnsperf"),
+    ];
+    /// What the name of a command begins with.
+    const COMMAND: &str = "command:";
 
-    /// Returns its name.
+    /// Returns its name, with the command.
+    #[cfg(feature = "primitives")]
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Self::Own => "own",
-            Self::Nslookup => "nslookup",
-            Self::Dnsperf => "dnsperf",
+            Self::Command(words) => format!("{}{}", Self::COMMAND, words.line()),
+            _ => self.to_string(),
         }
+    }
+
+    /// Returns whether each request is a process of its own.
+    #[must_use]
+    pub fn is_of_processes(self) -> bool {
+        matches!(self, Self::Nslookup | Self::Command(_))
+    }
+
+    /// Returns the words of the process that a request is, before what is asked for is put in the
+    /// place of `{name}`, `{address}` and `{port}`; `None` if it is none.
+    #[cfg(feature = "primitives")]
+    #[must_use]
+    pub fn words(self) -> Option<Vec<String>> {
+        const NSLOOKUP: &str = "nslookup -type=a -port={port} {name} {address}";
+        let line = match self {
+            Self::Own | Self::Dnsperf => return None,
+            Self::Nslookup => NSLOOKUP.to_owned(),
+            Self::Command(words) => words.line(),
+        };
+        shlex::split(&line)
+    }
+
+    /// Returns the program of a name, whose command is not encoded yet; `None` if there is none.
+    #[cfg(feature = "primitives")]
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let packed = name.strip_prefix(Self::COMMAND).and_then(Packed::of);
+        let command = packed.map(Self::Command);
+        let command = command.filter(|one| {
+            one.words()
+                .is_some_and(|words| words.first().is_some_and(|first| !first.is_empty()))
+        });
+        let mut named = Self::NAMED.into_iter();
+        named
+            .find(|(_, own)| *own == name)
+            .map(|(one, _)| one)
+            .or(command)
+    }
+}
+
+impl fmt::Display for Program {
+    /// Writes its name, with the command as it is packed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Command(words) = self {
+            return write!(f, "{}{}", Self::COMMAND, words.text());
+        }
+        let mut named = Self::NAMED.into_iter();
+        let name = named.find(|(one, _)| one == self).map(|(_, name)| name);
+        f.write_str(name.unwrap_or_default())
     }
 }
 
 impl Form for Program {
     fn read(&mut self, text: &str) -> Result<(), &'static str> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        *self = found.ok_or("own, nslookup or dnsperf")?;
+        let command = text.strip_prefix(Self::COMMAND).and_then(Packed::read);
+        let mut named = Self::NAMED.into_iter();
+        let found = named.find(|(_, name)| *name == text).map(|(one, _)| one);
+        *self = found
+            .or(command.map(Self::Command))
+            .ok_or("own, nslookup, dnsperf or command:WORDS")?;
         Ok(())
     }
 
     fn write(&self, put: Put<'_>) -> fmt::Result {
         match self {
             Self::Own => Ok(()),
-            Self::Nslookup | Self::Dnsperf => put(&self.name()),
+            _ => put(self),
         }
+    }
+}
+
+/// A command line without blanks: percent-encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    bytes: [u8; Self::MOST],
+    length: u8,
+}
+
+impl Packed {
+    /// The most bytes of one: a plan is copied with it.
+    const MOST: usize = 192;
+
+    /// Packs a command line; `None` if it is too long.
+    #[cfg(feature = "primitives")]
+    fn of(line: &str) -> Option<Self> {
+        use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+        const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+        Self::read(&utf8_percent_encode(line, ENCODED).to_string())
+    }
+
+    /// Reads one that is packed; `None` if it is too long.
+    fn read(text: &str) -> Option<Self> {
+        let mut packed = Self {
+            bytes: [0; Self::MOST],
+            length: text.len().try_into().ok()?,
+        };
+        packed
+            .bytes
+            .get_mut(..text.len())?
+            .copy_from_slice(text.as_bytes());
+        Some(packed)
+    }
+
+    fn text(&self) -> &str {
+        let text = self.bytes.get(..self.length.into()).unwrap_or_default();
+        // It was text when it was read.
+        core::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Returns the command line.
+    #[cfg(feature = "primitives")]
+    fn line(&self) -> String {
+        percent_encoding::percent_decode_str(self.text())
+            .decode_utf8_lossy()
+            .into_owned()
     }
 }
 

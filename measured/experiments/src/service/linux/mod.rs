@@ -4,7 +4,7 @@ mod client;
 mod connection;
 mod dnsperf;
 mod highest;
-mod nslookup;
+mod process;
 
 use std::io;
 
@@ -79,24 +79,25 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         let mut client = Client::new(plan, sent, answered).map_err(unreachable)?;
         let requests = match plan.client {
             Program::Dnsperf => Some(dnsperf::requests(plan).map_err(no_dnsperf)?),
-            Program::Own | Program::Nslookup => None,
+            _ => None,
         };
+        let words = plan.client.words();
         wait_for_server(plan)?;
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
         while !sleep_until(origin_ns) {}
         let cpu_ns = spent_ns();
-        let counted = match (plan.client, requests) {
-            (_, Some(requests)) => client.run_dnsperf(requests).map_err(no_dnsperf)?,
-            (Program::Own | Program::Dnsperf, None) => client.run(origin_ns),
-            (Program::Nslookup, None) => {
-                let ran = client.run_nslookup(origin_ns);
+        let counted = match (requests, words) {
+            (Some(requests), _) => client.run_dnsperf(requests).map_err(no_dnsperf)?,
+            (_, Some(words)) => {
+                let ran = client.run_processes(&words, origin_ns);
                 ran.map_err(|source| ThreadsError::System {
-                    what: "program nslookup (Debian's package bind9-dnsutils)",
+                    what: "program that is to ask (--client)",
                     source,
                 })?
             }
+            (None, None) => client.run(origin_ns),
         };
         let cpu_ns = spent_ns() - cpu_ns;
         output.values("", &[("client_cpu", "ns", cpu_ns)])?;
