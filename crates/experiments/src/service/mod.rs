@@ -4,6 +4,7 @@
 //! machine, which is the same for all. The client measures. The plan has its work, and separately
 //! that of the server. The CPU time of the server is read on this machine.
 
+mod measures;
 mod parameters;
 mod story;
 
