@@ -36,10 +36,10 @@ const SERVICE: &str = "service";
 const RATE: &str = "rate";
 const HIGHEST: &str = "highest";
 
-/// The rate at which a closed loop of the built-in client is estimated to run, that of processes, and
+/// The rate at which a closed loop of the built-in client is estimated to run, that of others, and
 /// that which every target is given the time for, in requests per second and socket.
 const EXPECTED: f64 = 5_000.0;
-const OF_PROCESSES: f64 = 50.0;
+const OF_OTHERS: f64 = 50.0;
 const LEAST: f64 = 20.0;
 
 /// The rates that a search is estimated to offer, and at most does.
@@ -107,10 +107,10 @@ impl Experiment for Service {
                     let requests = plan.requests as f64;
                     let closed = |rate: f64| requests / (rate * plan.sockets as f64);
                     let (expected, longest) = match pace {
-                        Pace::Closed if program.is_of_processes() => {
-                            (closed(OF_PROCESSES), closed(LEAST))
+                        Pace::Closed if program == Program::Own => {
+                            (closed(EXPECTED), closed(LEAST))
                         }
-                        Pace::Closed => (closed(EXPECTED), closed(LEAST)),
+                        Pace::Closed => (closed(OF_OTHERS), closed(LEAST)),
                         Pace::Rate(rate) => (requests / *rate as f64, 0.0),
                         Pace::Highest => {
                             let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;

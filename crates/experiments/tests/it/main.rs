@@ -17,6 +17,7 @@ mod pages;
 mod places;
 mod primitives;
 mod schema;
+mod services;
 mod starts;
 mod streams;
 mod synthetic;

@@ -123,7 +123,7 @@ fn has_dnsperf() -> bool {
 #[test]
 fn dnsperf_does_not_see_what_waited_in_itself() {
     let bench = Bench::new();
-    let words = "--client dnsperf --sockets 1 --requests 2000 --timeout 2s --runs 1 --json";
+    let words = "--client dnsperf --sockets 1 --requests 1100 --timeout 2s --runs 1 --json";
     if !has_dnsperf() {
         return;
     }
@@ -332,10 +332,9 @@ fn the_highest_rate_is_what_a_server_can_answer() {
     };
     ran.expect(0, &[]);
     let summary: Value = serde_json::from_str(&ran.out).unwrap();
-    // It takes 2 ms for each, and more where the machine is busy. Of the answers within the timeout,
-    // a tenth come after the last request.
+    // It takes 2 ms for each, and more where the machine is busy.
     let highest = figure(&summary, "highest", "rate");
-    assert!((20.0..=560.0).contains(&highest), "{highest}");
+    assert!((20.0..=505.0).contains(&highest), "{highest}");
     assert!(figure(&summary, "recovery", "mean") < 1e9);
 }
 

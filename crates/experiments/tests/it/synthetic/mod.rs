@@ -4,6 +4,7 @@
 //! folded samples can be compared with what anybody would compute from the raw ones.
 
 pub mod primitives;
+pub mod services;
 pub mod starts;
 pub mod streams;
 pub mod wakeups;

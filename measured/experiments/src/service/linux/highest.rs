@@ -22,7 +22,8 @@ const LATE: u64 = 100;
 /// A rate that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Requests per second.
+    /// Answers per second: a server may hold a higher rate for a time, with requests that wait until
+    /// the limit.
     pub rate: u64,
     /// Whether it was the client that could not do more.
     pub is_client_s: bool,
@@ -52,11 +53,13 @@ fn highest<E>(
     mut offer: impl FnMut(u64) -> Result<(Counted, u64), E>,
 ) -> Result<Option<Found>, E> {
     let (mut held, mut failed, mut is_client_s) = (0, None, false);
+    let mut answers = 0;
     let mut rate = FIRST.min(most);
     loop {
         let (counted, requests) = offer(rate)?;
         if requests - counted.answered <= requests / LOST {
             held = rate;
+            answers = (counted.answered as f64 * 1e9 / counted.window_ns as f64) as u64;
         } else {
             failed = Some(rate);
             is_client_s = counted.behind > requests / LATE || counted.dropped > 0;
@@ -71,7 +74,7 @@ fn highest<E>(
         if rate == held || failed.is_some_and(|failed| failed - held <= held / STEP) {
             is_client_s |= failed.is_none();
             return Ok(Some(Found {
-                rate: held,
+                rate: held.min(answers),
                 is_client_s,
             }));
         }
@@ -82,12 +85,15 @@ fn highest<E>(
 mod tests {
     use super::*;
 
-    /// Searches on a server that answers `capacity` requests per second.
-    fn search_of(capacity: u64, most: u64, is_behind: bool) -> Option<Found> {
+    /// Searches on a server that answers `capacity` requests per second, each rate offered for a
+    /// second, and `queue` of those that wait at its end.
+    fn search_of((capacity, queue): (u64, u64), most: u64, is_behind: bool) -> Option<Found> {
         let offer = |rate: u64| {
+            let answered = rate.min(capacity + queue);
             let counted = Counted {
-                answered: rate.min(capacity),
+                answered,
                 behind: if is_behind { rate } else { 0 },
+                window_ns: 1_000_000_000 * answered.max(capacity) / capacity,
                 ..Counted::default()
             };
             Ok::<_, ()>((counted, rate))
@@ -98,21 +104,23 @@ mod tests {
     #[test]
     fn the_highest_rate_is_found_to_a_thirty_second() {
         for capacity in [11, 999, 1_000, 4_321, 65_537, 400_000] {
-            let found = search_of(capacity, 1_000_000, false).unwrap();
-            let (least, most) = (capacity - capacity / STEP - 1, capacity);
-            assert!(
-                (least..=most).contains(&found.rate),
-                "{capacity}: {found:?}"
-            );
-            assert!(!found.is_client_s);
+            for queue in [0, capacity] {
+                let found = search_of((capacity, queue), 1_000_000, false).unwrap();
+                let (least, most) = (capacity - capacity / STEP - 1, capacity);
+                assert!(
+                    (least..=most).contains(&found.rate),
+                    "{capacity}: {found:?}"
+                );
+                assert!(!found.is_client_s);
+            }
         }
-        assert_eq!(search_of(9, 1_000_000, false), None);
+        assert_eq!(search_of((9, 0), 1_000_000, false), None);
     }
 
     #[test]
     fn a_rate_that_the_client_did_not_offer_is_the_client_s() {
-        assert!(search_of(5_000, 1_000_000, true).unwrap().is_client_s);
-        let all = search_of(5_000, 4_000, false);
+        assert!(search_of((5_000, 0), 1_000_000, true).unwrap().is_client_s);
+        let all = search_of((5_000, 0), 4_000, false);
         let wanted = Found {
             rate: 4_000,
             is_client_s: true,

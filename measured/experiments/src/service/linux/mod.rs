@@ -177,13 +177,18 @@ fn write(
         ("answered", "", answered),
         ("wrong", "", wrong),
         ("late", "", late),
+        ("window", "ns", window_ns.max(planned_ns)),
+        // What only our own client knows of itself.
         ("repeated", "", repeated),
         ("unsent", "", unsent),
         ("behind", "", behind),
         ("dropped", "", dropped),
-        ("window", "ns", window_ns.max(planned_ns)),
     ];
-    output.values("", &values)?;
+    let known = match plan.client {
+        Program::Own => &values[..],
+        _ => &values[..5],
+    };
+    output.values("", known)?;
     let open = interval_ns(plan).map(|_| RESPONSE);
     for (number, measure) in (0..).zip([Some(SERVICE), open].into_iter().flatten()) {
         let mut n = 0;

@@ -1,0 +1,72 @@
+//! What a run of services tells.
+
+use tare_testkit::assert_contains;
+
+use crate::synthetic::services::Asked;
+use crate::synthetic::{Run, alarm, ids, verdict};
+
+#[test]
+fn a_comparison_of_several_servers_names_them() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        for (target, factor) in [("process", 1.0), ("runc", 1.5)] {
+            for (server, labels, cpu_ns) in
+                [("dns", &[][..], 20e3), ("nsd", &[("server", "nsd")], 30e3)]
+            {
+                let cpu_ns = cpu_ns * factor + f64::from(block);
+                let asked = Asked {
+                    server,
+                    labels,
+                    cpu_ns,
+                    ..Asked::default()
+                };
+                run.asked(block, target, asked);
+            }
+        }
+    }
+    let said = &verdict(&run.analyse())[1];
+    let of_both = "worse (nsd) (+15.0 µs (+50.0 %), adjusted p ";
+    assert_contains(said, &[of_both, " and (own) (+10.0 µs (+50.0 %), "]);
+}
+
+#[test]
+fn a_client_that_does_not_say_that_it_is_late_is_known_by_its_time() {
+    let offered = Asked {
+        labels: &[("client", "dnsperf"), ("rate", "1000")],
+        words: "client=dnsperf interval=1000000ns",
+        ..Asked::default()
+    };
+    let late = |window_ns: f64| {
+        let mut run = Run::new(1);
+        run.asked(
+            1,
+            "process",
+            Asked {
+                window_ns,
+                ..offered
+            },
+        );
+        ids(&run.analyse()).contains(&"client-behind")
+    };
+    // Its last requests may have been lost.
+    assert!(!late(1.25e9));
+    assert!(late(1.72e9));
+}
+
+#[test]
+fn a_highest_rate_that_is_not_held_twice_is_told() {
+    let told = |answered: f64| {
+        let mut run = Run::new(1);
+        let asked = Asked {
+            labels: &[("rate", "highest")],
+            answered,
+            ..Asked::default()
+        };
+        run.asked(1, "process", asked);
+        let analysis = run.analyse();
+        let is_told = ids(&analysis).contains(&"rate-not-held");
+        is_told.then(|| alarm(&analysis, "rate-not-held").to_owned())
+    };
+    assert_eq!(told(1_000.0), None);
+    assert_contains(&told(999.0).unwrap(), &["process at its highest rate"]);
+}

@@ -1,0 +1,80 @@
+//! Makes cells of services whose figures are known.
+
+use tare_results::model::{Cell, CellPlan, Labels, Record, Samples, Value};
+use tare_results::work::Work;
+
+use super::{Run, spec};
+
+/// What a client found of 1,000 requests.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// Labels of the cell besides its service.
+    pub labels: &'static [(&'static str, &'static str)],
+    /// Id of the server.
+    pub server: &'static str,
+    /// The client's words besides the number of its requests.
+    pub words: &'static str,
+    /// CPU time of an answer, in ns.
+    pub cpu_ns: f64,
+    pub answered: f64,
+    /// Time until the last answer, in ns.
+    pub window_ns: f64,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            labels: &[],
+            server: "dns",
+            words: "",
+            cpu_ns: 20e3,
+            answered: 1_000.0,
+            window_ns: 1e9,
+        }
+    }
+}
+
+impl Run {
+    /// Adds a cell of a name server that was asked.
+    pub fn asked(&mut self, block: u32, target: &str, asked: Asked) -> &mut Cell {
+        let labels = [("service", "dns")].into_iter();
+        let labels = labels.chain(asked.labels.iter().copied());
+        let words = format!(
+            "protocol=dns requests=1000 limit=250000000ns {}",
+            asked.words
+        );
+        let plan = CellPlan {
+            id: self.plans.len() as u32 + 1,
+            block,
+            labels: labels.fold(Labels::default(), |all, (key, value)| all.with(key, value)),
+            limit_seconds: 60.0,
+            server: Some(Work::new(asked.server, "")),
+            ..CellPlan::new(
+                "service",
+                spec(target),
+                "dns",
+                Work::new("service", words.trim()),
+            )
+        };
+        self.plans.push(plan.clone());
+        let value = |measure: &str, labels: Labels, unit: &str, value: f64| Value {
+            measure: measure.to_owned(),
+            labels,
+            unit: unit.to_owned(),
+            value,
+        };
+        let inside = Labels::of([("place", "inside")]);
+        let none = Labels::default;
+        let record = Record {
+            programs: vec![self.program()],
+            values: vec![
+                value("cpu", inside, "ns", asked.cpu_ns * asked.answered),
+                value("requests", none(), "", 1_000.0),
+                value("answered", none(), "", asked.answered),
+                value("window", none(), "ns", asked.window_ns),
+            ],
+            ..Record::default()
+        };
+        self.push_samples(plan, record, Samples::default())
+    }
+}
