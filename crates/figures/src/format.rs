@@ -63,7 +63,8 @@ impl Numbers {
         self.fixed(value, decimals_of(value))
     }
 
-    /// Writes a share of 1 as a percentage: `0.42 %`, `0 %`, `< 0.0001 %`.
+    /// Writes a share of 1 as a percentage: `0.42 %`, `0 %`, `< 0.0001 %`, `99.996 %`. Only all is
+    /// `100 %`.
     #[must_use]
     pub fn percent(self, share: f64) -> String {
         let percent = share * 100.0;
@@ -71,11 +72,17 @@ impl Numbers {
         if percent > 0.0 && percent < 1e-4 {
             return format!("<{gap}0.0001{gap}%");
         }
+        // What adding may lose of a whole is far less than the least that is written.
+        let rest = 100.0 - percent;
+        if rest > 1e-9 && rest < 1e-4 {
+            return format!(">{gap}99.9999{gap}%");
+        }
         let digits = if percent.abs() < 1.0 { 2 } else { DIGITS };
-        let decimals = if percent == 0.0 {
-            0
-        } else {
-            decimals_for(percent, digits)
+        let decimals = match rest {
+            _ if percent == 0.0 => 0,
+            // With three digits it would be 100.
+            rest if (1e-4..=0.05).contains(&rest) => decimals_for(rest, 1),
+            _ => decimals_for(percent, digits),
         };
         format!("{}{gap}%", self.fixed(percent, decimals))
     }
@@ -295,6 +302,12 @@ mod tests {
         assert_eq!(N.percent(0.000_001_23), "0.00012 %");
         assert_eq!(N.percent(0.000_000_1), "< 0.0001 %");
         assert_eq!(N.percent(0.61), "61.0 %");
+        assert_eq!(N.percent(0.999_4), "99.9 %");
+        assert_eq!(N.percent(0.999_5), "99.95 %");
+        assert_eq!(N.percent(0.999_962), "99.996 %");
+        assert_eq!(N.percent(0.999_998_96), "99.9999 %");
+        assert_eq!(N.percent(0.999_999_9), "> 99.9999 %");
+        assert_eq!(N.percent(1.0 - f64::EPSILON), "100 %");
         assert_eq!(N.percent(1.0), "100 %");
         assert_eq!(N.rate(1_203.2), "1,203/s");
         assert_eq!(N.rate(0.25), "0.25/s");
