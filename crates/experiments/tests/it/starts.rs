@@ -126,9 +126,16 @@ fn every_measure_has_the_figure_that_anybody_would_compute() {
 
 #[test]
 fn what_the_machine_did_beside_its_instances_is_told() {
-    for (busy_ms, told) in [(900, None), (1_100, Some("27.1 %")), (9_000, Some("100 %"))] {
+    let cases = [
+        (25, None),
+        (900, None),
+        (1_100, Some("27.1 %")),
+        (9_000, Some("100 %")),
+    ];
+    for (busy_ms, told) in cases {
         let mut run = Run::new(1);
-        // In two seconds of two CPUs; of 32 instances each had half a ms.
+        // In two seconds of two CPUs; of 32 instances each had half a ms, and the clock of the
+        // machine's time has steps of 10 ms.
         let machine_ns = f64::from(busy_ms) * 1e6;
         let starts = Starts {
             values: &[("engine cpu", 0.0), ("machine cpu", machine_ns)],
@@ -141,6 +148,8 @@ fn what_the_machine_did_beside_its_instances_is_told() {
         data.machine = Some(MachineRecord::new(machine, Vec::new()));
         let analysis = analyse(data);
         assert_eq!(ids(&analysis).contains(&"busy-beside"), told.is_some());
+        let of_machine = figure(&analysis, "machine-cpu.mean");
+        assert_eq!(of_machine, (busy_ms > 25).then_some(machine_ns / 32.0));
         if let Some(told) = told {
             let text = format!("up to {told} of the time of all CPUs in a run went to neither");
             assert_contains(alarm(&analysis, "busy-beside"), &["process at 16/s", &text]);

@@ -37,16 +37,18 @@ pub(super) struct Watched {
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     at_ns: u64,
-    machine_ns: u64,
-    daemons_ns: u64,
+    /// Of the machine from an unknown origin.
+    machine_ns: i64,
+    daemons_ns: i64,
 }
 
 impl Cpu {
     fn read() -> Self {
+        let at_ns = now_ns();
         Self {
-            at_ns: now_ns(),
-            machine_ns: machine_cpu_ns(),
-            daemons_ns: engine::daemons_cpu_ns(),
+            at_ns,
+            machine_ns: machine_cpu_ns(at_ns),
+            daemons_ns: engine::daemons_cpu_ns().cast_signed(),
         }
     }
 }
@@ -145,7 +147,7 @@ impl Watched {
             // It was not read at the very ends of the window.
             let read_ns = after.at_ns.saturating_sub(before.at_ns).max(1);
             let part = until_ns.saturating_sub(from_ns) as f64 / read_ns as f64;
-            let of = |cpu: fn(&Cpu) -> u64| cpu(&after).saturating_sub(cpu(&before)) as f64 * part;
+            let of = |cpu: fn(&Cpu) -> i64| (cpu(&after) - cpu(&before)).max(0) as f64 * part;
             values.push(value("machine cpu", "ns", of(|cpu| cpu.machine_ns)));
             values.push(value("engine cpu", "ns", of(|cpu| cpu.daemons_ns)));
         }
@@ -163,17 +165,38 @@ fn available_bytes() -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Returns the CPU time that all of the machine had so far, without idling, in ns.
-fn machine_cpu_ns() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let fields = text.lines().next().unwrap_or_default().split_whitespace();
+/// Returns the CPU time that all of the machine had by this time of the clock, without idling, plus
+/// a constant, in ns.
+fn machine_cpu_ns(at_ns: u64) -> i64 {
+    busy_ns(&fs::read_to_string("/proc/stat").unwrap_or_default(), at_ns)
+}
+
+/// Takes from the time of all CPUs their idle time, which the kernel counts exactly where it stops
+/// the tick: work that is over before the next tick is missing in the times of work.
+fn busy_ns(stat: &str, at_ns: u64) -> i64 {
+    let mut lines = stat.lines().take_while(|line| line.starts_with("cpu"));
+    let fields = lines.next().unwrap_or_default().split_whitespace();
     let ticks: Vec<u64> = fields
         .skip(1)
         .filter_map(|word| word.parse().ok())
         .collect();
-    // proc(5): user, nice, system, idle, iowait, irq, softirq. What guests have is in the first
-    // two.
-    let busy = [0, 1, 2, 5, 6].iter().filter_map(|place| ticks.get(*place));
+    // proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
+    let idle = [3, 4, 7].iter().filter_map(|place| ticks.get(*place));
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    busy.sum::<u64>() * tick_ns
+    let all_ns = lines.count() as u64 * at_ns;
+    all_ns.cast_signed() - (idle.sum::<u64>() * tick_ns).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::busy_ns;
+
+    #[test]
+    fn the_machine_is_busy_while_no_cpu_idles() {
+        let stat = |idle: u64| format!("cpu  1 2 3 {idle} 20 6 7 30 0 0\ncpu0 1\ncpu1 1\nintr 5\n");
+        let second = busy_ns(&stat(350), 3_000_000_000) - busy_ns(&stat(200), 2_000_000_000);
+        // Two CPUs idled for a second and a half of two.
+        assert_eq!(second, 500_000_000);
+        assert_eq!(busy_ns("", 3_000_000_000), 0);
+    }
 }

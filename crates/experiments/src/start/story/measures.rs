@@ -4,7 +4,7 @@
 //! within the measured window; the throughput alone counts every instance that was completed within
 //! it, since those that the warm-up left behind stand for those that the window leaves behind.
 
-use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples};
+use tare_figures::rows::{Better, CellData, Figure, Measure, RunFigure, Sample, Samples};
 use tare_results::model::{Arrived, Instance, InstanceOutcome, Labels};
 use tare_results::target::Kernel;
 use tare_stats::Counts;
@@ -13,6 +13,9 @@ use super::parts;
 
 /// How late an arrival may be to count as in time, in ns.
 const IN_TIME_NS: u64 = 1_000_000;
+
+/// The step in which `/proc/stat` counts CPU time, in ns.
+const MACHINE_STEP_NS: f64 = 10_000_000.0;
 
 const TIMES: &[Figure] = &[
     Figure::MEDIAN,
@@ -97,11 +100,9 @@ pub(super) const MEASURES: &[Measure] = &[
         "daemon-cpu",
         "CPU time of the daemons for each instance",
         MEAN,
-        |data| shared_cpu(data, "engine cpu"),
+        |data| one(shared_cpu(data, "engine cpu").map(mean)),
     ),
-    Measure::time("machine-cpu", MACHINE, MEAN, |data| {
-        shared_cpu(data, "machine cpu")
-    }),
+    Measure::time("machine-cpu", MACHINE, MEAN, |data| one(machine_cpu(data))),
     Measure::time("memory", "peak memory of an instance", BYTES, |data| {
         times(data, |one| known(one.peak_bytes))
     })
@@ -247,13 +248,38 @@ fn cpu_parts(data: &CellData<'_>) -> Samples {
 
 /// Divides CPU time that was spent within the window by the number of instances that were completed
 /// in it.
-fn shared_cpu(data: &CellData<'_>, measure: &str) -> Samples {
-    let spent = data.record.value(measure, &Labels::default());
+fn shared_cpu(data: &CellData<'_>, measure: &str) -> Option<f64> {
+    let spent = data.record.value(measure, &Labels::default())?;
     let completed = completed(data);
-    let mean = spent.filter(|_| completed > 0).map(|ns| Sample::Mean {
-        mean: ns / completed as f64,
+    (completed > 0).then(|| spent / completed as f64)
+}
+
+/// Returns the CPU time of the machine for each instance. It is known if it is more than that of its
+/// parts, the instances and the daemons, by more than a step of its clock.
+fn machine_cpu(data: &CellData<'_>) -> Option<Sample> {
+    let all = shared_cpu(data, "machine cpu")?;
+    let step = MACHINE_STEP_NS / completed(data) as f64;
+    let own = counts(done(data).filter_map(cpu));
+    let own = own.and_then(|own| own.figure(Figure::Mean)?.value());
+    let least = own.unwrap_or(0.0) + shared_cpu(data, "engine cpu").unwrap_or(0.0) + step;
+    if all > least {
+        return Some(mean(all));
+    }
+    let steps = |ns: f64| (ns / step) as u64;
+    Some(Sample::Between {
+        ends: Vec::new(),
+        least: None,
+        mean: Some(RunFigure::TooFew {
+            needed: steps(least) + 1,
+            has: steps(all),
+        }),
+    })
+}
+
+fn mean(ns: f64) -> Sample {
+    Sample::Mean {
+        mean: ns,
         sd: None,
         factor: Some(1.0),
-    });
-    one(mean)
+    }
 }

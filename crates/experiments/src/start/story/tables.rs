@@ -64,7 +64,8 @@ const COST: [Column; 7] = [
         .spared(1)
         .read(
             "That of the machine is what all CPUs spent within the window, whatever ran, divided by the instances that ended \
-             in it.",
+             in it; it has steps of 10 ms, and is a dash if in a run it is not more than a step above the time of instances and \
+             daemons.",
         ),
     Column::new("memory\nmean", "memory", Figure::Mean).spared(2),
     Column::new("memory\nmax", "memory", Figure::Max),
