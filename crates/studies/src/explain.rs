@@ -27,16 +27,17 @@ pub fn explain(study: &Study, is_busy: bool) -> Result<String, ExperimentError> 
     if study.variant == Variant::Quick {
         lines.push("shorter variant (--quick)".to_owned());
     }
-    let (mut cells, mut seconds) = (0, 0.0);
+    let (mut cells, mut seconds, mut once) = (0, 0.0, 0);
     for (number, part) in (1..).zip(&study.parts) {
         let size = Size::of(study, part)?;
         cells += size.cells;
         seconds += size.seconds;
+        once += size.once;
         lines.push(String::new());
         explain_part(&mut lines, number, part, &size);
     }
     lines.push(String::new());
-    explain_order(&mut lines, study);
+    explain_order(&mut lines, study, once > 0);
     lines.push(String::new());
     explain_machine(&mut lines, study);
     lines.push(String::new());
@@ -141,7 +142,7 @@ fn explain_part(lines: &mut Vec<String>, number: u32, part: &Part, size: &Size) 
     lines.extend(size.lacking.iter().map(|text| format!("  {text}")));
 }
 
-fn explain_order(lines: &mut Vec<String>, study: &Study) {
+fn explain_order(lines: &mut Vec<String>, study: &Study, has_once: bool) {
     let runs = || study.parts.iter().map(|part| part.runs);
     let blocks = runs().max().unwrap_or_default();
     lines.push("Order".to_owned());
@@ -149,7 +150,7 @@ fn explain_order(lines: &mut Vec<String>, study: &Study) {
         "  {}, interleaved: each holds every combination once, in its own random order.",
         counted(blocks, "block", "blocks")
     ));
-    if runs().any(|runs| runs != blocks) {
+    if has_once || runs().any(|runs| runs != blocks) {
         lines.push("  What runs less often takes part in some blocks, evenly spread.".to_owned());
     }
     let random = "random, and printed (default)";

@@ -118,8 +118,8 @@ pub(super) const ALL: &[Parameter] = &[
         heading: LATE,
         bare: Some("10"),
         default: "0; the option alone, or with trace-above, 10",
-        meaning: "Record what the kernel did around the N worst wake-ups, in one more run of each combination: tracing \
-                  costs time",
+        meaning: "Record what the kernel did around the N worst wake-ups, in one more measurement of each combination \
+                  whose kernel reports events: tracing costs time",
         ..number("trace", 0, MAX_TRACE as u64)
     },
     Parameter {

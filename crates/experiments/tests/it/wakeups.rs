@@ -298,7 +298,7 @@ fn running(thread: &str) -> TraceKind {
     }
 }
 
-/// Makes a run without and one with a trace, in which a thread's softirq held up one wake-up for 60
+/// Makes two runs, and in one of them also a trace, in which a thread's softirq held up one wake-up for 60
 /// µs.
 fn blamed(thread: &str) -> RunData {
     let mut run = Run::new(1);
@@ -320,6 +320,7 @@ fn blamed(thread: &str) -> RunData {
             event(59_000, TraceKind::SoftirqExit { name: name() }),
         ],
     });
+    run.woken(2, Schedule::default(), |_, _, _| 4_000);
     run.data()
 }
 
@@ -357,13 +358,17 @@ fn what_was_traced_stands_apart_with_who_is_to_blame() {
     let page = page::render(&analysis);
     let (_, table) = page.split_once("class=\"prose\"").unwrap();
     assert_contains(table, &["hackbench/117"]);
+    // Of the ten worst in the traced run one was recorded, and only one run holds it.
+    assert!(!table.contains("9.00\u{a0}µs"));
+    let order = "each run holds a combination at most once";
+    assert_contains(&page, &[order, "</code> records if fewer"]);
 }
 
 #[test]
 fn a_target_whose_kernel_is_not_traced_is_named() {
     let mut data = blamed("hog/77");
     let (cell, mut plan) = (data.cells[0].clone(), data.plan.cells[0].clone());
-    (plan.id, plan.target) = (3, synthetic::spec("unikernel"));
+    (plan.id, plan.target) = (4, synthetic::spec("unikernel"));
     data.plan.cells.push(plan);
     data.cells.push(cell);
     let mut analysed = synthetic::analyse(data);

@@ -1,7 +1,9 @@
 //! How it was measured, what that cannot see, what was not measured, and where it all comes from.
 
+use std::collections::HashSet;
+
 use maud::{Markup, html};
-use tare_results::model::{OtherTask, Plan, Record};
+use tare_results::model::{CellPlan, OtherTask, Plan, Record};
 use tare_results::target::Kernel;
 
 use crate::report::Report;
@@ -9,6 +11,7 @@ use crate::view::Story;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Severity, name_cells};
 use tare_figures::places::Placement;
+use tare_figures::rows::{Figure, Row};
 use tare_figures::words;
 
 use crate::html::parts::{N, Table, facts, with_code};
@@ -37,12 +40,19 @@ fn limits(report: &Report) -> Markup {
     html! {
         ul {
             @for limit in report.stories().flat_map(Story::limits) { li { (limit) } }
-            li {
+            @if report.run().rows.0.iter().any(is_longest) {
+              li {
                 "The longest of a run is not the longest possible. Rare events need long runs: what comes once a \
                  minute is mostly missed in ten seconds."
+              }
             }
         }
     }
+}
+
+/// Returns whether a row is of the longest time of a run.
+fn is_longest(row: &Row) -> bool {
+    row.figure == Figure::Max && row.measure.unit == "ns"
 }
 
 /// Renders what was not measured and why.
@@ -182,8 +192,14 @@ fn order(plan: &Plan) -> String {
         true => ", but each ladder from its first step to its last",
         false => "",
     };
+    let combinations: HashSet<_> = plan.cells.iter().map(CellPlan::combination).collect();
+    // Some may have fewer runs: what is traced has one.
+    let holds = match combinations.len() * blocks as usize == plan.cells.len() {
+        true => "every combination once",
+        false => "a combination at most once",
+    };
     format!(
-        "{cells} cells in {runs}; each run holds every combination once, in random order{ladders} (seed {})",
+        "{cells} cells in {runs}; each run holds {holds}, in random order{ladders} (seed {})",
         plan.seed
     )
 }

@@ -194,8 +194,11 @@ impl Story for Woken {
             @if !traced.is_empty() {
                 h3 { "With the kernel's events recorded" }
                 p.read {
-                    "A further run of each target under each load recorded what its kernel did. That costs time, so its \
-                     latencies are in no picture; it is there to show what long ones are made of."
+                    @if plain.is_empty() { "All runs recorded them, which costs time." }
+                    @else {
+                        "Where they can be recorded, each target was measured once more under each load, as part of one of the \
+                         runs. That costs time, so these latencies are in no picture; they show what long ones are made of."
+                    }
                 }
                 (worst::page(&traced))
             }

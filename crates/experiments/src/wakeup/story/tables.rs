@@ -94,7 +94,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
             read: format!("{read}{}", refused(&own)),
             columns: COLUMNS.to_vec(),
         });
-        "These runs are in no figure above.".clone_into(&mut read);
+        "These measurements are in no figure above.".clone_into(&mut read);
     }
     tables.push(Tabled {
         title: AVERAGES.to_owned(),

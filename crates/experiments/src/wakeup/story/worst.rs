@@ -196,7 +196,14 @@ fn table(numbers: Numbers, all: &[OfCase<'_>], shown: impl Fn(bool) -> usize) ->
     table.ends_in_prose = is_blamed;
     for (case, worst) in all.iter().filter(|(_, worst)| !worst.is_empty()) {
         table.heading(name_under(case));
-        for worst in worst.iter().take(shown(is_blamed)) {
+        let mut most = shown(is_blamed);
+        // Without a limit to wait for, the ten worst are asked for only as far as they are recorded.
+        if case.plan.work.above.is_none()
+            && let Some(last) = worst.iter().rposition(|worst| worst.blame.is_some())
+        {
+            most = last + 1;
+        }
+        for worst in worst.iter().take(most) {
             let mut cells = row(numbers, case, worst);
             cells.truncate(columns);
             table.rows.push(cells);
@@ -270,12 +277,13 @@ pub(super) fn page(all: &[OfCase<'_>]) -> Markup {
     let shown = html! {
         p.read {
             "The ten worst of each target" @if !all.iter().any(|(case, _)| case.plan.phases.len() > 1) { " under each load" }
+            @if is_blamed { ", or as many as " code { "--trace" } " records if fewer" }
             ": when after the start, how late, how many activations that missed."
             @if is_blamed {
                 " L1 is the time until the timer's interrupt, L2 interrupts, softirqs and sections that cannot be preempted, \
                  L3 threads of higher or the same rank; the rest is the thread's own way to reading the clock, and what was \
-                 not recorded any more. The culprit has the greatest share. Time that the kernel's events cannot explain \
-                 was spent outside this kernel."
+                 not recorded, which may have been spent in this kernel or outside it. The culprit has the greatest single \
+                 share; a part may consist of several shares."
             }
         }
         (table.render())
