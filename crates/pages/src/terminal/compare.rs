@@ -290,12 +290,26 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let judged = comparison.rows.iter().filter(|_| comparison.can_tell);
     let same = judged.filter_map(|row| {
         let same = row.same_as.as_deref()?;
-        Some(((row.measure.as_str(), same), row.figure.clone()))
+        let of = (row.measure.as_str(), same, row.places());
+        Some((of, row.figure.clone()))
     });
-    for ((measure, same), figures) in grouped(same) {
+    let same = grouped(same).into_iter();
+    let same = same.map(|((measure, same, place), figures)| {
         let figures = distinct(figures).join(", ");
+        ((measure, same, figures), place)
+    });
+    for ((measure, same, figures), places) in grouped(same) {
+        let rows = comparison.rows.iter();
+        let all = distinct(
+            rows.filter(|row| row.measure == measure)
+                .map(ComparedRow::places),
+        );
+        let of = match places.len() == all.len() {
+            true => String::new(),
+            false => format!(" of {}", places.join("; ")),
+        };
         note(format!(
-            "{measure} is the same as {same} in {figures}: judged once."
+            "{measure} is the same as {same} in {figures}{of}: judged once."
         ));
     }
     let once = comparison.rows.iter().filter(|row| row.same_as.is_none());
