@@ -297,7 +297,7 @@ impl Column {
         let mut figure = self.over(row, numbers, both);
         let (has, all) = (row.each.len(), of.runs());
         if has < all && figure != NONE {
-            figure.push_str(&format!("\nin {has} of {all} runs"));
+            figure.push_str(&format!("\nfrom {has} of {all} runs"));
         }
         match (figure.as_str(), self.is_marked(row)) {
             (NONE, _) | (_, false) => figure,

@@ -654,7 +654,7 @@ fn a_period_of_few_runs_says_of_how_many() {
         run.gap(block, "process", evenly(HZ as u64 / 10, 5, 1_300));
     }
     let (_, page) = shown(&run.analyse());
-    assert_contains(&page, &["in 1 of 4 runs"]);
+    assert_contains(&page, &["from 1 of 4 runs"]);
     assert!(!page.contains("runs of these runs' gaps"));
 }
 

@@ -205,7 +205,7 @@ fn a_mean_of_some_runs_says_of_how_many() {
         run.started(block, starts, |_, planned| done(planned, 0, MS));
     }
     let text = terminal::render(&run.analyse(), 100, false);
-    assert_contains(&text, &["in 2 of 3 runs"]);
+    assert_contains(&text, &["from 2 of 3 runs"]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
         titled(
             "Interruptions",
             &format!(
-                "{}. Longest is of all runs, shares and rates are of all runs together.",
+                "{}. Longest is of all runs that have a gap, shares and rates are of all runs together.",
                 does(run, true)
             ),
             vec![
