@@ -105,7 +105,7 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let all = self.cells.len();
-        let doubts = self.cells.iter().filter_map(|cell| cell.doubt());
+        let doubts = self.cells.iter().flat_map(|cell| cell.doubts());
         let each = grouped(doubts.map(|doubt| (doubt, ()))).into_iter();
         let each = each.map(|(doubt, runs)| match runs.len() {
             has if has == all => doubt.to_owned(),

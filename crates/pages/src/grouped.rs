@@ -195,11 +195,9 @@ impl<'a> Grouped<'a> {
 }
 
 /// Adds to a name why the figures are doubtful: `32/s, saturated`.
-fn doubted(name: &str, doubt: Option<&str>) -> String {
-    match doubt {
-        Some(doubt) => format!("{name}, {doubt}"),
-        None => name.to_owned(),
-    }
+fn doubted<'a>(name: &str, doubts: impl IntoIterator<Item = &'a str>) -> String {
+    let doubts = doubts.into_iter();
+    doubts.fold(name.to_owned(), |name, doubt| format!("{name}, {doubt}"))
 }
 
 fn keep<T>(all: &mut Vec<T>, shown: &[bool]) {
@@ -258,7 +256,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
                 });
                 let mut cells = run.cells.iter();
                 let cell = cells.find(|cell| cell.plan.id == each.cell);
-                let name = doubted(name, cell.and_then(Cell::doubt));
+                let name = doubted(name, cell.into_iter().flat_map(Cell::doubts));
                 let place = [name, each.block.to_string(), each.cell.to_string()];
                 table.row(place.into_iter().chain(figures));
             }

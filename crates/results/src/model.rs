@@ -425,13 +425,16 @@ impl Cell {
         each.sum()
     }
 
-    /// Returns why its figures are not those of the planned rate: `saturated` or `not open-loop`.
-    #[must_use]
-    pub fn doubt(&self) -> Option<&'static str> {
-        self.plan.arrivals.as_ref()?.interval_ns?;
-        let arrived = self.outcome.record()?.arrived.as_ref()?;
-        let saturated = arrived.saturated.as_ref().map(|_| "saturated");
-        saturated.or(arrived.not_open_loop.as_ref().map(|_| "not open-loop"))
+    /// Returns why its figures are not those of the planned rate: `saturated`, `not open-loop`.
+    pub fn doubts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let arrivals = self.plan.arrivals.as_ref();
+        let rate = arrivals.and_then(|arrivals| arrivals.interval_ns);
+        let record = self.outcome.record().filter(|_| rate.is_some());
+        let arrived = record.and_then(|record| record.arrived.as_ref());
+        let is = |why: fn(&Arrived) -> &Option<String>| arrived.is_some_and(|of| why(of).is_some());
+        let saturated = is(|of| &of.saturated).then_some("saturated");
+        let late = is(|of| &of.not_open_loop).then_some("not open-loop");
+        saturated.into_iter().chain(late)
     }
 
     /// Returns whether other work says something of its figures: it was watched for long enough, and

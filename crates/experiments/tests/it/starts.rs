@@ -348,22 +348,29 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
 
 #[test]
 fn a_rate_at_which_arrivals_were_late_is_none_that_was_kept_up() {
-    let mut run = Run::new(1);
-    for (step, (interval, ns)) in LADDER.into_iter().enumerate() {
-        let starts = Starts {
-            interval: (interval, Some(ns)),
-            not_open_loop: (step == 2).then_some("7 % of the starts were more than 1 ms late"),
-            ..Starts::DEFAULT
-        };
-        run.started(1, starts, |_, planned| done(planned, 0, MS));
-    }
-    let analysis = run.analyse();
+    let analysed = |is_saturated: bool| {
+        let mut run = Run::new(1);
+        for (step, (interval, ns)) in LADDER.into_iter().enumerate() {
+            let starts = Starts {
+                interval: (interval, Some(ns)),
+                not_open_loop: (step == 2).then_some("7 % of the starts were more than 1 ms late"),
+                saturated: (step == 2 && is_saturated)
+                    .then_some("12 % of the arrivals were rejected"),
+                ..Starts::DEFAULT
+            };
+            run.started(1, starts, |_, planned| done(planned, 0, MS));
+        }
+        run.analyse()
+    };
+    let analysis = analysed(false);
     let headline = "Ready after a median of 1.00 ms at 16/s on process (at least 32/s sustained).";
     assert_eq!(verdict(&analysis)[0], headline);
     let alarm = alarm(&analysis, "not-open-loop");
     assert_contains(alarm, &["process at 64/s", "7 %"]);
     let text = terminal::render(&analysis, 100, false);
     assert_contains(&text, &["64/s, not open-loop"]);
+    let both = terminal::render(&analysed(true), 100, false);
+    assert_contains(&both, &["64/s, saturated, not open-loop"]);
 }
 
 #[test]

@@ -275,7 +275,7 @@ impl Collector {
         };
         let emulated = data.program().is_some_and(|program| program.agent.emulated);
         let is_of_pace = matches!(unit, "ns" | "1/s");
-        let doubt = data.cell.doubt().filter(|_| is_of_pace);
+        let doubt = data.cell.doubts().next().filter(|_| is_of_pace);
         let known = self.places.find(&labels, |place| {
             let row = &self.rows[place];
             row.measure == measure
