@@ -436,15 +436,34 @@ fn failures_are_told_with_their_reason_and_number() {
 
 #[test]
 fn few_instances_have_a_mean() {
-    let mut run = Run::new(1);
-    let starts = Starts {
-        counted: 3,
-        target: "linux",
-        ..ALONE
+    let of = |has_modes: bool| {
+        let mut run = Run::new(1);
+        let few = Starts {
+            counted: 3,
+            target: "linux",
+            ..ALONE
+        };
+        run.started(1, few, |_, planned| done(planned, 0, 4_000 * MS));
+        let many = Starts {
+            counted: 100,
+            ..Starts::DEFAULT
+        };
+        if has_modes {
+            run.started(1, many, |number, planned| {
+                let takes_ms = if number % 50 < 24 { 30 } else { 5 };
+                done(planned, 0, takes_ms * MS + number * 1_000)
+            });
+        }
+        run.analyse()
     };
-    run.started(1, starts, |_, planned| done(planned, 0, 4_000 * MS));
     let headline = "Ready after a mean of 4.00 s on linux.";
-    assert_eq!(verdict(&run.analyse())[0], headline);
+    assert_eq!(verdict(&of(false))[0], headline);
+    // Between two modes it is named with them, and marked in the picture, as in the table.
+    let analysis = of(true);
+    let modes = "(two modes, mean 17.1 ms) at 16/s on process";
+    assert_contains(&verdict(&analysis)[0], &[modes, "4.00 s (mean) on linux"]);
+    let page = page::render(&analysis);
+    assert_contains(&page, &["process, 16/s: 17.1 ms*"]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 
+use tare_figures::mark::NO_SAMPLE;
+
 use crate::html::parts::{Figure, lacking_of, legend_of, line_legend};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 
@@ -88,6 +90,8 @@ pub struct Point {
     pub at: (f64, f64),
     /// The interval of its figure, if it has one.
     pub interval: Option<[f64; 2]>,
+    /// Whether its figure describes no sample.
+    pub is_marked: bool,
     /// Why it is doubtful, as the end of its name: `saturated`. It is drawn as a ring.
     pub doubt: Option<String>,
 }
@@ -190,7 +194,11 @@ impl Curve<'_> {
         let lacking = self.lines.iter().filter(|line| line.points.is_empty());
         let lacking = lacking.map(|line| line.name.clone());
         let lacking = lacking_of(lacking.collect());
-        format!("{} {lacking}", self.read).trim_end().to_owned()
+        let is_marked = self.points().any(|point| point.is_marked);
+        let marked = if is_marked { NO_SAMPLE } else { "" };
+        let parts = [self.read, marked, &lacking];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        Vec::from_iter(parts).join(" ")
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
@@ -299,7 +307,8 @@ impl Curve<'_> {
                 .as_ref()
                 .map_or_else(String::new, |doubt| format!(", {doubt}"));
             let written = (self.upward.write)(point.at.1);
-            let tooltip = format!("{}, {}{doubt}: {written}", line.name, point.name);
+            let star = if point.is_marked { "*" } else { "" };
+            let tooltip = format!("{}, {}{doubt}: {written}{star}", line.name, point.name);
             let mark = if point.doubt.is_some() {
                 "ring"
             } else {

@@ -85,10 +85,12 @@ fn curve(
 ) -> Curve<'static> {
     let lines = all.iter().map(|one| {
         let points = open(one).filter_map(|case| {
-            let value = case.value(measure, figure).filter(|value| *value > 0.0)?;
+            let row = case.row(measure, figure, &[])?;
+            let value = row.estimate().filter(|value| *value > 0.0)?;
             Some(Point {
                 name: pace(case),
                 at: (rate(case)?, value),
+                is_marked: row.is_marked(),
                 doubt: case.doubt(),
                 ..Point::default()
             })

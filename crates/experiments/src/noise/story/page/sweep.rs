@@ -100,6 +100,7 @@ impl Sweep<'_> {
                     name: N.count(member.case.plan.labels.number("size")?),
                     at: (work, (self.drawn)(row, over.estimate)),
                     interval: interval.map(|ends| ends.map(|end| (self.drawn)(row, end))),
+                    is_marked: row.is_marked(),
                     doubt: None,
                 })
             };
