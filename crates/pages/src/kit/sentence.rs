@@ -37,7 +37,14 @@ pub fn few_or_ends(figures: &[(f64, String)]) -> String {
 pub fn figure_or_modes(row: &Row, written: String, has_modes: bool) -> String {
     let modes = row.modes.filter(|_| row.is_between_modes());
     match (modes, &row.over) {
-        (Some(modes), _) => format!("{} (two modes)", modes::both(row, modes)),
+        // A median is one of both, if by chance; a mean lies between them.
+        (Some(modes), _) => {
+            let mean = match row.figure {
+                Figure::Mean => format!(", mean {written}"),
+                _ => String::new(),
+            };
+            format!("{} (two modes{mean})", modes::both(row, modes))
+        }
         (None, Ok(over)) if row.is_between_runs() => {
             let [low, high] = [over.lowest, over.highest].map(|end| rows::written(end, row.unit));
             format!("{low} to {high} (runs far apart)")
