@@ -270,7 +270,7 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
     let is_all = shown.len() == comparison.listed().count();
     let left_out = comparison.listed().filter(|row| !is_all && !row.differs);
     let left_out = left_out.filter(|row| match comparison.can_tell {
-        true => row.shift.is_some(),
+        true => row.shift.is_some() && row.refused.is_none(),
         false => row.is_of_few,
     });
     let left_out = Vec::from_iter(left_out);
