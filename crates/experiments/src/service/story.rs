@@ -388,11 +388,13 @@ fn subject<'r>(cases: &[Case<'r>]) -> Subject<'r> {
 fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
     CurveLine::each(all.iter().map(|one| {
         let points = one.cases.iter().filter_map(|case| {
-            let value = case.value(measure, figure).filter(|value| *value > 0.0)?;
+            let row = case.row(measure, figure, &[])?;
+            let value = row.estimate().filter(|value| *value > 0.0)?;
             let rate = case.plan.labels.number(RATE)? as f64;
             Some(Point {
                 name: N.rate(rate),
                 at: (rate, value),
+                is_marked: row.is_marked(),
                 doubt: is_late(case).then(|| "the client was late".to_owned()),
                 ..Point::default()
             })
