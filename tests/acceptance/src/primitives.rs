@@ -39,7 +39,7 @@ const PEERS: [Peer; 5] = [
     Peer {
         name: "perf bench syscall basic",
         command: "primitives --only getppid --budget 100ms",
-        figure: ("mean", "mean"),
+        figure: ("in-a-row", "mean"),
         labels: &[],
         most: 0.05,
         other: |_, cpu, _| perf(cpu, &["syscall", "basic", "-l", "500000"], 5e5),
@@ -47,7 +47,7 @@ const PEERS: [Peer; 5] = [
     Peer {
         name: "perf bench sched pipe",
         command: "primitives --only pipe-round-trip --budget 100ms",
-        figure: ("mean", "mean"),
+        figure: ("in-a-row", "mean"),
         labels: &[("cpu", "same")],
         most: 0.05,
         other: |_, cpu, _| perf(cpu, &["sched", "pipe", "-l", "20000"], 2e4),
