@@ -1,9 +1,11 @@
 //! Linux as a platform: its experiments, and the parts that they share with the agent.
 //!
 //! * [`clock`]: the kernel's clocks, and sleeping until a time of them;
+//! * [`flight`]: the kernel's events on a CPU;
 //! * [`pinned`]: whether a thread has stayed on its CPU.
 
 pub mod clock;
+pub mod flight;
 pub mod pinned;
 
 use crate::platform::Platform;

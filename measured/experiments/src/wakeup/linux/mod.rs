@@ -26,7 +26,6 @@
 mod begin;
 mod error;
 mod facts;
-mod flight;
 mod group;
 mod placing;
 mod refusal;
@@ -47,6 +46,7 @@ use tare_wire::record::{Begins, Record};
 
 use crate::arena::Arena;
 use crate::linux::clock::now_ns;
+use crate::linux::flight::{Flight, FlightError, Snapshots, timerlat};
 use crate::output::{self, Output};
 use crate::platform::Platform;
 use crate::session::{self, Resources, Wanted};
@@ -54,7 +54,6 @@ use crate::table::{Failure, Measurement};
 use crate::wakeup::{Identity, NAME, Plan, Recorder, arena_bytes, buffer_bytes};
 
 pub use self::error::ThreadsError;
-use self::flight::{Flight, FlightError, Snapshots, timerlat};
 use self::placing::Place;
 use self::shared::Shared;
 use self::signals::Signals;

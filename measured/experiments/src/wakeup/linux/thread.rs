@@ -16,12 +16,12 @@ use tare_wire::record::Exceeded;
 use tare_wire::scheduling::Policy;
 
 use super::error::ThreadsError;
-use super::flight::Snapshots;
 use super::placing;
 use super::refusal::Refusal;
 use super::scheduling::Scheduling;
 use super::shared::{Channel, Shared};
 use crate::linux::clock::{SleepCost, now_ns, sleep_until};
+use crate::linux::flight::Snapshots;
 use crate::linux::pinned::Pinned;
 
 /// The size of a thread's stack. All of it is locked, where permitted.
