@@ -5,6 +5,7 @@ use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 use crate::blame::{Blame, Culprit, blame};
 use crate::parts::Parts;
+use crate::takers::takers;
 
 const OURS: &str = "tare-agent/9";
 /// SCHED_FIFO 95, as the kernel counts.
@@ -91,6 +92,8 @@ fn judged<const N: usize>(latency_ns: u64, events: [&[TraceEvent]; N]) -> Blame 
         set: 0,
         index: 7,
         value: latency_ns,
+        greatest: latency_ns,
+        samples: 1,
         complete: true,
         events: events.concat(),
     };
@@ -413,6 +416,8 @@ fn what_was_overwritten_is_nobodys() {
         set: 0,
         index: 7,
         value: 800_000,
+        greatest: 800_000,
+        samples: 1,
         complete: false,
         events: events.to_vec(),
     };
@@ -427,6 +432,91 @@ fn what_was_overwritten_is_nobodys() {
         assert_eq!(nothing.parts.unseen_ns, latency_ns);
         assert!(!nothing.complete);
     }
+}
+
+/// Returns who took how much of delays that lasted so long together.
+fn taken<const N: usize>(
+    samples: u64,
+    value: u64,
+    events: [&[TraceEvent]; N],
+) -> Vec<(String, u64)> {
+    let trace = Trace {
+        set: 0,
+        index: 7,
+        value,
+        greatest: value / samples,
+        samples,
+        complete: true,
+        events: [&[running(0, OURS)], &events.concat()[..]].concat(),
+    };
+    let shares = takers(&trace, 0).into_iter();
+    let shares = Vec::from_iter(shares.map(|(taker, ns)| (taker.to_string(), ns)));
+    assert_eq!(shares.iter().map(|(_, ns)| ns).sum::<u64>(), value);
+    shares
+}
+
+fn calls(at_ns: i64, function: &str) -> TraceEvent {
+    with_stack(
+        at(at_ns, TraceKind::TimerExpired { wakes: false }),
+        &[function],
+    )
+}
+
+#[test]
+fn a_tick_is_named_with_its_functions_and_has_the_way_into_it() {
+    let [begin, end] = softirq(4_000, 5_000, "TIMER");
+    let tick = [
+        enter(1_000, "local timer"),
+        calls(1_500, "tick_nohz_handler"),
+        leave(4_000, "local timer"),
+        begin,
+        calls(4_200, "delayed_work_timer_fn"),
+        end,
+    ];
+    let wanted = [
+        ("interrupt local timer (tick_nohz_handler)", 4_800),
+        ("softirq TIMER (delayed_work_timer_fn)", 1_000),
+    ];
+    let wanted = wanted.map(|(name, ns)| (name.to_owned(), ns));
+    assert_eq!(taken(1, 5_800, [&tick]), wanted);
+    // Of ten such ones, ten times as much.
+    let ten = tick.map(|event| TraceEvent {
+        at_ns: 10 * event.at_ns,
+        ..event
+    });
+    assert_eq!(
+        taken(10, 58_000, [&ten]),
+        wanted.map(|(name, ns)| (name, 10 * ns))
+    );
+}
+
+#[test]
+fn what_no_event_explains_was_taken_from_outside() {
+    assert_eq!(
+        taken(1, 9_000, []),
+        [("outside this kernel".to_owned(), 9_000)]
+    );
+    let tick = [enter(60_000, "local timer"), leave(63_000, "local timer")];
+    let shares = taken(1, 64_000, [&tick]);
+    assert_eq!(shares[0], ("outside this kernel".to_owned(), 61_000));
+    assert_eq!(shares[1], ("interrupt local timer".to_owned(), 3_000));
+}
+
+#[test]
+fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
+    let worker = ("kworker/1:1/345", 120);
+    let events = [
+        switch(1_000, US, worker),
+        with_stack(at(1_200, TraceKind::Work), &["vmstat_update"]),
+        switch(31_000, worker, US),
+    ];
+    let wanted = ("thread kworker/1:1 (vmstat_update)".to_owned(), 32_000);
+    assert_eq!(taken(1, 32_000, [&events]), [wanted]);
+    let fault = [at(500, TraceKind::PageFault)];
+    assert_eq!(
+        taken(1, 80_000, [&fault]),
+        [("page faults".to_owned(), 80_000)]
+    );
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn is_entry(event: &TraceEvent, wanted: &str) -> bool {
 }
 
 /// Follows the events from the first one on.
-fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
+pub(crate) fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
     let mut cpu = Cpu::at_first(events);
     let mut found = Found(Vec::new());
     let mut from: i64 = 0;
@@ -273,7 +273,7 @@ impl<'a> Found<'a> {
 }
 
 /// The state of a CPU between two events.
-struct Cpu<'a> {
+pub(crate) struct Cpu<'a> {
     /// Handlers of interrupts, the innermost last.
     interrupts: Vec<&'a str>,
     /// Softirqs by the thread they run on: under PREEMPT_RT, a thread is preempted in the middle of
@@ -285,7 +285,7 @@ struct Cpu<'a> {
 impl<'a> Cpu<'a> {
     /// Finds out what the CPU did when the events begin: what is left without having been entered
     /// was entered before, and the priority of the thread is known when the CPU leaves it.
-    fn at_first(events: &[&'a TraceEvent]) -> Self {
+    pub(crate) fn at_first(events: &[&'a TraceEvent]) -> Self {
         let mut interrupts = Vec::new();
         let mut depth = 0_usize;
         for event in events {
@@ -335,7 +335,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    fn take(&mut self, event: &'a TraceEvent) {
+    pub(crate) fn take(&mut self, event: &'a TraceEvent) {
         match &event.what {
             TraceKind::InterruptEntry { name } => self.interrupts.push(name),
             TraceKind::InterruptExit { .. } => {
@@ -366,7 +366,9 @@ impl<'a> Cpu<'a> {
             }
             TraceKind::Running { .. }
             | TraceKind::TimerExpired { .. }
-            | TraceKind::Waking { .. } => {}
+            | TraceKind::Waking { .. }
+            | TraceKind::Work
+            | TraceKind::PageFault => {}
         }
     }
 
@@ -376,7 +378,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    fn doing(&self) -> Doing<'a> {
+    pub(crate) fn doing(&self) -> Doing<'a> {
         let Some(thread) = self.thread else {
             return self.unseen();
         };

@@ -85,7 +85,8 @@ pub enum Record<'a> {
     Live(Live),
     /// A value above the plan's limit.
     Exceeded(Exceeded),
-    /// The sample of the trace events that follow.
+    /// The sample of the trace events that follow; or samples around which the same happened, whose times
+    /// are added up.
     Trace(Trace),
     /// Trace events around one of the greatest samples: rows of (place of its [`Trace`], time
     /// relative to the sample in ns (zigzag), kind, and two values that depend on the kind,
@@ -443,10 +444,14 @@ pub struct Trace {
     pub place: u32,
     /// Number of the set.
     pub set: u32,
-    /// Number of the sample.
+    /// Number of the sample; of several, that of the greatest.
     pub index: u64,
-    /// Its value.
+    /// Its value; of several, their sum.
     pub value: u64,
+    /// The greatest value.
+    pub greatest: u64,
+    /// How many samples it stands for.
+    pub samples: u64,
     /// The kernel's id of the thread that measured it.
     pub tid: u32,
     /// Events that follow.

@@ -19,7 +19,8 @@ pub enum Kind {
     SoftirqEntry = 4,
     /// It was left: (softirq, 0).
     SoftirqExit = 5,
-    /// A timer's function was called: (1 if it wakes a sleeping thread up, 0).
+    /// A timer's function was called: (1 if it wakes a sleeping thread up, 0). A [`Kind::Frame`]
+    /// with the function follows.
     TimerExpired = 6,
     /// A thread was made runnable: (thread with priority, 0), see [`Task`].
     Waking = 7,
@@ -37,11 +38,15 @@ pub enum Kind {
     /// A kernel function was active at the event before, innermost first: (function, 0). At an
     /// interrupt's entry it is one that was interrupted; at a switch, one that led to it.
     Frame = 13,
+    /// A kernel thread began to run a queued function: (function, 0).
+    Work = 14,
+    /// The running thread touched a page that was not there: (0, 0).
+    PageFault = 15,
 }
 
 impl Kind {
     /// All kinds, each at the index of its number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::TimerEntry,
         Self::TimerExit,
         Self::InterruptEntry,
@@ -56,6 +61,8 @@ impl Kind {
         Self::Running,
         Self::FromUser,
         Self::Frame,
+        Self::Work,
+        Self::PageFault,
     ];
 
     /// Finds a kind by its number.
@@ -116,7 +123,7 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind.number()), Some(kind));
         }
-        assert_eq!(Kind::from_number(14), None);
+        assert_eq!(Kind::from_number(16), None);
     }
 
     #[test]

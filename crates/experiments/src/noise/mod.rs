@@ -24,6 +24,7 @@ use tare_lab::ExperimentError;
 use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
+use tare_results::target::Kernel;
 
 /// The name of the experiment.
 pub const NAME: &str = "noise";
@@ -46,6 +47,8 @@ struct Options {
     threshold: Threshold,
     /// Raw samples kept from the middle of each run.
     window: u32,
+    /// Delay from which on the kernel's events are recorded, in ns; None for none.
+    explain_ns: Option<u64>,
 }
 
 /// Returns the workloads that are named, or all, each with every size that is given, or its
@@ -176,6 +179,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         WARMUP,
         TIMING,
         WINDOW,
+        EXPLAIN,
     ]);
     parameters
 });
@@ -211,6 +215,19 @@ const WINDOW: Parameter = Parameter {
     default: "500",
     meaning: "Raw samples kept from the middle of each run",
     applies: is_timed,
+    ..Parameter::NEW
+};
+
+const EXPLAIN: Parameter = Parameter {
+    name: "explain",
+    value: "TIME",
+    takes: Takes::Time {
+        bare: "us",
+        least_ns: 0,
+        most_ns: 1_000_000_000,
+    },
+    default: "5us",
+    meaning: "Delay from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for none",
     ..Parameter::NEW
 };
 
@@ -285,6 +302,7 @@ impl Options {
             window: values
                 .small("window")
                 .unwrap_or(measured::Plan::DEFAULT_WINDOW),
+            explain_ns: Some(EXPLAIN.number(values)).filter(|ns| *ns > 0),
         })
     }
 }
@@ -336,6 +354,8 @@ fn cell(
     (workload, size): (&'static Workload, u64),
 ) -> Result<CellPlan, ExperimentError> {
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
+    // In a container, threads have other numbers than in the kernel's events.
+    let has_events = target.capabilities().is_direct || target.kernel() == Kernel::Guest;
     let plan = measured::Plan {
         warmup: options
             .warmup
@@ -343,6 +363,7 @@ fn cell(
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
+        explain_ns: options.explain_ns.filter(|_| has_events),
         cpu: Some(conditions.cpu),
         ..measured::Plan::new(&workload.code, size, repetitions)
     };
@@ -452,6 +473,7 @@ mod tests {
             timing: Timing::Fenced,
             threshold: Threshold::Auto,
             window: 500,
+            explain_ns: Some(5_000),
         }
     }
 
@@ -509,7 +531,7 @@ mod tests {
         assert_eq!(
             plan.cells[0].work.to_string(),
             "workload=prime limit=22 repetitions=1000000 warmup=1000 timing=fenced \
-             threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
+             threshold=auto capacity=1048576 bins=1000 window=500 explain=5000ns cpu=1"
         );
     }
 

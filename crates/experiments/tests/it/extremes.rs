@@ -81,6 +81,8 @@ fn made() -> RunData {
             set: 0,
             index: 39,
             value: 275_000,
+            greatest: 275_000,
+            samples: 1,
             complete: true,
             events,
         });

@@ -21,5 +21,6 @@ mod services;
 mod starts;
 mod streams;
 mod synthetic;
+mod takers;
 mod terminal;
 mod wakeups;

@@ -313,6 +313,8 @@ fn blamed(thread: &str) -> RunData {
         set: 0,
         index: 777,
         value: 60_000,
+        greatest: 60_000,
+        samples: 1,
         complete: true,
         events: vec![
             event(-500, running(thread)),

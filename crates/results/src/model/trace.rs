@@ -3,15 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kernel's events around one of the greatest samples of a set.
+/// The kernel's events around one of the greatest samples of a set; or around samples in which the
+/// same happened, with their times added up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Place of the set in the record, from 0.
     pub set: u32,
-    /// Number of the sample.
+    /// Number of the sample; of several, that of the greatest.
     pub index: u64,
-    /// Its value.
+    /// Its value; of several, their sum.
     pub value: u64,
+    /// The greatest value.
+    pub greatest: u64,
+    /// How many samples it stands for.
+    pub samples: u64,
     /// Whether the events reach back to the sample's own time.
     pub complete: bool,
     /// The events of the kernel's trace, in order of time.
@@ -30,7 +35,7 @@ pub struct TraceEvent {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_user: bool,
     /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a
-    /// switch those that led to it. Empty where the kernel does not tell.
+    /// switch those that led to it; of a timer and of work, the one that is called. Empty where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }
@@ -59,7 +64,7 @@ pub enum TraceKind {
         /// Its name.
         name: String,
     },
-    /// A timer's function was called in the timer interrupt.
+    /// A timer's function was called, in the timer interrupt or a softirq.
     TimerExpired {
         /// Whether it wakes a sleeping thread up.
         wakes: bool,
@@ -94,4 +99,8 @@ pub enum TraceKind {
         /// Whether that is the thread that measures.
         ours: bool,
     },
+    /// A kernel thread began to run a queued function.
+    Work,
+    /// The running thread touched a page that was not there.
+    PageFault,
 }

@@ -38,6 +38,8 @@ impl Collector {
             set: trace.set,
             index: trace.index,
             value: trace.value,
+            greatest: trace.greatest,
+            samples: trace.samples,
             complete: trace.complete,
             events: Vec::new(),
         });
@@ -154,6 +156,8 @@ impl Names {
                     ours: ours(tid),
                 }
             }
+            Kind::Work => TraceKind::Work,
+            Kind::PageFault => TraceKind::PageFault,
             // These are no events by themselves.
             Kind::FromUser | Kind::Frame => return Err(Malformed),
         })
@@ -180,6 +184,8 @@ mod tests {
             set: 0,
             index: 0,
             value: 9_000,
+            greatest: 9_000,
+            samples: 1,
             tid: 12,
             events: due,
             complete: true,

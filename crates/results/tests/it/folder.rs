@@ -612,7 +612,7 @@ fn figures_that_no_measurement_has_are_refused() {
             format!(r#"{{"at_ns": {at}, "kind": "interrupt_entry", "name": "local timer"}}"#)
         });
         format!(
-            r#""traces": [{{"set": 0, "index": 1, "value": {value}, "complete": true, "events": [{}]}}],
+            r#""traces": [{{"set": 0, "index": 1, "value": {value}, "greatest": {value}, "samples": 1, "complete": true, "events": [{}]}}],
             "sets": ["#,
             times.join(", ")
         )

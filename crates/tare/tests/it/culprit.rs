@@ -1,5 +1,6 @@
 //! The culprit of a late wake-up, from the kernel's events to its name.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,6 +9,7 @@ use std::thread;
 use crate::common::{Bench, skip};
 use tare_results::model::Cell;
 use tare_trace::blame::{Blame, Culprit, blame};
+use tare_trace::takers::takers;
 
 /// A shell of a higher priority than the measuring thread; it is ended when this is dropped.
 struct Hog(Child);
@@ -96,4 +98,45 @@ fn a_thread_of_higher_priority_is_named() {
         |blame: &&Blame| blame.culprit == shell && blame.parts.scheduling_ns > blame.latency_ns / 2;
     let texts: Vec<_> = blames.iter().map(|blame| &blame.culprit_text).collect();
     assert!(blames.iter().any(|blame| by_hog(&blame)), "{texts:?}");
+}
+
+#[test]
+fn who_takes_a_busy_cpu_is_named() {
+    let cpus = thread::available_parallelism().unwrap().get();
+    let Some(hog) = Hog::start(cpus - 1) else {
+        return skip("SCHED_FIFO", "chrt can't give a priority here");
+    };
+    let bench = Bench::new();
+    let cpu = cpus - 1;
+    let words = format!("noise --workload gap --cpu {cpu} --runs 2 --json --output run");
+    let ran = bench.run(&words);
+    drop(hog);
+    ran.expect(0, &[]);
+    let run = bench.work().join("run");
+    let (mut taken, mut notices) = (BTreeMap::new(), Vec::new());
+    for folder in fs::read_dir(run.join("cells")).unwrap() {
+        let text = fs::read(folder.unwrap().path().join("cell.json")).unwrap();
+        let cell: Cell = serde_json::from_slice(&text).unwrap();
+        notices.extend(cell.notices.clone());
+        for trace in cell
+            .outcome
+            .record()
+            .iter()
+            .flat_map(|record| &record.traces)
+        {
+            assert!(trace.samples > 0 && trace.greatest <= trace.value);
+            for (taker, ns) in takers(trace, 0) {
+                *taken.entry(taker.to_string()).or_insert(0) += ns;
+            }
+        }
+    }
+    if let Some(why) = notices.iter().find(|text| text.contains("is not known")) {
+        return skip("trace events", why);
+    }
+    // It computes for some 20 ms of each 120 or so.
+    let all: u64 = taken.values().sum();
+    let by_hog = taken.get("thread sh").copied().unwrap_or_default();
+    assert!(by_hog > 50_000_000 && by_hog > all / 20, "{taken:?}");
+    let report = bench.run("report run");
+    report.expect(0, &["Who took the time", "thread sh"]);
 }

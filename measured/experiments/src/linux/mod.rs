@@ -11,7 +11,7 @@ pub mod pinned;
 use crate::platform::Platform;
 use crate::table::{Measurement, everywhere};
 use crate::wakeup::linux::ThreadsError;
-use crate::{primitives, service, wakeup};
+use crate::{noise, primitives, service, wakeup};
 
 /// A fact about the system, seen from inside: its name and its value.
 pub type Fact = (&'static str, String);
@@ -19,9 +19,11 @@ pub type Fact = (&'static str, String);
 /// Returns the experiments of Linux.
 pub fn experiments<P: Platform<Error = ThreadsError>>() -> impl Iterator<Item = Measurement<P>> {
     let own = [
+        noise::linux::on(),
         wakeup::linux::on(),
         primitives::linux::on(),
         service::linux::on(),
     ];
-    everywhere().into_iter().chain(own)
+    // The first one that has a workload is taken.
+    own.into_iter().chain(everywhere())
 }

@@ -12,6 +12,7 @@ use tare_workloads::timing::{Stamp, bare_rdtsc};
 
 use super::fold;
 use super::plan::{Plan, Timing};
+use super::witness::Witness;
 use crate::arena::Arena;
 use crate::counted::Counted;
 use crate::envelope::{Bin, Envelope};
@@ -46,6 +47,7 @@ pub fn run(
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     threshold_cycles: u64,
+    mut witness: impl Witness,
 ) -> Result<(), Stop> {
     let mut values = Values {
         result: 0,
@@ -54,13 +56,14 @@ pub fn run(
         fold_cycles: 0,
     };
     let counted = match plan.workload.kind {
-        Kind::Clock(spins) => spin(plan, spins, output, arena, values)?,
+        Kind::Clock(spins) => spin(plan, (spins, &mut witness), output, arena, values)?,
         Kind::Timed(timed) => {
             let stamps = arena.take(plan.repetitions as usize);
             let room = arena.take((timed.room)(plan.size) as usize);
-            let (result, counted) = repeat(plan, &timed, output.platform, room, stamps)?;
+            let around = (&*output.platform, &mut witness);
+            let (result, counted) = repeat(plan, &timed, around, room, stamps)?;
             (values.result, values.work) = (result, (timed.steps)(plan.size));
-            report(plan, output, arena, stamps, values)?;
+            report(plan, output, arena, stamps, (values, witness))?;
             counted
         }
     };
@@ -94,7 +97,7 @@ impl Values {
 fn repeat(
     plan: &Plan,
     timed: &Timed,
-    platform: &impl Platform,
+    around: (&impl Platform, &mut impl Witness),
     room: &mut [u64],
     stamps: &mut [Stamp],
 ) -> Result<(u64, Counted), Moved> {
@@ -106,7 +109,7 @@ fn repeat(
     let (room, out) = (room.as_mut_ptr(), stamps.as_mut_ptr());
     // SAFETY: the buffer has the size that the workload needs, and `repetitions` never exceeds the
     // number of stamps.
-    warmed_up(plan, platform, |repetitions| unsafe {
+    warmed_up(plan, around, |repetitions| unsafe {
         measured(plan.size, room, repetitions, out)
     })
 }
@@ -114,9 +117,10 @@ fn repeat(
 /// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
 fn warmed_up<R>(
     plan: &Plan,
-    platform: &impl Platform,
+    (platform, witness): (&impl Platform, &mut impl Witness),
     mut measured: impl FnMut(u64) -> R,
 ) -> Result<(R, Counted), Moved> {
+    witness.begin();
     let settling = SETTLING.min(plan.warmup).min(plan.repetitions);
     let mut left = plan.warmup - settling;
     while left > 0 {
@@ -124,12 +128,14 @@ fn warmed_up<R>(
         measured(piece);
         left -= piece;
     }
-    Counted::around(platform, || {
+    let ran = Counted::around(platform, || {
         if settling > 0 {
             measured(settling);
         }
         measured(plan.repetitions)
-    })
+    });
+    witness.end();
+    ran
 }
 
 fn report(
@@ -137,7 +143,7 @@ fn report(
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     stamps: &mut [Stamp],
-    mut values: Values,
+    (mut values, mut witness): (Values, impl Witness),
 ) -> Result<(), WriteError> {
     let table = arena.take::<u32>(fold::TABLE);
     let list = arena.take::<Gap>(list_length(plan));
@@ -169,6 +175,7 @@ fn report(
     let events = delays.iter().map(|delay| sample(*delay, first));
     output.events(set.period, events)?;
     output.envelope(set.number, envelope.bins)?;
+    witness.tell(SET, (set.min, delays), output)?;
     values.write(output)
 }
 
@@ -188,9 +195,12 @@ fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sam
         })
 }
 
+/// A loop that reads the clock.
+type Spins = unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals);
+
 fn spin(
     plan: &Plan,
-    spins: unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals),
+    (spins, witness): (Spins, &mut impl Witness),
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
     mut values: Values,
@@ -203,8 +213,9 @@ fn spin(
         capacity: list.len() as u64,
     };
     let mut totals = Totals::default();
+    let around = (&*output.platform, &mut *witness);
     // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
-    let ((), counted) = warmed_up(plan, output.platform, |reads| unsafe {
+    let ((), counted) = warmed_up(plan, around, |reads| unsafe {
         spins(reads, threshold, &raw const buffers, &raw mut totals);
     })?;
 
@@ -241,6 +252,7 @@ fn spin(
     let events = list.iter().map(|gap| sample(*gap, first));
     output.events(set.period, events)?;
     output.envelope(set.number, envelope.bins)?;
+    witness.tell(SET, (0, list), output)?;
     list.sort_unstable_by_key(|gap| gap.length);
     let counts = runs(list.iter().map(|gap| gap.length));
     output.counts(rows(counts))?;

@@ -7,17 +7,22 @@
 //! * [`Plan`], [`bounds`]: the plan as words, and its limits;
 //! * `threshold`: the plan's threshold in ticks, and the defaults;
 //! * `batch`: runs the workload;
-//! * `fold`: folds raw stamps into exact counts, delays and an envelope.
+//! * `fold`: folds raw stamps into exact counts, delays and an envelope;
+//! * [`witness`]: what sees the system meanwhile; on Linux (`linux`), the kernel's events.
 
 mod batch;
 pub mod bounds;
 pub(crate) mod fold;
+#[cfg(feature = "linux")]
+pub mod linux;
 mod plan;
 mod threshold;
+pub mod witness;
 
 pub use self::batch::arena_bytes as buffer_bytes;
 
 pub use self::plan::{OwnWords, Plan, Threshold, Timing, usage};
+use self::witness::Witness;
 use crate::platform::Platform;
 use crate::session::{self, Resources, Stop, Wanted};
 use crate::table::{Failure, Measurement, Threads};
@@ -30,17 +35,17 @@ pub fn on<P: Platform>() -> Measurement<P> {
         threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
         run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
-            run(&plan, platform).map_err(|stop| Failure::Measurement(stop.into()))
+            run(&plan, platform, ()).map_err(|stop| Failure::Measurement(stop.into()))
         },
     }
 }
 
-/// Runs the plan and writes the records of everything that happened.
+/// Runs the plan and writes the records of everything that happened, with what a witness saw.
 ///
 /// # Errors
 ///
 /// Returns [`Stop`] as [`session::run`] does.
-pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
+pub fn run(plan: &Plan, platform: &mut impl Platform, witness: impl Witness) -> Result<(), Stop> {
     let allowed = bounds::check(plan);
     let wanted = Wanted {
         plan,
@@ -51,6 +56,6 @@ pub fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), Stop> {
     session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
-        batch::run(plan, output, &mut given.arena, threshold)
+        batch::run(plan, output, &mut given.arena, threshold, witness)
     })
 }

@@ -41,6 +41,7 @@ const WORDS_OF_ALL: &str = "\
   capacity=N                how many delays are listed at most (1048576)
   bins=N                    bins of the envelope over time (1000)
   window=N                  raw samples kept from the middle of the batch (500)
+  explain=TIME              from which delay on the kernel's events say what it was (Linux)
   cpu=N                     CPU to run on
 ";
 
@@ -65,6 +66,8 @@ pub struct Plan {
     pub bins: u32,
     /// Number of raw samples stored from the middle of the batch.
     pub window: u32,
+    /// Delay from which on the kernel's events around it are recorded, in ns; None for none.
+    pub explain_ns: Option<u64>,
     /// CPU to which the code is pinned; None leaves it where it starts.
     pub cpu: Option<u32>,
 }
@@ -123,6 +126,7 @@ impl Plan {
             capacity: Self::DEFAULT_CAPACITY,
             bins: Self::DEFAULT_BINS,
             window: Self::DEFAULT_WINDOW,
+            explain_ns: None,
             cpu: None,
         }
     }
@@ -157,7 +161,7 @@ impl Plan {
 }
 
 /// The words besides the workload and its size. The CPU comes last.
-const WORDS: [Word<Plan>; 8] = [
+const WORDS: [Word<Plan>; 9] = [
     ("repetitions", |plan| Slot::Number(&mut plan.repetitions)),
     ("warmup", |plan| Slot::Number(&mut plan.warmup)),
     ("timing", |plan| Slot::Form(&mut plan.timing)),
@@ -165,6 +169,7 @@ const WORDS: [Word<Plan>; 8] = [
     ("capacity", |plan| Slot::Number(&mut plan.capacity)),
     ("bins", |plan| Slot::Small(&mut plan.bins)),
     ("window", |plan| Slot::Small(&mut plan.window)),
+    ("explain", |plan| Slot::AnyTime(&mut plan.explain_ns)),
     ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
 ];
 
@@ -174,7 +179,7 @@ pub struct OwnWords<'a>(pub &'a Plan);
 
 impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(&WORDS[..7], f)
+        self.0.write(&WORDS[..8], f)
     }
 }
 

@@ -14,6 +14,7 @@ mod page;
 mod panels;
 mod split;
 mod tables;
+mod takers;
 mod verdict;
 
 use maud::{Markup, html};
@@ -87,6 +88,7 @@ struct Shown {
     pictures: PerCase<Pictures>,
     files: csv::Files,
     split: split::Attribution,
+    who: PerCase<takers::Takers>,
 }
 
 impl Story for Shown {
@@ -96,6 +98,7 @@ impl Story for Shown {
 
     fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         Pictures::take(&mut self.pictures, run, data)?;
+        takers::Takers::take(&mut self.who, data);
         self.files.add(data)
     }
 
@@ -126,15 +129,16 @@ impl Story for Shown {
     fn notices(&self, run: &Run) -> Vec<Notice> {
         let mut notices = checks::find(run);
         notices.extend(self.split.refused());
+        notices.extend(takers::missed(run, &self.who));
         notices
     }
 
-    fn more(&self, _run: &Run) -> Vec<Titled> {
-        vec![self.split.titled()]
+    fn more(&self, run: &Run) -> Vec<Titled> {
+        vec![self.split.titled(), takers::titled(run, &self.who)]
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        verdict::of(run, &Panel::all(run, &self.pictures))
+        verdict::of(run, &Panel::all(run, &self.pictures), &self.who)
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {
@@ -144,9 +148,18 @@ impl Story for Shown {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let split = (!self.split.table().is_empty())
             .then(|| Section::new("attribution", split::TITLE, self.split.markup()));
+        let who = takers::titled(run, &self.who);
+        let who = (!who.table.is_empty()).then(|| {
+            Section::new(
+                "who",
+                &who.title,
+                html! { p.read { (who.read) } (who.table.render()) },
+            )
+        });
         let panels = Panel::all(run, &self.pictures);
         split
             .into_iter()
+            .chain(who)
             .chain(page::sections(&panels, *detail))
             .collect()
     }
@@ -181,10 +194,16 @@ impl Story for Shown {
                  durations says how long that is.",
             );
         }
-        limits.push(
-            "Who took the CPU is not observed: an interrupt, another task, the firmware (SMI) and a hypervisor look alike. \
-             That gaps come as often as a tick says no more than that.",
-        );
+        limits.push(match self.who.iter().next() {
+            None => {
+                "Who took the CPU is not observed: an interrupt, another task, the firmware (SMI) and a hypervisor look alike. \
+                 That gaps come as often as a tick says no more than that."
+            }
+            Some(_) => {
+                "Who took the CPU is known as far as the kernel's events tell: firmware (SMI) and a hypervisor look alike, and \
+                 what they take while a handler runs counts as the handler's."
+            }
+        });
         limits.push(
             "Only one CPU is measured, awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs \
              fare.",

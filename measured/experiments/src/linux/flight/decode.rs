@@ -1,5 +1,8 @@
 //! Decodes the kernel's records into events.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use tare_wire::record::Trace;
 use tare_wire::trace::{Kind, Task};
 
@@ -17,7 +20,7 @@ pub struct Decoded {
     /// The events until the thread read the clock, by time.
     pub events: Vec<Event>,
     /// Names of the things that events give by number: threads, interrupts, vectors.
-    pub names: Vec<Named>,
+    pub names: Names,
     /// Address of the function of the timer that woke the thread, if visible.
     pub waker: Option<u64>,
 }
@@ -37,8 +40,8 @@ pub struct Event {
     pub stack: Vec<u64>,
 }
 
-/// A name: the kind of thing, its number, its name.
-pub type Named = (&'static str, u64, String);
+/// Names by the kind of thing and its number.
+pub type Names = BTreeMap<(&'static str, u64), String>;
 
 /// Decodes the copy for a sample that was due at `due_ns`. `find` returns the tracepoint of an
 /// identifier, and whether its records have a stack. Records of unknown events are skipped.
@@ -48,40 +51,22 @@ pub fn decode<'a>(
     bytes: &[u8],
     find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)>,
 ) -> Decoded {
-    let mut decoded = Decoded {
-        trace,
-        events: Vec::new(),
-        names: Vec::new(),
-        waker: None,
-    };
+    let (mut names, mut kept) = (Names::new(), Vec::new());
     // Overwritten by each older event, so that the first one's remains.
     let mut running = None;
-    for (identifier, time, body) in ring::records(bytes) {
-        let Some((tracepoint, with_stack)) = find(identifier) else {
-            continue;
-        };
+    for (time, tid, event) in events(bytes, find, &mut names) {
         let at_ns = time.cast_signed() - due_ns.cast_signed();
-        let Some((stack, raw)) = split(body, with_stack) else {
-            continue;
-        };
-        if at_ns > trace.value.cast_signed() {
-            continue;
+        if at_ns <= trace.value.cast_signed() {
+            running = tid.map(|tid| (at_ns, tid));
+            kept.push(Event { at_ns, ..event });
         }
-        let Some((kind, a, b)) = values(tracepoint, raw, &mut decoded.names) else {
-            continue;
-        };
-        running = raw
-            .get(RUNNING_AT..RUNNING_AT + 4)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(|bytes| (at_ns, u32::from_le_bytes(bytes)));
-        decoded.events.push(Event {
-            at_ns,
-            kind,
-            a,
-            b,
-            stack,
-        });
     }
+    let mut decoded = Decoded {
+        trace,
+        events: kept,
+        names,
+        waker: None,
+    };
     if let Some((at_ns, tid)) = running {
         decoded.events.push(Event {
             at_ns,
@@ -95,6 +80,33 @@ pub fn decode<'a>(
     in_order(&mut decoded.events);
     decoded.waker = waker(&decoded.events);
     decoded
+}
+
+/// Decodes records, the newest first: each with its time by CLOCK_MONOTONIC in ns, the id of the thread
+/// that ran, and what happened, which has no time yet. `find` is that of [`decode`].
+pub fn events<'a, 'b>(
+    bytes: &'b [u8],
+    find: impl Fn(u64) -> Option<(&'a Tracepoint, bool)> + 'b,
+    names: &'b mut Names,
+) -> impl Iterator<Item = (u64, Option<u32>, Event)> + 'b
+where
+    'a: 'b,
+{
+    ring::records(bytes).filter_map(move |(identifier, time, body)| {
+        let (tracepoint, with_stack) = find(identifier)?;
+        let (stack, raw) = split(body, with_stack)?;
+        let (kind, a, b) = values(tracepoint, raw, names)?;
+        let running = raw.get(RUNNING_AT..RUNNING_AT + 4);
+        let running = running.and_then(|bytes| bytes.try_into().ok());
+        let event = Event {
+            at_ns: 0,
+            kind,
+            a,
+            b,
+            stack,
+        };
+        Some((time, running.map(u32::from_le_bytes), event))
+    })
 }
 
 /// The kernel's clock for events can step back by some ns when the kernel corrects it.
@@ -130,7 +142,7 @@ fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
 }
 
 /// Decodes the kind and values of an event, and collects the names in it.
-fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option<(Kind, u64, u64)> {
+fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Names) -> Option<(Kind, u64, u64)> {
     let number = |place| tracepoint.number(place, raw);
     let task = |tid, priority| {
         let tid = u32::try_from(number(tid)?).ok()?;
@@ -139,26 +151,32 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option
         let priority = i16::try_from(priority.cast_signed()).ok()?;
         Some(Task { tid, priority })
     };
-    let mut note = |task: Task, name: Option<String>| {
-        if let Some(name) = name.filter(|_| task.tid != 0) {
-            names.push(("thread", task.tid.into(), name));
+    let mut note = |of, number, name: &dyn Fn() -> Option<String>| {
+        if let Entry::Vacant(vacant) = names.entry((of, number))
+            && let Some(name) = name()
+        {
+            vacant.insert(name);
         }
+    };
+    let mut thread = |task: Task, place| match task.tid {
+        0 => {}
+        tid => note("thread", tid.into(), &|| tracepoint.text(place, raw)),
     };
     Some(match &tracepoint.point {
         Point::VectorEntry { name, timer } => {
-            names.push(("vector", number(0)?, name.clone()));
+            note("vector", number(0)?, &|| Some(name.clone()));
             let kinds = [Kind::VectorEntry, Kind::TimerEntry];
             (kinds[usize::from(*timer)], number(0)?, 0)
         }
         Point::VectorExit { name, timer } => {
-            names.push(("vector", number(0)?, name.clone()));
+            note("vector", number(0)?, &|| Some(name.clone()));
             let kinds = [Kind::VectorExit, Kind::TimerExit];
             (kinds[usize::from(*timer)], number(0)?, 0)
         }
         Point::InterruptEntry => {
-            if let Some(name) = tracepoint.text_elsewhere(1, raw) {
-                names.push(("interrupt", number(0)?, name));
-            }
+            note("interrupt", number(0)?, &|| {
+                tracepoint.text_elsewhere(1, raw)
+            });
             (Kind::InterruptEntry, number(0)?, 0)
         }
         Point::InterruptExit => (Kind::InterruptExit, number(0)?, 0),
@@ -167,15 +185,17 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Vec<Named>) -> Option
         Point::TimerExpired => (Kind::TimerExpired, number(0)?, 0),
         Point::Waking => {
             let woken = task(0, 1)?;
-            note(woken, tracepoint.text(2, raw));
+            thread(woken, 2);
             (Kind::Waking, woken.number(), 0)
         }
         Point::Switch => {
             let (from, to) = (task(0, 1)?, task(3, 4)?);
-            note(from, tracepoint.text(2, raw));
-            note(to, tracepoint.text(5, raw));
+            thread(from, 2);
+            thread(to, 5);
             (Kind::Switch, from.number(), to.number())
         }
+        Point::Work => (Kind::Work, number(0)?, 0),
+        Point::PageFault => (Kind::PageFault, 0, 0),
     })
 }
 

@@ -13,6 +13,7 @@
 //! * [`tracefs`], [`tracepoint`]: the available events, and the layout of their records;
 //! * [`ring`]: the kernel's buffer of one CPU;
 //! * `snapshots`: the copies of one thread;
+//! * [`recording`]: everything on a CPU for a time, joined with the delays of what ran there;
 //! * [`decode`]: decodes records into events;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
@@ -21,6 +22,7 @@
 
 mod decode;
 mod error;
+pub mod recording;
 mod ring;
 mod snapshots;
 mod symbols;
@@ -79,7 +81,7 @@ impl Flight {
             let ring = match rings.iter().find(|ring| ring.cpu() == cpu) {
                 Some(ring) => Arc::clone(ring),
                 None => {
-                    let ring = Arc::new(Ring::open(cpu, &tracepoints)?);
+                    let ring = Arc::new(Ring::open(cpu, &tracepoints, ring::SIZE)?);
                     rings.push(Arc::clone(&ring));
                     ring
                 }

@@ -21,9 +21,9 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::error::FlightError;
 use super::tracepoint::Tracepoint;
 
-/// The size of a buffer, a power of two; with its first page it is the default limit for every user
-/// (kernel.perf_event_mlock_kb).
-const SIZE: usize = 512 << 10;
+/// The usual size of a buffer, a power of two; with its first page it is the default limit for every
+/// user (kernel.perf_event_mlock_kb).
+pub const SIZE: usize = 512 << 10;
 
 /// The maximum number of functions of a stack. In an interrupt's, the first three are its own.
 const DEPTH: u16 = 8;
@@ -98,12 +98,12 @@ pub struct Copied {
 }
 
 impl Ring {
-    /// Starts recording events on a CPU.
+    /// Starts recording events on a CPU into a buffer of `bytes`, a power of two.
     ///
     /// # Errors
     ///
     /// Returns [`FlightError`] with the kernel's reason if it refuses.
-    pub fn open(cpu: u32, tracepoints: &[Tracepoint]) -> Result<Self, FlightError> {
+    pub fn open(cpu: u32, tracepoints: &[Tracepoint], bytes: usize) -> Result<Self, FlightError> {
         let mut events: Vec<Event> = Vec::new();
         let mut mapped = None;
         let all = tracepoints
@@ -131,7 +131,8 @@ impl Ring {
             })?);
             if mapped.is_none() {
                 let file = &events[0].file;
-                mapped = Some(map(file).map_err(|source| FlightError::Buffer { cpu, source })?);
+                mapped =
+                    Some(map(file, bytes).map_err(|source| FlightError::Buffer { cpu, source })?);
             }
         }
         let Some((map, map_bytes)) = mapped else {
@@ -161,6 +162,11 @@ impl Ring {
             })?;
         }
         Ok(ring)
+    }
+
+    /// Returns the size of the buffer.
+    pub fn bytes(&self) -> usize {
+        self.size as usize
     }
 
     /// Returns the CPU.
@@ -331,8 +337,8 @@ impl Event {
 }
 
 /// Maps a buffer. Without PROT_WRITE the kernel does not wait for a reader.
-fn map(file: &OwnedFd) -> io::Result<(*mut u8, usize)> {
-    let bytes = rustix::param::page_size() + SIZE;
+fn map(file: &OwnedFd, bytes: usize) -> io::Result<(*mut u8, usize)> {
+    let bytes = rustix::param::page_size() + bytes;
     // SAFETY: a new mapping, at an address of the kernel's choice.
     let map = unsafe {
         mmap(

@@ -107,6 +107,8 @@ impl Snapshots {
             set: self.thread,
             index: kept.index,
             value: kept.value_ns,
+            greatest: kept.value_ns,
+            samples: 1,
             tid,
             events: 0,
             complete: kept.copied.complete,

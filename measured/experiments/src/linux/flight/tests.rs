@@ -146,7 +146,7 @@ fn usual_way(
         .position(|event| event.1 == Kind::Waking && is_ours(event.2))?;
     let (before, after) = events.split_at(woken);
     let entry = before.iter().rfind(|event| event.1 == Kind::TimerEntry)?;
-    let expired = before.last()?;
+    let expired = before.iter().rfind(|event| event.1 != Kind::Frame)?;
     let switched = after.iter().rfind(|event| event.1 == Kind::Switch)?;
     let is_whole = complete
         && expired.1 == Kind::TimerExpired

@@ -1,13 +1,13 @@
 //! The records of the kernel's events around the worst samples.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
 use tare_wire::packed::in_lists;
 use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
-use super::decode::{Decoded, Event};
+use super::decode::{Decoded, Event, Names};
 use super::symbols;
 
 /// The maximum number of functions per stack.
@@ -26,8 +26,8 @@ const SWITCH: &str = "__schedule";
 /// The kernel's events around the worst samples, the worst first.
 pub struct Trace {
     worst: Vec<Decoded>,
-    /// The names by kind and number; for functions, by address.
-    names: BTreeMap<(&'static str, u64), String>,
+    /// The names; of functions, by address.
+    names: Names,
     /// Addresses of the functions that wake sleeping threads.
     wakers: BTreeSet<u64>,
 }
@@ -35,10 +35,10 @@ pub struct Trace {
 impl Trace {
     pub(super) fn new(worst: impl Iterator<Item = Decoded>) -> Self {
         let mut worst: Vec<Decoded> = worst.collect();
-        let mut names = BTreeMap::new();
+        let mut names = Names::new();
         for decoded in &mut worst {
-            for (of, number, name) in decoded.names.drain(..) {
-                names.entry((of, number)).or_insert(name);
+            for (of, name) in std::mem::take(&mut decoded.names) {
+                names.entry(of).or_insert(name);
             }
         }
         for (number, name) in (0..).zip(softirqs()) {
@@ -46,7 +46,11 @@ impl Trace {
         }
         let wakers = worst.iter().filter_map(|decoded| decoded.waker).collect();
         let events = worst.iter().flat_map(|decoded| &decoded.events);
-        for (address, name) in symbols::resolve(events.flat_map(|event| &event.stack).copied()) {
+        let functions = events.flat_map(|event| match event.kind {
+            Kind::TimerExpired | Kind::Work => std::slice::from_ref(&event.a),
+            _ => &event.stack,
+        });
+        for (address, name) in symbols::resolve(functions.copied()) {
             names.insert((FUNCTION, address), name);
         }
         Self {
@@ -111,6 +115,7 @@ impl Trace {
         let border = match event.kind {
             Kind::TimerEntry => ENTRY,
             Kind::Switch => SWITCH,
+            Kind::TimerExpired => return Some(std::slice::from_ref(&event.a)),
             _ => return None,
         };
         let mut addresses = event.stack.iter();

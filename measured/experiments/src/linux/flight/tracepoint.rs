@@ -43,6 +43,10 @@ pub enum Point {
     Waking,
     /// The CPU switched to another thread.
     Switch,
+    /// A kernel thread began a queued function.
+    Work,
+    /// A thread in user mode touched a page that is not there.
+    PageFault,
 }
 
 impl Point {
@@ -54,7 +58,8 @@ impl Point {
             Self::InterruptEntry => &["irq", "name"],
             Self::InterruptExit => &["irq"],
             Self::SoftirqEntry | Self::SoftirqExit => &["vec"],
-            Self::TimerExpired => &["function"],
+            Self::TimerExpired | Self::Work => &["function"],
+            Self::PageFault => &[],
             Self::Waking => &["pid", "prio", "comm"],
             Self::Switch => &[
                 "prev_pid",
@@ -178,6 +183,17 @@ pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
         found.push(describe(tracefs, &format!("irq_vectors/{event}"), point)?);
     }
     Ok(found)
+}
+
+/// Finds events that only some kernels have, and that tell more of what took a CPU.
+pub fn find_more(tracefs: &Tracefs) -> impl Iterator<Item = Tracepoint> {
+    let more = [
+        ("timer/timer_expire_entry", Point::TimerExpired),
+        ("workqueue/workqueue_execute_start", Point::Work),
+        ("exceptions/page_fault_user", Point::PageFault),
+    ];
+    let more = more.into_iter();
+    more.filter_map(|(name, point)| describe(tracefs, name, point).ok())
 }
 
 fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, FlightError> {

@@ -12,9 +12,11 @@ use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, alongside, aside, figure_or_modes};
+use tare_pages::kit::series::PerCase;
 
 use super::ABOVE_WORDS;
 use super::panels::{Member, Panel, of_verdict, series};
+use super::takers::{self, Takers};
 use comparison::comparisons;
 use many::about_range;
 
@@ -22,7 +24,7 @@ const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads, and
 /// names the greatest share of the others.
-pub(super) fn of(run: &Run, panels: &[Panel<'_>]) -> Option<Verdict> {
+pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Option<Verdict> {
     let panels = of_verdict(panels);
     let main = panels.first()?.plan();
     let own = series(&panels).into_iter();
@@ -35,12 +37,32 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>]) -> Option<Verdict> {
     if !others.is_empty() && panels[0].only_reads_clock() {
         headline = format!("{}: {headline}", main.work.id);
     }
+    sentences.extend(culprits(&panels[0], who));
     sentences.extend(most(&others));
     sentences.extend(comparisons(run, &panels));
     Some(Verdict {
         headline,
         details: sentences,
         ..Verdict::default()
+    })
+}
+
+/// Says who took the time in delays on each target of a panel.
+fn culprits(panel: &Panel<'_>, who: &PerCase<Takers>) -> Option<String> {
+    let each = panel.members.iter().filter_map(|member| {
+        let told = who.of(member.case.plan)?.told()?;
+        Some(match panel.members.len() {
+            1 => told,
+            _ => format!("on {} {told}", member.case.target()),
+        })
+    });
+    let each = Vec::from_iter(each);
+    let least = takers::least(who)?;
+    (!each.is_empty()).then(|| {
+        format!(
+            "Of the time in delays of {least} or more: {}.",
+            each.join("; ")
+        )
     })
 }
 

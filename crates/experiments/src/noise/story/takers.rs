@@ -1,0 +1,206 @@
+//! Who took the time that was lost: the kernel's events in the delays of all runs of a case.
+
+use std::collections::BTreeMap;
+
+use tare_figures::Run;
+use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
+use tare_figures::notices::{Notice, Severity};
+use tare_figures::rows::CellData;
+use tare_figures::words::{self, NONE};
+use tare_pages::Titled;
+use tare_pages::kit::checks::about;
+use tare_pages::kit::series::PerCase;
+use tare_pages::table::Table;
+use tare_results::model::Labels;
+use tare_trace::takers::{Taker, takers};
+
+use super::NAME;
+use super::panels::title;
+
+const N: Numbers = Numbers::PLAIN;
+
+/// The most who are named for a case; the others are one line.
+const MOST: usize = 8;
+
+/// The most who are named in a sentence, and the part of the time in delays from which on one is.
+const TOLD: usize = 3;
+const LEAST: f64 = 0.05;
+
+/// The part of the context switches that events have to show.
+const MOST_SEEN: f64 = 0.9;
+
+/// What stands above the table.
+const TITLE: &str = "Who took the time";
+
+/// Who took the CPU in the delays of a case, from the least that is explained on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Takers {
+    takers: BTreeMap<Taker, Part>,
+    /// Delays from this time on are explained, in ns.
+    least_ns: f64,
+    /// Time of the runs, in ns.
+    wall_ns: f64,
+    /// How often the CPU went from the measured thread to another one: as the kernel counts, and as
+    /// its events say.
+    switches: [f64; 2],
+}
+
+/// What one of them took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// Delays of which it took the greatest part.
+    delays: u64,
+    /// Time in all delays, in ns.
+    ns: u64,
+    /// The longest delay of which it took the greatest part, in ns.
+    longest_ns: u64,
+}
+
+impl Takers {
+    /// Adds a cell to those of its case.
+    pub fn take(cases: &mut PerCase<Self>, data: &CellData<'_>) {
+        let least_ns = data.record.value("explained", &Labels::default());
+        let Some((hz, least_ns)) = data.hz().zip(least_ns) else {
+            return;
+        };
+        let who = cases.entry(data.plan());
+        who.least_ns = least_ns;
+        let counters = data
+            .record
+            .programs
+            .iter()
+            .flat_map(|program| &program.counters);
+        let counted = counters.filter(|counter| counter.name.ends_with(" context switches"));
+        let seen = data.record.value("switches", &Labels::default());
+        let both = [
+            counted.map(|counter| counter.count as f64).sum(),
+            seen.unwrap_or_default(),
+        ];
+        both.into_iter()
+            .zip(&mut who.switches)
+            .for_each(|(own, all)| *all += own);
+        let in_ns = |cycles: u64| cycles as f64 / hz * 1e9;
+        for (head, _) in data.sets("gap").chain(data.sets("duration")) {
+            who.wall_ns += in_ns(head.length());
+            let own_ns = match head.measure.as_str() {
+                "gap" => 0,
+                _ => in_ns(head.min) as u64,
+            };
+            for trace in &data.record.traces {
+                let shares = takers(trace, own_ns);
+                if let Some((first, _)) = shares.first() {
+                    let part = who.takers.entry(first.clone()).or_default();
+                    part.delays = part.delays.saturating_add(trace.samples);
+                    part.longest_ns = part.longest_ns.max(trace.greatest);
+                }
+                for (taker, ns) in shares {
+                    let part = who.takers.entry(taker).or_default();
+                    part.ns = part.ns.saturating_add(ns);
+                }
+            }
+        }
+    }
+
+    /// Returns those who took time, the greatest part first.
+    fn ranked(&self) -> Vec<(&Taker, Part)> {
+        let all = self.takers.iter().map(|(taker, part)| (taker, *part));
+        let mut all = Vec::from_iter(all);
+        all.sort_by_key(|(_, part)| std::cmp::Reverse(part.ns));
+        all
+    }
+
+    /// Says who took the most of the time in delays: `interrupt local timer (tick_nohz_handler) took 61 %
+    /// of it`.
+    pub fn told(&self) -> Option<String> {
+        let ranked = self.ranked();
+        let all: f64 = ranked.iter().map(|(_, part)| part.ns as f64).sum();
+        let share = |part: &Part| part.ns as f64 / all;
+        let named = ranked.iter().take(TOLD);
+        let named = named.filter(|(_, part)| share(part) >= LEAST);
+        let named = named.map(|(taker, part)| format!("{taker} {}", N.percent(share(part))));
+        let named = Vec::from_iter(named);
+        (!named.is_empty()).then(|| words::list(&named))
+    }
+}
+
+/// Says where the kernel's events are not all there: then time may be called outside that another
+/// thread took.
+pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Option<Notice> {
+    let all = Case::all(run, NAME).into_iter();
+    let missed = all.filter_map(|case| {
+        let [counted, seen] = cases.of(case.plan)?.switches;
+        (seen < counted * MOST_SEEN).then(|| {
+            let place = format!("{} on {}", title(case.plan), case.target());
+            format!(
+                "{} of {} for {place}",
+                N.count(seen as u64),
+                N.count(counted as u64)
+            )
+        })
+    });
+    about(
+        (Severity::Note, "events-missed"),
+        &missed.collect::<Vec<_>>(),
+        |missed| {
+            format!(
+                "The kernel's events show fewer context switches of the measured thread than it counts ({missed}): what is called outside \
+                 this kernel may be other threads."
+            )
+        },
+    )
+}
+
+/// Returns from which delay on they are explained.
+pub(super) fn least(cases: &PerCase<Takers>) -> Option<String> {
+    let (_, who) = cases.iter().next()?;
+    Some(N.ns(who.least_ns, None))
+}
+
+/// Returns the table of all cases, in their order.
+pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
+    let least = least(cases).unwrap_or_default();
+    let mut table = Table::new(["", "delays", "per s", "of the time", "longest"]).of_prose();
+    for case in Case::all(run, NAME) {
+        let Some(who) = cases.of(case.plan).filter(|who| !who.takers.is_empty()) else {
+            continue;
+        };
+        table.heading(format!("{}, {}", title(case.plan), case.target()));
+        let ranked = who.ranked();
+        let row = |name: String, part: Part| {
+            let longest = match part.longest_ns {
+                0 => NONE.to_owned(),
+                ns => N.ns(ns as f64, None),
+            };
+            [
+                name,
+                N.count(part.delays),
+                N.rate(part.delays as f64 / who.wall_ns * 1e9),
+                N.percent(part.ns as f64 / who.wall_ns),
+                longest,
+            ]
+        };
+        let (named, others) = ranked.split_at(ranked.len().min(MOST));
+        for (taker, part) in named {
+            table.row(row(taker.to_string(), *part));
+        }
+        if !others.is_empty() {
+            let sum = others.iter().fold(Part::default(), |all, (_, part)| Part {
+                delays: all.delays.saturating_add(part.delays),
+                ns: all.ns.saturating_add(part.ns),
+                longest_ns: all.longest_ns.max(part.longest_ns),
+            });
+            let count = words::counted(N, others.len() as u64, "other", "others");
+            table.row(row(count, sum));
+        }
+    }
+    Titled {
+        title: TITLE.to_owned(),
+        read: format!(
+            "Delays of {least} or more, joined with the kernel's events on this CPU; all runs together. A delay counts for whom most of it \
+             belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
+             hypervisor, or firmware."
+        ),
+        table,
+    }
+}

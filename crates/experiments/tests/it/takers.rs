@@ -1,0 +1,93 @@
+//! Who took the time that a busy CPU lost.
+
+use tare_pages::{page, terminal};
+use tare_results::model::{Counter, Labels, Trace, TraceEvent, TraceKind, Value};
+use tare_testkit::assert_contains;
+
+use crate::synthetic::{Run, alarm, evenly, ids, measured, plain, record, verdict};
+
+fn event(at_ns: i64, what: TraceKind, stack: &[&str]) -> TraceEvent {
+    TraceEvent {
+        at_ns,
+        what,
+        from_user: false,
+        stack: stack.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+/// Delays of 10 µs each with the same events.
+fn delays(samples: u64, events: Vec<TraceEvent>) -> Trace {
+    let thread = "tare-agent/9".to_owned();
+    let running = TraceKind::Running { thread, ours: true };
+    Trace {
+        set: 0,
+        index: 3,
+        value: 10_000 * samples,
+        greatest: 12_000,
+        samples,
+        complete: true,
+        events: [event(0, running, &[])].into_iter().chain(events).collect(),
+    }
+}
+
+/// Makes two runs, in each of which the timer's interrupt took ninety delays, and ten are unexplained.
+fn explained(switches: u64) -> Run {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        let cell = run.gap(block, "process", evenly(2_600_000_000, 100, 1_300));
+        let name = || "local timer".to_owned();
+        let tick = vec![
+            event(0, TraceKind::InterruptEntry { name: name() }, &[]),
+            event(
+                90_000,
+                TraceKind::TimerExpired { wakes: false },
+                &["tick_nohz_handler"],
+            ),
+            event(900_000, TraceKind::InterruptExit { name: name() }, &[]),
+        ];
+        let record = record(cell);
+        record.traces = vec![delays(90, tick), delays(10, Vec::new())];
+        let values = [("explained", 5_000.0), ("switches", 4.0)];
+        record.values.extend(values.map(|(measure, value)| Value {
+            measure: measure.to_owned(),
+            labels: Labels::default(),
+            unit: String::new(),
+            value,
+        }));
+        measured(cell).counters.push(Counter {
+            name: "involuntary context switches".to_owned(),
+            count: switches,
+        });
+    }
+    run
+}
+
+#[test]
+fn those_who_took_the_time_are_named_with_their_part() {
+    let analysis = explained(4).analyse();
+    assert_eq!(
+        verdict(&analysis)[1],
+        "Of the time in delays of 5.00 µs or more: interrupt local timer (tick_nohz_handler) 90.0 % and outside this kernel 10.0 %."
+    );
+    let text = plain(&terminal::render(&analysis, 100, false));
+    let rows = [
+        "Who took the time",
+        "interrupt local timer (tick_nohz_handler) 180 90/s 0.090 % 12.0 µs",
+        "outside this kernel 20 10/s 0.010 % 12.0 µs",
+    ];
+    assert_contains(&text, &rows);
+    assert_contains(
+        &page::render(&analysis),
+        &["what they take while a handler runs"],
+    );
+    assert!(!ids(&analysis).contains(&"events-missed"));
+}
+
+#[test]
+fn events_that_are_missing_are_told() {
+    let analysis = explained(40).analyse();
+    assert_contains(
+        alarm(&analysis, "events-missed"),
+        &["8 of 80 for gap on process"],
+    );
+}

@@ -1,0 +1,403 @@
+//! Everything that the kernel does on a CPU for a time, joined with the delays of what runs there.
+//!
+//! The newest event overwrites the oldest, as in snapshots; nothing reads the buffer while the CPU is
+//! measured. Delays around which the same happened are added up, event by event, so that any number
+//! of them takes little room, and what is said of the sum is the sum of what is said of each.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use rustix::thread::gettid;
+use tare_wire::record;
+use tare_wire::trace::{Kind, Task};
+use tare_workloads::gap::Gap;
+use tare_workloads::timing::bare_rdtsc;
+
+use super::decode::{self, Decoded, Event, Names};
+use super::error::FlightError;
+use super::ring::{self, Ring};
+use super::trace::Trace;
+use super::tracefs::Tracefs;
+use super::tracepoint::{self, Tracepoint};
+use crate::linux::clock::now_ns;
+
+/// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
+const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
+/// How far the times of events and of delays may be apart, in ns.
+const SLACK_NS: u64 = 500;
+/// The most kinds of delays that are told apart while they are added up, and those of them that are
+/// written, which take the most time. All others are one kind of which no events are known.
+const MOST_KINDS: usize = 20_000;
+const MOST_WRITTEN: usize = 1_000;
+/// How often the clocks are read together.
+const READINGS: usize = 16;
+
+/// The kernel's events of one CPU, from when it was opened.
+pub struct Recording {
+    ring: Ring,
+    tracepoints: Vec<Tracepoint>,
+    clocks: [Clocks; 2],
+}
+
+/// What was recorded of delays.
+pub struct Explained {
+    /// The kernel's events in them.
+    pub trace: Trace,
+    /// How many events the buffer holds in all.
+    pub events: u64,
+    /// How often the CPU went from the calling thread to another one, as far as they say.
+    pub switches: u64,
+}
+
+/// A moment by two clocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clocks {
+    tsc: u64,
+    ns: u64,
+}
+
+impl Clocks {
+    /// Reads both: of several readings, that with the least time between.
+    fn read() -> Self {
+        let reading = |_| {
+            let before = bare_rdtsc();
+            let ns = now_ns();
+            let after = bare_rdtsc();
+            let took = after.wrapping_sub(before);
+            let tsc = before.wrapping_add(took / 2);
+            (took, Self { tsc, ns })
+        };
+        let least = (0..READINGS).map(reading).min_by_key(|(took, _)| *took);
+        least.map_or_else(Self::default, |(_, clocks)| clocks)
+    }
+}
+
+impl Recording {
+    /// Starts recording on a CPU, that of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`FlightError`] if the kernel does not show its events, or not to this user.
+    pub fn open(cpu: u32) -> Result<Self, FlightError> {
+        tracepoint::check_namespace()?;
+        let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
+        let mut tracepoints = tracepoint::find(&tracefs)?;
+        tracepoints.extend(tracepoint::find_more(&tracefs));
+        let [large, small] = SIZES.map(|bytes| move |all: &[_]| Ring::open(cpu, all, bytes));
+        let ring = large(&tracepoints).or_else(|_| small(&tracepoints))?;
+        Ok(Self {
+            ring,
+            tracepoints,
+            clocks: [Clocks::read(); 2],
+        })
+    }
+
+    /// Stops recording.
+    pub fn stop(&mut self) {
+        self.ring.stop();
+        self.clocks[1] = Clocks::read();
+    }
+
+    /// Explains the delays of a set of this number that are longer by a time in ns than as many cycles,
+    /// in the order of time.
+    pub fn explain(&self, set: u32, (above_ns, least): (u64, u64), delays: &[Gap]) -> Explained {
+        let mut bytes = vec![0; self.ring.bytes()];
+        let copied = self.ring.newest(self.clocks[0].ns, &mut bytes);
+        let find = |identifier| {
+            let (place, with_stack) = self.ring.event_of(identifier)?;
+            Some((self.tracepoints.get(place)?, with_stack))
+        };
+        let mut names = Names::new();
+        let newest_first = decode::events(&bytes[..copied.bytes], find, &mut names);
+        let mut events: Vec<(u64, Event)> =
+            newest_first.map(|(time, _, event)| (time, event)).collect();
+        // The kernel's clock for events can step back by some ns.
+        events.sort_by_key(|(time, _)| *time);
+        let since_ns = match copied.complete {
+            true => 0,
+            false => events.first().map_or(u64::MAX, |(time, _)| *time),
+        };
+        let all = delays.iter().map(|delay| Delay {
+            index: delay.index,
+            from_ns: self.ns(delay.start),
+            to_ns: self.ns(delay.start.wrapping_add(delay.length)),
+        });
+        let [from_ns, to_ns] =
+            [0, least].map(|ticks| self.ns(self.clocks[0].tsc.wrapping_add(ticks)));
+        let least_ns = above_ns + (to_ns - from_ns);
+        let delays = all.filter(|delay| delay.to_ns.saturating_sub(delay.from_ns) >= least_ns);
+        let kinds = written(grouped(delays, &events, since_ns));
+        let tid = gettid().as_raw_nonzero().get().cast_unsigned();
+        let mut first = Some(names);
+        let trace = Trace::new(kinds.into_iter().map(|kind| {
+            let names = first.take().unwrap_or_default();
+            kind.decoded(set, tid, names)
+        }));
+        let is_switch = |event: &Event| {
+            let from = Task::from_number(event.a).map(|task| task.tid);
+            event.kind == Kind::Switch && from == Some(tid)
+        };
+        let switches = events.iter().filter(|(_, event)| is_switch(event));
+        Explained {
+            trace,
+            events: events.len() as u64,
+            switches: switches.count() as u64,
+        }
+    }
+
+    /// Returns a moment of the TSC by CLOCK_MONOTONIC, in ns.
+    fn ns(&self, tsc: u64) -> u64 {
+        let [begin, end] = self.clocks;
+        let ticks = end.tsc.wrapping_sub(begin.tsc).max(1);
+        let ns = (end.ns - begin.ns) as f64 / ticks as f64;
+        let since = tsc.wrapping_sub(begin.tsc).cast_signed();
+        begin.ns.saturating_add_signed((since as f64 * ns) as i64)
+    }
+}
+
+/// A delay, by CLOCK_MONOTONIC in ns.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    index: u64,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// Delays around which the same happened.
+#[derive(Debug, Default)]
+struct Likes {
+    samples: u64,
+    sum_ns: u64,
+    /// The greatest one, and its number.
+    greatest: (u64, u64),
+    complete: bool,
+    /// The events, with the sums of their times.
+    events: Vec<Event>,
+}
+
+impl Likes {
+    fn add(&mut self, delay: &Delay, ns: u64, events: &[Event]) {
+        if self.events.is_empty() {
+            self.events = events.to_vec();
+        } else {
+            let both = self.events.iter_mut().zip(events);
+            both.for_each(|(sum, event)| sum.at_ns += event.at_ns);
+        }
+        self.samples += 1;
+        self.sum_ns += ns;
+        self.greatest = self.greatest.max((ns, delay.index));
+    }
+
+    fn decoded(self, set: u32, tid: u32, names: Names) -> Decoded {
+        let (greatest, index) = self.greatest;
+        let running = Event {
+            at_ns: 0,
+            kind: Kind::Running,
+            a: tid.into(),
+            b: 0,
+            stack: Vec::new(),
+        };
+        let trace = record::Trace {
+            place: 0,
+            set,
+            index,
+            value: self.sum_ns,
+            greatest,
+            samples: self.samples,
+            tid,
+            events: 0,
+            complete: self.complete,
+        };
+        let events = [running].into_iter().filter(|_| self.complete);
+        Decoded {
+            trace,
+            events: events.chain(self.events).collect(),
+            names,
+            waker: None,
+        }
+    }
+}
+
+/// Puts delays together around which the same happened, and in which the same moment took longest.
+/// Events are in the order of time, and complete from a time on.
+fn grouped(
+    delays: impl Iterator<Item = Delay>,
+    events: &[(u64, Event)],
+    since_ns: u64,
+) -> Vec<Likes> {
+    let mut kinds: HashMap<Vec<u64>, Likes> = HashMap::new();
+    let mut next = 0;
+    let mut own = Vec::new();
+    for delay in delays {
+        let ns = delay.to_ns.saturating_sub(delay.from_ns);
+        let before = |until: u64| events[next..].partition_point(|(time, _)| *time < until);
+        let first = next + before(delay.from_ns.saturating_sub(SLACK_NS));
+        next = first;
+        let end =
+            next + events[next..].partition_point(|(time, _)| *time <= delay.to_ns + SLACK_NS);
+        next = end;
+        own.clear();
+        own.extend(events[first..end].iter().map(|(time, event)| Event {
+            at_ns: time.saturating_sub(delay.from_ns).min(ns).cast_signed(),
+            ..event.clone()
+        }));
+        let is_seen = delay.from_ns >= since_ns;
+        let key = likeness(&own, ns);
+        let is_seen = is_seen && (kinds.len() < MOST_KINDS || kinds.contains_key(&key));
+        let (key, of) = match is_seen {
+            true => (key, &own[..]),
+            false => (Vec::new(), &[][..]),
+        };
+        let kind = kinds.entry(key).or_insert_with(|| Likes {
+            complete: is_seen,
+            ..Likes::default()
+        });
+        kind.add(&delay, ns, of);
+    }
+    kinds.into_values().collect()
+}
+
+/// Returns the kinds that take the most time, and all others as one.
+fn written(mut kinds: Vec<Likes>) -> Vec<Likes> {
+    kinds.sort_by_key(|kind| Reverse(kind.sum_ns));
+    if kinds.len() > MOST_WRITTEN {
+        let mut others = Likes::default();
+        for kind in kinds.split_off(MOST_WRITTEN - 1) {
+            others.samples += kind.samples;
+            others.sum_ns += kind.sum_ns;
+            others.greatest = others.greatest.max(kind.greatest);
+        }
+        kinds.push(others);
+    }
+    kinds
+}
+
+/// Returns what delays have in common that are added up: their events, and between which of them the
+/// most time passed.
+fn likeness(events: &[Event], ns: u64) -> Vec<u64> {
+    let ends = events.iter().map(|event| event.at_ns);
+    let mut from = 0;
+    let mut longest = (0, 0);
+    for (place, to) in (0..).zip(ends.chain([ns.cast_signed()])) {
+        longest = longest.max((to - from, place));
+        from = to;
+    }
+    let mut key = vec![longest.1];
+    for event in events {
+        let stack = event.stack.iter().copied();
+        key.extend([
+            u64::from(event.kind as u8),
+            event.a,
+            event.b,
+            stack.len() as u64,
+        ]);
+        key.extend(stack);
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(time: u64, kind: Kind, a: u64) -> (u64, Event) {
+        let stack = Vec::new();
+        let event = Event {
+            at_ns: 0,
+            kind,
+            a,
+            b: 0,
+            stack,
+        };
+        (time, event)
+    }
+
+    #[test]
+    fn delays_with_the_same_events_are_added_up() {
+        let tick = |from: u64, length: u64| {
+            [
+                at(from + 1_000, Kind::TimerEntry, 236),
+                at(from + length - 500, Kind::TimerExit, 236),
+            ]
+        };
+        let events: Vec<_> = [tick(10_000, 6_000), tick(50_000, 8_000)]
+            .into_iter()
+            .flatten()
+            .chain([
+                at(92_000, Kind::InterruptEntry, 24),
+                at(98_000, Kind::InterruptExit, 24),
+            ])
+            .collect();
+        let delay = |index, from_ns: u64, ns: u64| Delay {
+            index,
+            from_ns,
+            to_ns: from_ns + ns,
+        };
+        let delays = [
+            delay(1, 10_000, 6_000),
+            delay(2, 50_000, 8_000),
+            delay(3, 70_000, 9_000),
+            delay(4, 91_000, 8_000),
+        ];
+        let mut kinds = grouped(delays.into_iter(), &events, 0);
+        kinds.sort_by_key(|kind| kind.greatest.1);
+        let of = |kind: &Likes| (kind.samples, kind.sum_ns, kind.greatest, kind.complete);
+        let all: Vec<_> = kinds.iter().map(of).collect();
+        assert_eq!(
+            all,
+            [
+                (2, 14_000, (8_000, 2), true),
+                (1, 9_000, (9_000, 3), true),
+                (1, 8_000, (8_000, 4), true),
+            ]
+        );
+        let times = kinds[0].events.iter().map(|event| event.at_ns);
+        assert_eq!(times.collect::<Vec<_>>(), [2_000, 13_000]);
+        assert!(kinds[1].events.is_empty());
+        // Of what came before the first event, nothing is known.
+        let unseen = grouped(delays.into_iter().take(1), &events, 20_000);
+        assert!(!unseen[0].complete && unseen[0].events.is_empty());
+    }
+
+    #[test]
+    fn a_delay_in_which_another_moment_took_longest_is_another_kind() {
+        let tick = |from: u64, length: u64| {
+            [
+                at(from + 1_000, Kind::TimerEntry, 236),
+                at(from + length, Kind::TimerExit, 236),
+            ]
+        };
+        let events: Vec<_> = tick(10_000, 6_000)
+            .into_iter()
+            .chain(tick(50_000, 6_000))
+            .collect();
+        // In the second one, something else kept the CPU after the tick.
+        let delays = [(10_000, 6_500), (50_000, 5_000_000)].map(|(from_ns, ns)| Delay {
+            index: 0,
+            from_ns,
+            to_ns: from_ns + ns,
+        });
+        assert_eq!(grouped(delays.into_iter(), &events, 0).len(), 2);
+    }
+
+    #[test]
+    fn kinds_beyond_those_that_are_written_are_one() {
+        let kinds = (1..=2_000).map(|number| Likes {
+            samples: 1,
+            sum_ns: number,
+            greatest: (number, number),
+            complete: true,
+            events: Vec::new(),
+        });
+        let all = written(kinds.collect());
+        assert_eq!(all.len(), MOST_WRITTEN);
+        assert_eq!(all[0].greatest, (2_000, 2_000));
+        let last = &all[MOST_WRITTEN - 1];
+        let of_others = (1..=1_001).sum::<u64>();
+        assert_eq!(
+            (last.samples, last.sum_ns, last.greatest),
+            (1_001, of_others, (1_001, 1_001))
+        );
+        assert!(!last.complete);
+    }
+}

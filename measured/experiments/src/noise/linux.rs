@@ -1,0 +1,85 @@
+//! The kernel's events as a witness of a batch's delays.
+
+use tare_workloads::gap::Gap;
+
+use super::witness::Witness;
+use super::{Plan, find, run};
+use crate::linux::flight::FlightError;
+use crate::linux::flight::recording::Recording;
+use crate::output::{self, Output};
+use crate::platform::{Platform, WriteError};
+use crate::session::Stop;
+use crate::table::{Failure, Measurement, Threads};
+
+/// Returns the experiment on Linux.
+pub fn on<P: Platform>() -> Measurement<P>
+where
+    P::Error: From<Stop>,
+{
+    Measurement {
+        has: |id| find(id).is_some(),
+        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        run: |words, platform| {
+            let plan = Plan::parse(words).map_err(Failure::Plan)?;
+            let events = Events::of(&plan);
+            run(&plan, platform, events).map_err(|stop| Failure::Measurement(stop.into()))
+        },
+    }
+}
+
+/// The kernel's events during a batch.
+struct Events {
+    cpu: Option<u32>,
+    /// Delays from this time on are explained, in ns; None for none.
+    above_ns: Option<u64>,
+    recording: Option<Result<Recording, FlightError>>,
+}
+
+impl Events {
+    fn of(plan: &Plan) -> Self {
+        Self {
+            cpu: plan.cpu,
+            above_ns: plan.explain_ns,
+            recording: None,
+        }
+    }
+}
+
+impl Witness for Events {
+    fn begin(&mut self) {
+        let cpu = self.cpu.ok_or(FlightError::Unpinned);
+        self.recording = self.above_ns.map(|_| cpu.and_then(Recording::open));
+    }
+
+    fn end(&mut self) {
+        if let Some(Ok(recording)) = &mut self.recording {
+            recording.stop();
+        }
+    }
+
+    fn tell(
+        &mut self,
+        set: u32,
+        (least, delays): (u64, &[Gap]),
+        output: &mut Output<'_, impl Platform>,
+    ) -> Result<(), WriteError> {
+        match (self.recording.take(), self.above_ns) {
+            (Some(Ok(recording)), Some(above_ns)) => {
+                let above = (above_ns, least);
+                let explained = recording.explain(set, above, delays);
+                let values = [
+                    ("explained", "ns", above_ns),
+                    ("events", "", explained.events),
+                    ("switches", "", explained.switches),
+                ];
+                output.values("", &values)?;
+                explained.trace.records(|record| output.put(record))
+            }
+            (Some(Err(why)), _) => {
+                let text = format!("who caused the delays is not known: {why}");
+                output.notice(&output::text(&text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
