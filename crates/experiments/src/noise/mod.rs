@@ -226,8 +226,9 @@ const EXPLAIN: Parameter = Parameter {
         least_ns: 0,
         most_ns: 1_000_000_000,
     },
-    default: "5us",
-    meaning: "Delay from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for none",
+    default: "0",
+    meaning: "Delay, such as 5us, from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for \
+              none; it takes about a second more for each run",
     ..Parameter::NEW
 };
 
@@ -473,7 +474,7 @@ mod tests {
             timing: Timing::Fenced,
             threshold: Threshold::Auto,
             window: 500,
-            explain_ns: Some(5_000),
+            explain_ns: None,
         }
     }
 
@@ -531,7 +532,7 @@ mod tests {
         assert_eq!(
             plan.cells[0].work.to_string(),
             "workload=prime limit=22 repetitions=1000000 warmup=1000 timing=fenced \
-             threshold=auto capacity=1048576 bins=1000 window=500 explain=5000ns cpu=1"
+             threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
         );
     }
 

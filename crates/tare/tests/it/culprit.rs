@@ -108,7 +108,8 @@ fn who_takes_a_busy_cpu_is_named() {
     };
     let bench = Bench::new();
     let cpu = cpus - 1;
-    let words = format!("noise --workload gap --cpu {cpu} --runs 2 --json --output run");
+    let words =
+        format!("noise --workload gap --explain 5us --cpu {cpu} --runs 2 --json --output run");
     let ran = bench.run(&words);
     drop(hog);
     ran.expect(0, &[]);
