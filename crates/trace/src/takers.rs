@@ -1,6 +1,6 @@
-//! Who took the CPU from a thread that never sleeps, in delays of its own.
+//! Who took the CPU from a thread that never sleeps, in its delays.
 //!
-//! The events of a delay say when handlers and other threads began and ended. What is left is the
+//! The events of a delay say when handlers and other threads began and ended. The rest is the
 //! thread's own: where it is longer than without a delay, the CPU was taken from outside this kernel
 //! (by a hypervisor, by firmware), by exclusion. The way of the CPU into a handler and out of it is
 //! the handler's.

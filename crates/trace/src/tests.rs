@@ -434,7 +434,7 @@ fn what_was_overwritten_is_nobodys() {
     }
 }
 
-/// Returns who took how much of delays that lasted so long together.
+/// Returns who took how much of delays with this total length.
 fn taken<const N: usize>(
     samples: u64,
     value: u64,

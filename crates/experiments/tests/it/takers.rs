@@ -67,7 +67,7 @@ fn those_who_took_the_time_are_named_with_their_part() {
     let analysis = explained(4).analyse();
     assert_eq!(
         verdict(&analysis)[1],
-        "Of the time in delays of 5.00 µs or more: interrupt local timer (tick_nohz_handler) 90.0 % and outside this kernel 10.0 %."
+        "gap, time in delays of 5.00 µs or more: interrupt local timer (tick_nohz_handler) 90.0 % and outside this kernel 10.0 %."
     );
     let text = plain(&terminal::render(&analysis, 100, false));
     let rows = [

@@ -35,7 +35,8 @@ pub struct TraceEvent {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_user: bool,
     /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a
-    /// switch those that led to it; of a timer and of work, the one that is called. Empty where the kernel does not tell.
+    /// switch those that led to it; of a timer and of work, the one that is called. Empty where the
+    /// kernel does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }

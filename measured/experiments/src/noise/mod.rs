@@ -8,7 +8,7 @@
 //! * `threshold`: the plan's threshold in ticks, and the defaults;
 //! * `batch`: runs the workload;
 //! * `fold`: folds raw stamps into exact counts, delays and an envelope;
-//! * [`witness`]: what sees the system meanwhile; on Linux (`linux`), the kernel's events.
+//! * [`witness`]: sees the system during a batch; on Linux (`linux`), by the kernel's events.
 
 mod batch;
 pub mod bounds;

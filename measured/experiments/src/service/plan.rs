@@ -183,7 +183,8 @@ impl Program {
             Self::Nslookup => NSLOOKUP.to_owned(),
             Self::Command(words) => words.line(),
         };
-        shlex::split(&line)
+        // Words that can't be split are none, and can't be started.
+        Some(shlex::split(&line).unwrap_or_default())
     }
 
     /// Returns the program of a name, whose command is not encoded yet; `None` if there is none.

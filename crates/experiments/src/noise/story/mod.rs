@@ -200,8 +200,8 @@ impl Story for Shown {
                  That gaps come as often as a tick says no more than that."
             }
             Some(_) => {
-                "Who took the CPU is known as far as the kernel's events tell: firmware (SMI) and a hypervisor look alike, and \
-                 what they take while a handler runs counts as the handler's."
+                "Who took the CPU is known where the kernel's events are recorded, and as far as they tell: firmware (SMI) and a \
+                 hypervisor look alike, and what they take while a handler runs counts as the handler's."
             }
         });
         limits.push(

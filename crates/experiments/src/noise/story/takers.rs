@@ -46,12 +46,12 @@ pub(super) struct Takers {
     switches: [f64; 2],
 }
 
-/// What one of them took.
+/// The part of one of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     /// Delays of which it took the greatest part.
     delays: u64,
-    /// Time in all delays, in ns.
+    /// Time within delays, in ns.
     ns: u64,
     /// The longest delay of which it took the greatest part, in ns.
     longest_ns: u64,

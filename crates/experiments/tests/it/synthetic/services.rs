@@ -5,7 +5,7 @@ use tare_results::work::Work;
 
 use super::{Run, spec};
 
-/// What a client found of 1,000 requests.
+/// The outcome of 1,000 requests.
 #[derive(Clone, Copy)]
 pub struct Asked {
     /// Labels of the cell besides its service.

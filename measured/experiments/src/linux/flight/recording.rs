@@ -2,7 +2,7 @@
 //!
 //! The newest event overwrites the oldest, as in snapshots; nothing reads the buffer while the CPU is
 //! measured. Delays around which the same happened are added up, event by event, so that any number
-//! of them takes little room, and what is said of the sum is the sum of what is said of each.
+//! of them takes little room; the shares of a sum are the sums of the shares.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,9 +25,9 @@ use crate::linux::clock::now_ns;
 const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
 /// How far the times of events and of delays may be apart, in ns.
 const SLACK_NS: u64 = 500;
-/// The most kinds of delays that are told apart while they are added up, and those of them that are
-/// written, which take the most time. All others are one kind of which no events are known.
-const MOST_KINDS: usize = 20_000;
+/// The most groups of delays while they are added up, and those of them that are written, which take
+/// the most time. All others are one group without events.
+const MOST_GROUPS: usize = 20_000;
 const MOST_WRITTEN: usize = 1_000;
 /// How often the clocks are read together.
 const READINGS: usize = 16;
@@ -39,11 +39,11 @@ pub struct Recording {
     clocks: [Clocks; 2],
 }
 
-/// What was recorded of delays.
+/// Delays with the kernel's events in them.
 pub struct Explained {
     /// The kernel's events in them.
     pub trace: Trace,
-    /// How many events the buffer holds in all.
+    /// Number of events in the buffer.
     pub events: u64,
     /// How often the CPU went from the calling thread to another one, as far as they say.
     pub switches: u64,
@@ -165,7 +165,7 @@ struct Delay {
 
 /// Delays around which the same happened.
 #[derive(Debug, Default)]
-struct Likes {
+struct Group {
     samples: u64,
     sum_ns: u64,
     /// The greatest one, and its number.
@@ -175,7 +175,7 @@ struct Likes {
     events: Vec<Event>,
 }
 
-impl Likes {
+impl Group {
     fn add(&mut self, delay: &Delay, ns: u64, events: &[Event]) {
         if self.events.is_empty() {
             self.events = events.to_vec();
@@ -224,8 +224,8 @@ fn grouped(
     delays: impl Iterator<Item = Delay>,
     events: &[(u64, Event)],
     since_ns: u64,
-) -> Vec<Likes> {
-    let mut kinds: HashMap<Vec<u64>, Likes> = HashMap::new();
+) -> Vec<Group> {
+    let mut kinds: HashMap<Vec<u64>, Group> = HashMap::new();
     let mut next = 0;
     let mut own = Vec::new();
     for delay in delays {
@@ -242,15 +242,15 @@ fn grouped(
             ..event.clone()
         }));
         let is_seen = delay.from_ns >= since_ns;
-        let key = likeness(&own, ns);
-        let is_seen = is_seen && (kinds.len() < MOST_KINDS || kinds.contains_key(&key));
+        let key = signature(&own, ns);
+        let is_seen = is_seen && (kinds.len() < MOST_GROUPS || kinds.contains_key(&key));
         let (key, of) = match is_seen {
             true => (key, &own[..]),
             false => (Vec::new(), &[][..]),
         };
-        let kind = kinds.entry(key).or_insert_with(|| Likes {
+        let kind = kinds.entry(key).or_insert_with(|| Group {
             complete: is_seen,
-            ..Likes::default()
+            ..Group::default()
         });
         kind.add(&delay, ns, of);
     }
@@ -258,10 +258,10 @@ fn grouped(
 }
 
 /// Returns the kinds that take the most time, and all others as one.
-fn written(mut kinds: Vec<Likes>) -> Vec<Likes> {
+fn written(mut kinds: Vec<Group>) -> Vec<Group> {
     kinds.sort_by_key(|kind| Reverse(kind.sum_ns));
     if kinds.len() > MOST_WRITTEN {
-        let mut others = Likes::default();
+        let mut others = Group::default();
         for kind in kinds.split_off(MOST_WRITTEN - 1) {
             others.samples += kind.samples;
             others.sum_ns += kind.sum_ns;
@@ -274,7 +274,7 @@ fn written(mut kinds: Vec<Likes>) -> Vec<Likes> {
 
 /// Returns what delays have in common that are added up: their events, and between which of them the
 /// most time passed.
-fn likeness(events: &[Event], ns: u64) -> Vec<u64> {
+fn signature(events: &[Event], ns: u64) -> Vec<u64> {
     let ends = events.iter().map(|event| event.at_ns);
     let mut from = 0;
     let mut longest = (0, 0);
@@ -341,7 +341,7 @@ mod tests {
         ];
         let mut kinds = grouped(delays.into_iter(), &events, 0);
         kinds.sort_by_key(|kind| kind.greatest.1);
-        let of = |kind: &Likes| (kind.samples, kind.sum_ns, kind.greatest, kind.complete);
+        let of = |kind: &Group| (kind.samples, kind.sum_ns, kind.greatest, kind.complete);
         let all: Vec<_> = kinds.iter().map(of).collect();
         assert_eq!(
             all,
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn kinds_beyond_those_that_are_written_are_one() {
-        let kinds = (1..=2_000).map(|number| Likes {
+        let kinds = (1..=2_000).map(|number| Group {
             samples: 1,
             sum_ns: number,
             greatest: (number, number),

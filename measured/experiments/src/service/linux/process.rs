@@ -151,7 +151,7 @@ mod tests {
     fn a_process_that_prints_without_end_or_goes_on_is_ended_at_its_limit() {
         assert_eq!(ask("while :; do echo 10.0.0.7; done", 1), None);
         assert_eq!(ask("exec sleep 600", 1), None);
-        // What it leaves behind, with its output open, is not waited for.
+        // A process that it leaves behind, with its output open, is not waited for.
         let (_, is_right) = ask("echo 10.0.0.7; sleep 3 & exit 0", 60).unwrap();
         assert!(is_right);
         let (printed, _) = ask("head -c 300000 /dev/zero", 60).unwrap();

@@ -60,7 +60,8 @@ fn culprits(panel: &Panel<'_>, who: &PerCase<Takers>) -> Option<String> {
     let least = takers::least(who)?;
     (!each.is_empty()).then(|| {
         format!(
-            "Of the time in delays of {least} or more: {}.",
+            "{}, time in delays of {least} or more: {}.",
+            panel.title(),
             each.join("; ")
         )
     })
