@@ -1,6 +1,8 @@
 //! `process`: the agent as a process on this machine.
 
 use std::ffi::OsString;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use tare_guard::Guard;
 use tare_networks::TapNetwork;
@@ -23,12 +25,27 @@ pub fn spec() -> TargetSpec {
 #[derive(Debug)]
 pub struct Process {
     agent: MeasuredFile,
+    /// What keeps the kernel's events open while cells record them.
+    events: OnceLock<()>,
 }
 
 impl Process {
     /// Makes the target from the agent's program.
     pub fn new(agent: MeasuredFile) -> Self {
-        Self { agent }
+        let events = OnceLock::new();
+        Self { agent, events }
+    }
+
+    /// Has the kernel's events kept open until the guard is closed, if a cell records them: opening
+    /// and closing them anew takes about a second for each cell.
+    fn keep_events_open(&self, guard: &Guard) -> Result<(), TargetError> {
+        if self.events.set(()).is_ok() {
+            let mut keeper = Command::new(self.agent.path()?);
+            keeper.arg("events").stdin(Stdio::null());
+            keeper.stdout(Stdio::null()).stderr(Stdio::null());
+            guard.spawn(&mut keeper)?.leave_to_guard();
+        }
+        Ok(())
     }
 }
 
@@ -57,6 +74,9 @@ impl Target for Process {
             Some(words) => launch::command(words)?,
             None => (self.agent.path()?.to_owned(), job.words()),
         };
+        if job.is_alone && words.iter().any(|word| records_events(word)) {
+            self.keep_events_open(guard)?;
+        }
         let start = move |_| Ok(launch::exec(&path, &words)?.into());
         Ok(Launch {
             ready: match job.command {
@@ -66,6 +86,13 @@ impl Target for Process {
             ..Launch::of_program("process", start)
         })
     }
+}
+
+/// Returns whether a word of a plan asks for the kernel's events.
+fn records_events(word: &str) -> bool {
+    let asked = word.strip_prefix("explain=");
+    let asked = asked.or_else(|| word.strip_prefix("trace="));
+    asked.is_some_and(|value| value != "0")
 }
 
 /// Returns whether servers and clients can be started here, each in its own network, and if not,

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
-use crate::timeline::{Cpu, Doing, stretches};
+use crate::timeline::{Cpu, Doing, IDLE, Thread, stretches};
 
 /// How long the CPU may take into a handler and out of it, in ns: what is longer was taken from
 /// outside.
@@ -26,8 +26,10 @@ pub enum Taker {
     Interrupt {
         /// Its name: `local timer`, `virtio0-req.0`.
         name: String,
-        /// The timers' functions that it called.
+        /// The functions that it called: those of timers, or what another CPU asked for.
         functions: Vec<String>,
+        /// The threads on other CPUs that sent it, by name.
+        senders: Vec<String>,
     },
     /// A softirq.
     Softirq {
@@ -45,6 +47,8 @@ pub enum Taker {
     },
     /// A page that the thread touched and that was not there.
     PageFault,
+    /// A limit on the thread: of real-time threads, or the quota of its control group.
+    Throttling,
     /// Nothing of this kernel: the hypervisor, or firmware.
     Outside,
     /// Unknown: the kernel's buffer does not hold it.
@@ -58,6 +62,7 @@ impl Taker {
             Doing::Interrupt { name, .. } => Self::Interrupt {
                 name: name.to_owned(),
                 functions,
+                senders: Vec::new(),
             },
             Doing::Softirq { name, .. } => Self::Softirq {
                 name: name.to_owned(),
@@ -65,56 +70,88 @@ impl Taker {
             },
             Doing::Thread(thread) if thread.ours => return None,
             Doing::Thread(thread) => {
-                let name = thread.name;
-                let end = name.rfind('/').unwrap_or(name.len());
-                Self::Thread {
-                    name: name[..end].to_owned(),
-                    functions,
-                }
+                let name = without_number(thread.name);
+                Self::Thread { name, functions }
             }
             Doing::Unseen { .. } => Self::Unseen,
         })
     }
 
-    /// Adds the functions that it called.
-    fn calling(mut self, all: &BTreeMap<Self, Vec<String>>) -> Self {
+    /// Adds the functions that it called, and who sent it.
+    fn with(mut self, all: &BTreeMap<Self, Called>) -> Self {
         let called = all.get(&self).cloned().unwrap_or_default();
         match &mut self {
-            Self::Interrupt { functions, .. }
-            | Self::Softirq { functions, .. }
-            | Self::Thread { functions, .. } => *functions = called,
-            Self::PageFault | Self::Outside | Self::Unseen => {}
+            Self::Interrupt {
+                functions, senders, ..
+            } => (*functions, *senders) = (called.functions, called.senders),
+            Self::Softirq { functions, .. } | Self::Thread { functions, .. } => {
+                *functions = called.functions;
+            }
+            Self::PageFault | Self::Throttling | Self::Outside | Self::Unseen => {}
         }
         self
     }
 }
 
+/// What the events of a delay say of one who took the CPU.
+#[derive(Clone, Debug, Default)]
+struct Called {
+    functions: Vec<String>,
+    senders: Vec<String>,
+}
+
 impl fmt::Display for Taker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, name, functions) = match self {
-            Self::Interrupt { name, functions } => ("interrupt", name, functions),
-            Self::Softirq { name, functions } => ("softirq", name, functions),
-            Self::Thread { name, functions } => ("thread", name, functions),
+        let none = Vec::new();
+        let (kind, name, functions, senders) = match self {
+            Self::Interrupt {
+                name,
+                functions,
+                senders,
+            } => ("interrupt", name, functions, senders),
+            Self::Softirq { name, functions } => ("softirq", name, functions, &none),
+            Self::Thread { name, functions } => ("thread", name, functions, &none),
+            Self::Throttling => return f.write_str("throttling of this thread"),
             Self::PageFault => return f.write_str("page faults"),
             Self::Outside => return f.write_str("outside this kernel"),
             Self::Unseen => return f.write_str("not recorded"),
         };
         write!(f, "{kind} {name}")?;
-        match functions.is_empty() {
+        if !functions.is_empty() {
+            write!(f, " ({})", functions.join(", "))?;
+        }
+        match senders.is_empty() {
             true => Ok(()),
-            false => write!(f, " ({})", functions.join(", ")),
+            false => write!(f, " from {}", senders.join(", ")),
         }
     }
 }
 
-/// Says who took how much of the time of delays, in ns, from the greatest share on; `own_ns` of each
-/// of them are not taken. The sum is their time without that.
+fn without_number(thread: &str) -> String {
+    let end = thread.rfind('/').unwrap_or(thread.len());
+    thread[..end].to_owned()
+}
+
+/// Who took how much of the time of delays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Time in ns, from the greatest share on. The sum is the delays' time without what is the
+    /// thread's own.
+    pub takers: Vec<(Taker, u64)>,
+    /// Of each softirq, how often it came, and the sum of the times since it had been raised, in ns.
+    pub waits: BTreeMap<Taker, (u64, u64)>,
+}
+
+/// Says who took how much of the time of delays; `own_ns` of each of them are not taken.
 #[must_use]
-pub fn takers(trace: &Trace, own_ns: u64) -> Vec<(Taker, u64)> {
+pub fn takers(trace: &Trace, own_ns: u64) -> Shares {
     let own_ns = own_ns.saturating_mul(trace.samples);
     let taken_ns = trace.value.saturating_sub(own_ns);
     if !trace.complete {
-        return vec![(Taker::Unseen, taken_ns)];
+        return Shares {
+            takers: vec![(Taker::Unseen, taken_ns)],
+            waits: BTreeMap::new(),
+        };
     }
     let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
     let events: Vec<&TraceEvent> = trace.events.iter().collect();
@@ -122,8 +159,17 @@ pub fn takers(trace: &Trace, own_ns: u64) -> Vec<(Taker, u64)> {
     let (mut shares, mut rest_ns) = (BTreeMap::<Taker, u64>::new(), 0);
     for stretch in stretches(&events, end) {
         let ns = stretch.to_ns - stretch.from_ns;
-        match Taker::of(stretch.doing) {
-            Some(taker) => *shares.entry(taker.calling(&called)).or_default() += ns,
+        let taker = match stretch.doing {
+            Doing::Thread(thread) if !thread.ours && is_let(&events, &thread) => {
+                match has_faulted {
+                    true => Some(Taker::PageFault),
+                    false => Some(Taker::Throttling),
+                }
+            }
+            doing => Taker::of(doing).map(|taker| taker.with(&called)),
+        };
+        match taker {
+            Some(taker) => *shares.entry(taker).or_default() += ns,
             None => rest_ns += ns,
         }
     }
@@ -134,28 +180,63 @@ pub fn takers(trace: &Trace, own_ns: u64) -> Vec<(Taker, u64)> {
         _ if has_faulted => *shares.entry(Taker::PageFault).or_default() += rest_ns,
         _ => *shares.entry(Taker::Outside).or_default() += rest_ns,
     }
-    let mut shares: Vec<_> = shares.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    let mut takers: Vec<_> = shares.into_iter().filter(|(_, ns)| *ns > 0).collect();
     // The sort keeps the order of names among equal ones.
-    shares.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    shares
+    takers.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let mut waits = BTreeMap::<Taker, (u64, u64)>::new();
+    for event in events {
+        if let (TraceKind::SoftirqEntry { name }, Some(ns)) = (&event.what, event.waited_ns) {
+            let softirq = Taker::Softirq {
+                name: name.clone(),
+                functions: Vec::new(),
+            };
+            let (count, sum) = waits.entry(softirq.with(&called)).or_default();
+            *count += trace.samples;
+            *sum += ns;
+        }
+    }
+    Shares { takers, waits }
 }
 
-/// Returns the functions that each has called, by name, and whether the thread itself has touched a
-/// page that was not there.
-fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Vec<String>>, bool) {
-    let (mut all, mut has_faulted) = (BTreeMap::<Taker, Vec<String>>::new(), false);
+/// Returns whether a thread has the CPU only since the measured one, which never sleeps by itself, may
+/// not or can't go on: the idle thread, or one without a real-time priority where ours has one.
+fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
+    const NO_REAL_TIME: i32 = 100;
+    let ours = events.iter().find_map(|event| match event.what {
+        TraceKind::Switch {
+            ours: true,
+            to_priority,
+            ..
+        } => Some(to_priority),
+        _ => None,
+    });
+    let is_real_time = ours.is_some_and(|priority| priority < NO_REAL_TIME);
+    thread.name == IDLE
+        || is_real_time && thread.priority.is_some_and(|other| other >= NO_REAL_TIME)
+}
+
+/// Returns the functions that each has called and who sent it, by name, and whether the thread itself
+/// has touched a page that was not there.
+fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, bool) {
+    let (mut all, mut has_faulted) = (BTreeMap::<Taker, Called>::new(), false);
+    let put = |known: &mut Vec<String>, name: String| {
+        if let Err(place) = known.binary_search(&name) {
+            known.insert(place, name);
+        }
+    };
     let mut cpu = Cpu::at_first(events);
     for event in events {
         let taker = Taker::of(cpu.doing());
         has_faulted |= taker.is_none() && event.what == TraceKind::PageFault;
         let is_call = matches!(event.what, TraceKind::TimerExpired { .. } | TraceKind::Work);
         if let (true, Some(taker), Some(name)) = (is_call, taker, event.stack.first()) {
-            let known = all.entry(taker).or_default();
-            if let Err(place) = known.binary_search(name) {
-                known.insert(place, name.clone());
-            }
+            put(&mut all.entry(taker).or_default().functions, name.clone());
         }
         cpu.take(event);
+        if let (Some(sender), Some(taker)) = (&event.sender, Taker::of(cpu.doing())) {
+            let name = without_number(sender);
+            put(&mut all.entry(taker).or_default().senders, name);
+        }
     }
     (all, has_faulted)
 }

@@ -16,6 +16,8 @@ fn at(at_ns: i64, what: TraceKind) -> TraceEvent {
         at_ns,
         what,
         from_user: false,
+        sender: None,
+        waited_ns: None,
         stack: Vec::new(),
     }
 }
@@ -434,13 +436,9 @@ fn what_was_overwritten_is_nobodys() {
     }
 }
 
-/// Returns who took how much of delays with this total length.
-fn taken<const N: usize>(
-    samples: u64,
-    value: u64,
-    events: [&[TraceEvent]; N],
-) -> Vec<(String, u64)> {
-    let trace = Trace {
+/// Makes delays with this total length.
+fn traced<const N: usize>(samples: u64, value: u64, events: [&[TraceEvent]; N]) -> Trace {
+    Trace {
         set: 0,
         index: 7,
         value,
@@ -448,8 +446,17 @@ fn taken<const N: usize>(
         samples,
         complete: true,
         events: [&[running(0, OURS)], &events.concat()[..]].concat(),
-    };
-    let shares = takers(&trace, 0).into_iter();
+    }
+}
+
+/// Returns who took how much of delays with this total length.
+fn taken<const N: usize>(
+    samples: u64,
+    value: u64,
+    events: [&[TraceEvent]; N],
+) -> Vec<(String, u64)> {
+    let trace = traced(samples, value, events);
+    let shares = takers(&trace, 0).takers.into_iter();
     let shares = Vec::from_iter(shares.map(|(taker, ns)| (taker.to_string(), ns)));
     assert_eq!(shares.iter().map(|(_, ns)| ns).sum::<u64>(), value);
     shares
@@ -505,17 +512,56 @@ fn what_no_event_explains_was_taken_from_outside() {
 #[test]
 fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
     let worker = ("kworker/1:1/345", 120);
+    let ours = (OURS, 120);
     let events = [
-        switch(1_000, US, worker),
+        switch(1_000, ours, worker),
         with_stack(at(1_200, TraceKind::Work), &["vmstat_update"]),
-        switch(31_000, worker, US),
+        switch(31_000, worker, ours),
     ];
     let wanted = ("thread kworker/1:1 (vmstat_update)".to_owned(), 32_000);
     assert_eq!(taken(1, 32_000, [&events]), [wanted]);
-    let fault = [at(500, TraceKind::PageFault)];
+    // A thread with a real-time priority would not have made way for it.
+    let events = [switch(1_000, US, worker), switch(31_000, worker, US)];
+    let wanted = ("throttling of this thread".to_owned(), 32_000);
+    assert_eq!(taken(1, 32_000, [&events]), [wanted]);
+}
+
+#[test]
+fn a_page_that_was_not_there_is_named_also_where_the_thread_sleeps_until_it_is() {
+    let fault = at(500, TraceKind::PageFault);
+    let wanted = [("page faults".to_owned(), 80_000)];
+    assert_eq!(taken(1, 80_000, [&[fault.clone()]]), wanted);
+    let ours = (OURS, 120);
+    let events = [fault, switch(2_000, ours, IDLE), switch(79_000, IDLE, ours)];
+    assert_eq!(taken(1, 80_000, [&events]), wanted);
+}
+
+#[test]
+fn an_interrupt_is_named_with_its_sender_and_a_softirq_with_its_waiting() {
+    let sent = TraceEvent {
+        sender: Some("bash/77".to_owned()),
+        ..enter(500, "call function")
+    };
+    let [mut begin, end] = softirq(4_000, 7_000, "RCU");
+    begin.waited_ns = Some(3_500);
+    let events = [
+        sent,
+        with_stack(at(600, TraceKind::Work), &["ipi_mb"]),
+        leave(3_900, "call function"),
+        begin,
+        end,
+    ];
+    let shares = takers(&traced(1, 8_000, [&events]), 0);
+    let names = shares.takers.iter().map(|(taker, _)| taker.to_string());
     assert_eq!(
-        taken(1, 80_000, [&fault]),
-        [("page faults".to_owned(), 80_000)]
+        names.collect::<Vec<_>>(),
+        ["interrupt call function (ipi_mb) from bash", "softirq RCU"]
+    );
+    let waits = shares.waits.iter();
+    let waits = waits.map(|(taker, waits)| (taker.to_string(), *waits));
+    assert_eq!(
+        waits.collect::<Vec<_>>(),
+        [("softirq RCU".to_owned(), (1, 3_500))]
     );
 }
 

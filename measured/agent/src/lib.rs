@@ -22,7 +22,7 @@ mod tasks;
 use std::process::ExitCode;
 
 use tare_load_driver::driver;
-use tare_measured::linux::experiments;
+use tare_measured::linux::{experiments, flight};
 use tare_measured::primitives::linux::{peer, stamp};
 use tare_measured::table::{self, Failure, Measurement};
 
@@ -34,6 +34,7 @@ Measures, and prints wire records. Started by tare.
 Usage: tare-agent workload=ID WORD...
        tare-agent load LOAD dir=DIR [WORD...]    (see tare-agent load --help)
        tare-agent peer ADDRESS:PORT              (answers primitives of another machine)
+       tare-agent events                         (keeps the kernel's events open until it is killed)
 ";
 
 /// Does what the arguments ask for; `more` are experiments in addition to those of tare.
@@ -67,6 +68,7 @@ pub fn main(more: &[Measurement<Linux>]) -> ExitCode {
         }
         Some("load") => return load(&words[1..]),
         Some("peer") => return answer(&words[1..]),
+        Some("events") => return keep_events_open(),
         Some(_) if init::is_asked_for_in_system(&words) => init::run_in_system(began),
         Some(_) => {}
     }
@@ -103,6 +105,17 @@ fn answer(words: &[String]) -> ExitCode {
     let Err(why) = peer::run(address);
     eprintln!("tare-agent: {why}");
     ExitCode::FAILURE
+}
+
+/// Keeps the kernel's events open for the agents of a run, until it is killed. Each of them says for
+/// itself if it can't record events.
+fn keep_events_open() -> ExitCode {
+    match flight::keep_open() {
+        Ok(()) => loop {
+            std::thread::park();
+        },
+        Err(_) => ExitCode::FAILURE,
+    }
 }
 
 /// Drives a load: background work that disturbs.

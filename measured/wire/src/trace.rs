@@ -38,15 +38,20 @@ pub enum Kind {
     /// A kernel function was active at the event before, innermost first: (function, 0). At an
     /// interrupt's entry it is one that was interrupted; at a switch, one that led to it.
     Frame = 13,
-    /// A kernel thread began to run a queued function: (function, 0).
+    /// A kernel thread began to run a queued function, or an interrupt's handler one that another CPU
+    /// asked for: (function, 0).
     Work = 14,
     /// The running thread touched a page that was not there: (0, 0).
     PageFault = 15,
+    /// The interrupt entered by the event before was sent by a thread on another CPU: (thread, 0).
+    Sender = 16,
+    /// The softirq entered by the event before had been raised some time before: (ns, 0).
+    Waited = 17,
 }
 
 impl Kind {
     /// All kinds, each at the index of its number.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::TimerEntry,
         Self::TimerExit,
         Self::InterruptEntry,
@@ -63,6 +68,8 @@ impl Kind {
         Self::Frame,
         Self::Work,
         Self::PageFault,
+        Self::Sender,
+        Self::Waited,
     ];
 
     /// Finds a kind by its number.
@@ -123,7 +130,7 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind.number()), Some(kind));
         }
-        assert_eq!(Kind::from_number(16), None);
+        assert_eq!(Kind::from_number(18), None);
     }
 
     #[test]

@@ -226,11 +226,14 @@ const EXPLAIN: Parameter = Parameter {
         least_ns: 0,
         most_ns: 1_000_000_000,
     },
-    default: "0",
-    meaning: "Delay, such as 5us, from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for \
-              none; it takes about a second more for each run",
+    default: "gap 5us; prime and copy 0",
+    meaning: "Delay from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for none",
     ..Parameter::NEW
 };
+
+/// The delay of workloads that only read the clock from which on the kernel's events say who it was,
+/// in ns. Recording lengthens a delay by about 1 µs.
+const EXPLAINED_NS: u64 = 5_000;
 
 /// The greatest number of repetitions of any workload.
 const MOST_REPETITIONS: u64 = bounds::MAX_READS;
@@ -303,7 +306,7 @@ impl Options {
             window: values
                 .small("window")
                 .unwrap_or(measured::Plan::DEFAULT_WINDOW),
-            explain_ns: Some(EXPLAIN.number(values)).filter(|ns| *ns > 0),
+            explain_ns: values.number("explain"),
         })
     }
 }
@@ -357,6 +360,8 @@ fn cell(
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
     // In a container, threads have other numbers than in the kernel's events.
     let has_events = target.capabilities().is_direct || target.kernel() == Kernel::Guest;
+    let by_default = workload.code.only_reads_clock().then_some(EXPLAINED_NS);
+    let explain_ns = options.explain_ns.or(by_default);
     let plan = measured::Plan {
         warmup: options
             .warmup
@@ -364,7 +369,7 @@ fn cell(
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
-        explain_ns: options.explain_ns.filter(|_| has_events),
+        explain_ns: explain_ns.filter(|ns| *ns > 0 && has_events),
         cpu: Some(conditions.cpu),
         ..measured::Plan::new(&workload.code, size, repetitions)
     };

@@ -11,6 +11,8 @@ fn event(at_ns: i64, what: TraceKind, stack: &[&str]) -> TraceEvent {
         at_ns,
         what,
         from_user: false,
+        sender: None,
+        waited_ns: None,
         stack: stack.iter().map(|name| (*name).to_owned()).collect(),
     }
 }
@@ -35,7 +37,7 @@ fn explained(switches: u64) -> Run {
     let mut run = Run::new(26);
     for block in 1..=2 {
         let cell = run.gap(block, "process", evenly(2_600_000_000, 100, 1_300));
-        let name = || "local timer".to_owned();
+        let (name, rcu) = (|| "local timer".to_owned(), || "RCU".to_owned());
         let tick = vec![
             event(0, TraceKind::InterruptEntry { name: name() }, &[]),
             event(
@@ -43,11 +45,20 @@ fn explained(switches: u64) -> Run {
                 TraceKind::TimerExpired { wakes: false },
                 &["tick_nohz_handler"],
             ),
-            event(900_000, TraceKind::InterruptExit { name: name() }, &[]),
+            event(810_000, TraceKind::InterruptExit { name: name() }, &[]),
+            TraceEvent {
+                waited_ns: Some(90 * 8_000),
+                ..event(810_000, TraceKind::SoftirqEntry { name: rcu() }, &[])
+            },
+            event(900_000, TraceKind::SoftirqExit { name: rcu() }, &[]),
         ];
         let record = record(cell);
         record.traces = vec![delays(90, tick), delays(10, Vec::new())];
-        let values = [("explained", 5_000.0), ("switches", 4.0)];
+        let values = [
+            ("explained", 5_000.0),
+            ("switches", 4.0),
+            ("recording", 300_000.0),
+        ];
         record.values.extend(values.map(|(measure, value)| Value {
             measure: measure.to_owned(),
             labels: Labels::default(),
@@ -67,13 +78,16 @@ fn those_who_took_the_time_are_named_with_their_part() {
     let analysis = explained(4).analyse();
     assert_eq!(
         verdict(&analysis)[1],
-        "gap, time in delays of 5.00 µs or more: interrupt local timer (tick_nohz_handler) 90.0 % and outside this kernel 10.0 %."
+        "gap, time in delays of 5.00 µs or more: interrupt local timer (tick_nohz_handler) 81.0 %, outside this kernel 10.0 % and softirq RCU 9.00 %."
     );
     let text = plain(&terminal::render(&analysis, 100, false));
     let rows = [
         "Who took the time",
-        "interrupt local timer (tick_nohz_handler) 180 90/s 0.090 % 12.0 µs",
-        "outside this kernel 20 10/s 0.010 % 12.0 µs",
+        "Recording the events took about 0.030 % of the time.",
+        "delays per s of the time longest since raised",
+        "interrupt local timer (tick_nohz_handler) 180 90/s 0.081 % 12.0 µs –",
+        "outside this kernel 20 10/s 0.010 % 12.0 µs –",
+        "softirq RCU 0 0/s 0.0090 % – 8.00 µs",
     ];
     assert_contains(&text, &rows);
     assert_contains(

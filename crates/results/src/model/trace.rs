@@ -34,6 +34,12 @@ pub struct TraceEvent {
     /// Whether an interrupt came while the CPU was in user mode, so that interrupts were on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_user: bool,
+    /// The thread on another CPU that sent an interrupt, with its name and number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// Time since a softirq that was entered had been raised; of several samples, the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<u64>,
     /// Functions of the kernel, innermost first: at an interrupt those that it interrupted, at a
     /// switch those that led to it; of a timer and of work, the one that is called. Empty where the
     /// kernel does not tell.
@@ -100,7 +106,8 @@ pub enum TraceKind {
         /// Whether that is the thread that measures.
         ours: bool,
     },
-    /// A kernel thread began to run a queued function.
+    /// A kernel thread began to run a queued function, or an interrupt's handler one that another
+    /// CPU asked for.
     Work,
     /// The running thread touched a page that was not there.
     PageFault,

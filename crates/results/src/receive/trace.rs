@@ -84,13 +84,17 @@ impl Collector {
             *due = due.checked_sub(1).ok_or(Malformed)?;
             let events = &mut traces[place].events;
             match (kind, events.last_mut()) {
-                // These two tell more of the event before.
+                // These tell more of the event before.
                 (Kind::FromUser, Some(event)) => event.from_user = true,
                 (Kind::Frame, Some(event)) => event.stack.push(self.names.of("function", a)),
+                (Kind::Sender, Some(event)) => event.sender = Some(self.names.thread(a)),
+                (Kind::Waited, Some(event)) => event.waited_ns = Some(a),
                 _ => events.push(TraceEvent {
                     at_ns,
                     what: self.names.resolve(*measuring, kind, a, b)?,
                     from_user: false,
+                    sender: None,
+                    waited_ns: None,
                     stack: Vec::new(),
                 }),
             }
@@ -112,10 +116,7 @@ impl Names {
     fn resolve(&self, measuring: u32, kind: Kind, a: u64, b: u64) -> Result<TraceKind, Malformed> {
         let ours = |tid: u32| tid == measuring;
         let name = |of| self.of(of, a);
-        let thread = |tid: u32| match tid {
-            0 => "idle".to_owned(),
-            _ => format!("{}/{tid}", self.of("thread", tid.into())),
-        };
+        let thread = |tid: u32| self.thread(tid.into());
         let task = |number| Task::from_number(number).ok_or(Malformed);
         let entry = |name| TraceKind::InterruptEntry { name };
         let exit = |name| TraceKind::InterruptExit { name };
@@ -159,8 +160,16 @@ impl Names {
             Kind::Work => TraceKind::Work,
             Kind::PageFault => TraceKind::PageFault,
             // These are no events by themselves.
-            Kind::FromUser | Kind::Frame => return Err(Malformed),
+            Kind::FromUser | Kind::Frame | Kind::Sender | Kind::Waited => return Err(Malformed),
         })
+    }
+
+    /// Returns a thread's name with its number.
+    fn thread(&self, tid: u64) -> String {
+        match tid {
+            0 => "idle".to_owned(),
+            _ => format!("{}/{tid}", self.of("thread", tid)),
+        }
     }
 
     fn of(&self, what: &str, number: u64) -> String {

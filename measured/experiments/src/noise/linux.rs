@@ -1,5 +1,7 @@
 //! The kernel's events as a witness of a batch's delays.
 
+use std::mem;
+
 use tare_workloads::gap::Gap;
 
 use super::witness::Witness;
@@ -70,10 +72,14 @@ impl Witness for Events {
                 let values = [
                     ("explained", "ns", above_ns),
                     ("events", "", explained.events),
+                    ("recording", "ns", explained.recording_ns),
                     ("switches", "", explained.switches),
                 ];
                 output.values("", &values)?;
-                explained.trace.records(|record| output.put(record))
+                let written = explained.trace.records(|record| output.put(record));
+                // The end of the process ends it, too, and takes no time from what follows.
+                mem::forget(recording);
+                written
             }
             (Some(Err(why)), _) => {
                 let text = format!("who caused the delays is not known: {why}");

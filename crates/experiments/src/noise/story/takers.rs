@@ -44,6 +44,8 @@ pub(super) struct Takers {
     /// How often the CPU went from the measured thread to another one: as the kernel counts, and as
     /// its events say.
     switches: [f64; 2],
+    /// Time that recording the events took, in ns; NaN if it is unknown.
+    cost_ns: f64,
 }
 
 /// The part of one of them.
@@ -55,6 +57,8 @@ struct Part {
     ns: u64,
     /// The longest delay of which it took the greatest part, in ns.
     longest_ns: u64,
+    /// How often it came after it had been raised, and the sum of the times since then, in ns.
+    waits: (u64, u64),
 }
 
 impl Takers {
@@ -66,13 +70,16 @@ impl Takers {
         };
         let who = cases.entry(data.plan());
         who.least_ns = least_ns;
+        let value = |measure| data.record.value(measure, &Labels::default());
+        let cost_ns = value("recording").filter(|ns| *ns > 0.0);
+        who.cost_ns += cost_ns.unwrap_or(f64::NAN);
         let counters = data
             .record
             .programs
             .iter()
             .flat_map(|program| &program.counters);
         let counted = counters.filter(|counter| counter.name.ends_with(" context switches"));
-        let seen = data.record.value("switches", &Labels::default());
+        let seen = value("switches");
         let both = [
             counted.map(|counter| counter.count as f64).sum(),
             seen.unwrap_or_default(),
@@ -89,6 +96,12 @@ impl Takers {
             };
             for trace in &data.record.traces {
                 let shares = takers(trace, own_ns);
+                for (taker, (count, ns)) in shares.waits {
+                    let waits = &mut who.takers.entry(taker).or_default().waits;
+                    waits.0 = waits.0.saturating_add(count);
+                    waits.1 = waits.1.saturating_add(ns);
+                }
+                let shares = shares.takers;
                 if let Some((first, _)) = shares.first() {
                     let part = who.takers.entry(first.clone()).or_default();
                     part.delays = part.delays.saturating_add(trace.samples);
@@ -160,7 +173,13 @@ pub(super) fn least(cases: &PerCase<Takers>) -> Option<String> {
 /// Returns the table of all cases, in their order.
 pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
     let least = least(cases).unwrap_or_default();
-    let mut table = Table::new(["", "delays", "per s", "of the time", "longest"]).of_prose();
+    let mut all = cases
+        .iter()
+        .flat_map(|(_, who)| who.ranked().into_iter().take(MOST));
+    let has_waits = all.any(|(_, part)| part.waits.0 > 0);
+    let waits = has_waits.then_some("since raised");
+    let columns = ["", "delays", "per s", "of the time", "longest"].into_iter();
+    let mut table = Table::new(columns.chain(waits)).of_prose();
     for case in Case::all(run, NAME) {
         let Some(who) = cases.of(case.plan).filter(|who| !who.takers.is_empty()) else {
             continue;
@@ -172,13 +191,18 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
                 0 => NONE.to_owned(),
                 ns => N.ns(ns as f64, None),
             };
-            [
+            let wait = has_waits.then(|| match part.waits {
+                (0, _) => NONE.to_owned(),
+                (count, ns) => N.ns(ns as f64 / count as f64, None),
+            });
+            let cells = [
                 name,
                 N.count(part.delays),
                 N.rate(part.delays as f64 / who.wall_ns * 1e9),
                 N.percent(part.ns as f64 / who.wall_ns),
                 longest,
-            ]
+            ];
+            cells.into_iter().chain(wait)
         };
         let (named, others) = ranked.split_at(ranked.len().min(MOST));
         for (taker, part) in named {
@@ -189,17 +213,30 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
                 delays: all.delays.saturating_add(part.delays),
                 ns: all.ns.saturating_add(part.ns),
                 longest_ns: all.longest_ns.max(part.longest_ns),
+                waits: (0, 0),
             });
             let count = words::counted(N, others.len() as u64, "other", "others");
             table.row(row(count, sum));
         }
     }
+    let shares = cases.iter().map(|(_, who)| who.cost_ns / who.wall_ns);
+    let cost = match shares.reduce(f64::max).filter(|share| !share.is_nan()) {
+        Some(share) => format!(
+            " Recording the events took about {} of the time.",
+            N.percent(share)
+        ),
+        None => String::new(),
+    };
+    let waited = match has_waits {
+        true => " Since raised: the mean time from where a softirq was raised until it began.",
+        false => "",
+    };
     Titled {
         title: TITLE.to_owned(),
         read: format!(
             "Delays of {least} or more, joined with the kernel's events on this CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
-             hypervisor, or firmware."
+             hypervisor, or firmware.{waited}{cost}"
         ),
         table,
     }

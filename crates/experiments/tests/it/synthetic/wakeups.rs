@@ -173,6 +173,8 @@ pub fn event(at_ns: i64, what: TraceKind) -> TraceEvent {
         at_ns,
         what,
         from_user: false,
+        sender: None,
+        waited_ns: None,
         stack: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use tare_wire::record::Trace;
 use tare_wire::trace::{Kind, Task};
 
+use super::joined::NMI;
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 
@@ -194,7 +195,21 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Names) -> Option<(Kin
             thread(to, 5);
             (Kind::Switch, from.number(), to.number())
         }
-        Point::Work => (Kind::Work, number(0)?, 0),
+        Point::Work | Point::Called => (Kind::Work, number(0)?, 0),
+        // These three are joined with others.
+        Point::SoftirqRaised => (Kind::Waited, number(0)?, 0),
+        Point::Nmi => {
+            note("vector", NMI.0, &|| Some(NMI.1.to_owned()));
+            (Kind::VectorExit, NMI.0, number(0)?)
+        }
+        Point::Sent { to, has_mask } => {
+            let to_us = match has_mask {
+                true => tracepoint.mask_has(0, *to, raw)?,
+                false => number(0)? == u64::from(*to),
+            };
+            let is_call = number(1)? != 0;
+            to_us.then_some((Kind::Sender, is_call.into(), 0))?
+        }
         Point::PageFault => (Kind::PageFault, 0, 0),
     })
 }

@@ -15,6 +15,7 @@
 //! * `snapshots`: the copies of one thread;
 //! * [`recording`]: everything on a CPU for a time, joined with the delays of what ran there;
 //! * [`decode`]: decodes records into events;
+//! * `joined`: what events say of each other;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
 //! * [`timerlat`]: a second opinion;
@@ -22,6 +23,7 @@
 
 mod decode;
 mod error;
+mod joined;
 pub mod recording;
 mod ring;
 mod snapshots;
@@ -34,6 +36,7 @@ mod tracefs;
 mod tracepoint;
 
 use std::cmp::Reverse;
+use std::mem;
 use std::sync::Arc;
 
 pub use self::error::FlightError;
@@ -45,6 +48,22 @@ use self::tracepoint::Tracepoint;
 
 /// The limit on the memory for the copies of all threads.
 const MOST_BYTES: usize = 512 << 20;
+
+/// Opens all events that are recorded, without recording any, and keeps them open until the process
+/// ends. As long as one process has an event open, the kernel changes no code for others that open
+/// it, and need not wait, some 40 ms for each event, until no CPU is in that code any more.
+///
+/// # Errors
+///
+/// Returns [`FlightError`] if the kernel does not show its events, or not to this user.
+pub fn keep_open() -> Result<(), FlightError> {
+    let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
+    let cpu = rustix::thread::sched_getcpu() as u32;
+    for tracepoint in tracepoint::find_all(&tracefs)? {
+        mem::forget(ring::Event::unrecorded(cpu, &tracepoint)?);
+    }
+    Ok(())
+}
 
 /// A recorder of the kernel's events on some CPUs, which runs until it is dropped.
 pub struct Flight {

@@ -5,9 +5,13 @@
 //! of them takes little room; the shares of a sum are the sums of the shares.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::{fs, ptr};
 
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munlock, munmap};
 use rustix::thread::gettid;
+use tare_wire::cpus::Cpus;
 use tare_wire::record;
 use tare_wire::trace::{Kind, Task};
 use tare_workloads::gap::Gap;
@@ -15,10 +19,11 @@ use tare_workloads::timing::bare_rdtsc;
 
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
+use super::joined::{Sent, joined};
 use super::ring::{self, Ring};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
-use super::tracepoint::{self, Tracepoint};
+use super::tracepoint::{self, Point, Tracepoint};
 use crate::linux::clock::now_ns;
 
 /// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
@@ -32,10 +37,22 @@ const MOST_WRITTEN: usize = 1_000;
 /// How often the clocks are read together.
 const READINGS: usize = 16;
 
+/// The most other CPUs whose interrupts to the measured one are recorded, and the most bytes for
+/// all of them.
+const MOST_SENDERS: usize = 256;
+const MOST_SENT_BYTES: usize = 16 << 20;
+/// The least bytes for one of them.
+const LEAST_SENT_BYTES: usize = 64 << 10;
+
 /// The kernel's events of one CPU, from when it was opened.
 pub struct Recording {
     ring: Ring,
     tracepoints: Vec<Tracepoint>,
+    /// The interrupts that other CPUs send to this one.
+    sent: Vec<Ring>,
+    sent_points: Vec<Tracepoint>,
+    /// Time to record an event, in ns: without and with a stack.
+    costs_ns: Option<[u64; 2]>,
     clocks: [Clocks; 2],
 }
 
@@ -45,6 +62,8 @@ pub struct Explained {
     pub trace: Trace,
     /// Number of events in the buffer.
     pub events: u64,
+    /// Time that it took to record them, in ns; 0 if unknown.
+    pub recording_ns: u64,
     /// How often the CPU went from the calling thread to another one, as far as they say.
     pub switches: u64,
 }
@@ -81,13 +100,24 @@ impl Recording {
     pub fn open(cpu: u32) -> Result<Self, FlightError> {
         tracepoint::check_namespace()?;
         let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
-        let mut tracepoints = tracepoint::find(&tracefs)?;
-        tracepoints.extend(tracepoint::find_more(&tracefs));
+        let tracepoints = tracepoint::find_all(&tracefs)?;
         let [large, small] = SIZES.map(|bytes| move |all: &[_]| Ring::open(cpu, all, bytes));
         let ring = large(&tracepoints).or_else(|_| small(&tracepoints))?;
+        let sent_points: Vec<_> = tracepoint::find_sent(&tracefs, cpu).collect();
+        let others = others(cpu);
+        let bytes = MOST_SENT_BYTES / others.len().max(1).next_power_of_two();
+        let bytes = bytes.max(LEAST_SENT_BYTES);
+        // Kernels before 6.6 have no filter for masks.
+        let open = |cpu: &u32| {
+            let opened = Ring::open(*cpu, &sent_points, bytes);
+            opened.or_else(|_| Ring::open(*cpu, sent_points.get(..1).unwrap_or(&[]), bytes))
+        };
         Ok(Self {
+            costs_ns: costs_ns(cpu, &tracepoints),
+            sent: others.iter().flat_map(open).collect(),
             ring,
             tracepoints,
+            sent_points,
             clocks: [Clocks::read(); 2],
         })
     }
@@ -95,25 +125,69 @@ impl Recording {
     /// Stops recording.
     pub fn stop(&mut self) {
         self.ring.stop();
+        self.sent.iter().for_each(Ring::stop);
         self.clocks[1] = Clocks::read();
+    }
+
+    /// Copies the events of a buffer since recording began, and says whether they are all there.
+    fn copied(&self, ring: &Ring) -> (Vec<u8>, bool) {
+        let mut bytes = vec![0; ring.bytes()];
+        let copied = ring.newest(self.clocks[0].ns, &mut bytes);
+        bytes.truncate(copied.bytes);
+        (bytes, copied.complete)
+    }
+
+    /// Returns the interrupts that other CPUs sent.
+    fn sent(&self) -> Vec<Sent> {
+        let mut all = Vec::new();
+        for ring in &self.sent {
+            let (bytes, _) = self.copied(ring);
+            let find = find(ring, &self.sent_points);
+            let mut names = Names::new();
+            let events = decode::events(&bytes, find, &mut names);
+            all.extend(events.filter_map(|(at_ns, tid, event)| {
+                Some(Sent {
+                    at_ns,
+                    tid: tid?,
+                    is_call: event.a == 1,
+                })
+            }));
+        }
+        all
     }
 
     /// Explains the delays of a set of this number that are longer by a time in ns than as many cycles,
     /// in the order of time.
     pub fn explain(&self, set: u32, (above_ns, least): (u64, u64), delays: &[Gap]) -> Explained {
-        let mut bytes = vec![0; self.ring.bytes()];
-        let copied = self.ring.newest(self.clocks[0].ns, &mut bytes);
-        let find = |identifier| {
-            let (place, with_stack) = self.ring.event_of(identifier)?;
-            Some((self.tracepoints.get(place)?, with_stack))
-        };
+        let (bytes, is_complete) = self.copied(&self.ring);
         let mut names = Names::new();
-        let newest_first = decode::events(&bytes[..copied.bytes], find, &mut names);
+        let newest_first = decode::events(&bytes, find(&self.ring, &self.tracepoints), &mut names);
         let mut events: Vec<(u64, Event)> =
             newest_first.map(|(time, _, event)| (time, event)).collect();
+        let recorded = events.len() as u64;
+        let with_stack = events.iter().filter(|(_, event)| !event.stack.is_empty());
+        let with_stack = with_stack.count() as u64;
+        let recording_ns =
+            |[plain, stack]: [u64; 2]| plain * (recorded - with_stack) + stack * with_stack;
         // The kernel's clock for events can step back by some ns.
         events.sort_by_key(|(time, _)| *time);
-        let since_ns = match copied.complete {
+        let is_call = |vector| match names.get(&("vector", vector))?.as_str() {
+            "reschedule" => Some(false),
+            "call function" | "call function single" => Some(true),
+            _ => None,
+        };
+        let events = joined(events, self.sent(), is_call);
+        let senders = events
+            .iter()
+            .filter(|(_, event)| event.kind == Kind::Sender && event.a > 0)
+            .map(|(_, event)| event.a);
+        for tid in BTreeSet::from_iter(senders) {
+            let name = names.entry(("thread", tid));
+            if let (Entry::Vacant(vacant), Some(name)) = (name, name_of(tid)) {
+                vacant.insert(name);
+            }
+        }
+        let since_ns = match is_complete {
             true => 0,
             false => events.first().map_or(u64::MAX, |(time, _)| *time),
         };
@@ -140,7 +214,8 @@ impl Recording {
         let switches = events.iter().filter(|(_, event)| is_switch(event));
         Explained {
             trace,
-            events: events.len() as u64,
+            events: recorded,
+            recording_ns: self.costs_ns.map_or(0, recording_ns),
             switches: switches.count() as u64,
         }
     }
@@ -153,6 +228,76 @@ impl Recording {
         let since = tsc.wrapping_sub(begin.tsc).cast_signed();
         begin.ns.saturating_add_signed((since as f64 * ns) as i64)
     }
+}
+
+/// Returns how the events of a buffer are found among its tracepoints.
+fn find<'a>(
+    ring: &'a Ring,
+    points: &'a [Tracepoint],
+) -> impl Fn(u64) -> Option<(&'a Tracepoint, bool)> + 'a {
+    |identifier| {
+        let (place, with_stack) = ring.event_of(identifier)?;
+        Some((points.get(place)?, with_stack))
+    }
+}
+
+/// Returns the other CPUs that may send interrupts to one.
+fn others(cpu: u32) -> Vec<u32> {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let online = Cpus::parse(online.trim()).unwrap_or_default();
+    let others = online.iter().filter(|other| *other != cpu);
+    others.take(MOST_SENDERS).collect()
+}
+
+/// Returns the name of a thread, if it still runs.
+fn name_of(tid: u64) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+/// Measures how long the kernel takes to record an event without and with a stack, in ns, by page
+/// faults that are recorded and others that are not: the difference of the least of several times.
+fn costs_ns(cpu: u32, tracepoints: &[Tracepoint]) -> Option<[u64; 2]> {
+    const TRIES: usize = 16;
+    let is_fault = |point: &&Tracepoint| point.point == Point::PageFault;
+    let fault = tracepoints.iter().find(is_fault)?;
+    let least = || {
+        let all = (0..TRIES).map(|_| fault_ns());
+        all.collect::<Option<Vec<_>>>()?.into_iter().min()
+    };
+    let cost = |fault| {
+        let ring = Ring::open(cpu, &[fault], LEAST_SENT_BYTES).ok()?;
+        let recorded = least()?;
+        ring.stop();
+        Some(recorded.saturating_sub(least()?))
+    };
+    Some([cost(fault.clone())?, cost(fault.clone().with_stack())?])
+}
+
+/// Returns the time that a page takes that was not there, in ns, of several.
+fn fault_ns() -> Option<u64> {
+    const PAGES: usize = 64;
+    let bytes = PAGES * rustix::param::page_size();
+    let (read, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let map = unsafe { mmap_anonymous(ptr::null_mut(), bytes, read, private) }.ok()?;
+    // Where all memory is locked, the pages are there at once.
+    // SAFETY: of the mapping made above, which holds nothing.
+    let gone =
+        unsafe { munlock(map, bytes).and_then(|()| madvise(map, bytes, Advice::LinuxDontNeed)) };
+    let began = now_ns();
+    for page in 0..PAGES {
+        // SAFETY: within the mapping, which nothing else uses.
+        unsafe {
+            map.cast::<u8>()
+                .add(page * (bytes / PAGES))
+                .write_volatile(1)
+        };
+    }
+    let took = now_ns() - began;
+    // SAFETY: the mapping made above, no longer used.
+    let _ = unsafe { munmap(map, bytes) };
+    gone.ok().map(|()| took / PAGES as u64)
 }
 
 /// A delay, by CLOCK_MONOTONIC in ns.
@@ -181,7 +326,12 @@ impl Group {
             self.events = events.to_vec();
         } else {
             let both = self.events.iter_mut().zip(events);
-            both.for_each(|(sum, event)| sum.at_ns += event.at_ns);
+            both.for_each(|(sum, event)| {
+                sum.at_ns += event.at_ns;
+                if event.kind == Kind::Waited {
+                    sum.a += event.a;
+                }
+            });
         }
         self.samples += 1;
         self.sum_ns += ns;
@@ -285,12 +435,11 @@ fn signature(events: &[Event], ns: u64) -> Vec<u64> {
     let mut key = vec![longest.1];
     for event in events {
         let stack = event.stack.iter().copied();
-        key.extend([
-            u64::from(event.kind as u8),
-            event.a,
-            event.b,
-            stack.len() as u64,
-        ]);
+        let a = match event.kind {
+            Kind::Waited => 0,
+            _ => event.a,
+        };
+        key.extend([u64::from(event.kind as u8), a, event.b, stack.len() as u64]);
         key.extend(stack);
     }
     key

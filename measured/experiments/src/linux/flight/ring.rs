@@ -5,7 +5,6 @@
 //! oldest ones. So the newest part can be copied while the kernel continues to write, if the
 //! position of the kernel is checked afterwards.
 
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
@@ -19,7 +18,7 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::error::FlightError;
-use super::tracepoint::Tracepoint;
+use super::tracepoint::{Tracepoint, When};
 
 /// The usual size of a buffer, a power of two; with its first page it is the default limit for every
 /// user (kernel.perf_event_mlock_kb).
@@ -46,7 +45,7 @@ pub struct Ring {
 }
 
 /// One event of one CPU.
-struct Event {
+pub struct Event {
     file: OwnedFd,
     /// The identifier in its records.
     identifier: u64,
@@ -55,32 +54,6 @@ struct Event {
     /// Whether its records have a stack.
     with_stack: bool,
 }
-
-/// The condition under which an event is recorded, and whether with the kernel's stack.
-#[derive(Clone, Copy)]
-struct When {
-    filter: Option<&'static CStr>,
-    with_stack: bool,
-}
-
-/// The condition of most events.
-const ALWAYS: [When; 1] = [When {
-    filter: None,
-    with_stack: false,
-}];
-
-/// The conditions of events whose stack is useful. It is not on the idle thread, where it is always
-/// the same: a stack costs more than everything else.
-const BUSY_OR_IDLE: [When; 2] = [
-    When {
-        filter: Some(c"common_pid != 0"),
-        with_stack: true,
-    },
-    When {
-        filter: Some(c"common_pid == 0"),
-        with_stack: false,
-    },
-];
 
 // SAFETY: the mapping is only read, belongs to this value alone, and stays in place until it is
 // dropped. `newest` handles concurrent writes of the kernel, in any thread.
@@ -110,25 +83,17 @@ impl Ring {
             .iter()
             .enumerate()
             .flat_map(|(place, tracepoint)| {
-                let whens: &[When] = if tracepoint.point.has_telling_stack() {
-                    &BUSY_OR_IDLE
-                } else {
-                    &ALWAYS
-                };
-                whens.iter().map(move |when| (place, tracepoint, *when))
+                let whens = tracepoint.point.whens().into_iter();
+                whens.map(move |when| (place, tracepoint, when))
             });
         for (place, tracepoint, when) in all {
-            let opened = Event::open(cpu, tracepoint, place, when).and_then(|event| {
+            let opened = Event::open(cpu, tracepoint, place, &when).and_then(|event| {
                 if let Some(first) = events.first() {
                     event.write_into(first)?;
                 }
                 Ok(event)
             });
-            events.push(opened.map_err(|source| FlightError::Refused {
-                name: tracepoint.name.clone(),
-                cpu,
-                source,
-            })?);
+            events.push(opened.map_err(|source| refused(tracepoint, cpu, source))?);
             if mapped.is_none() {
                 let file = &events[0].file;
                 mapped =
@@ -154,14 +119,21 @@ impl Ring {
             size,
         };
         ring.touch();
-        for event in &ring.events {
-            event.enable().map_err(|source| FlightError::Refused {
-                name: tracepoints[event.place].name.clone(),
-                cpu,
-                source,
-            })?;
-        }
+        ring.start(tracepoints)?;
         Ok(ring)
+    }
+
+    /// Starts recording, also again after [`Ring::stop`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`FlightError`] with the kernel's reason if it refuses.
+    pub fn start(&self, tracepoints: &[Tracepoint]) -> Result<(), FlightError> {
+        for event in &self.events {
+            let enabled = event.enable();
+            enabled.map_err(|source| refused(&tracepoints[event.place], self.cpu, source))?;
+        }
+        Ok(())
     }
 
     /// Returns the size of the buffer.
@@ -278,8 +250,27 @@ impl Drop for Ring {
     }
 }
 
+fn refused(tracepoint: &Tracepoint, cpu: u32, source: io::Error) -> FlightError {
+    let name = tracepoint.name.clone();
+    FlightError::Refused { name, cpu, source }
+}
+
 impl Event {
-    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize, when: When) -> io::Result<Self> {
+    /// Opens an event without a buffer, and does not record it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`FlightError`] with the kernel's reason if it refuses.
+    pub fn unrecorded(cpu: u32, tracepoint: &Tracepoint) -> Result<Self, FlightError> {
+        let when = When {
+            filter: None,
+            with_stack: false,
+        };
+        let opened = Self::open(cpu, tracepoint, 0, &when);
+        opened.map_err(|source| refused(tracepoint, cpu, source))
+    }
+
+    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize, when: &When) -> io::Result<Self> {
         let mut asked = perf_event_attr {
             type_: PERF_TYPE_TRACEPOINT,
             size: size_of::<perf_event_attr>() as u32,
@@ -311,7 +302,7 @@ impl Event {
         let mut identifier = 0;
         // SAFETY: the kernel writes eight bytes into a live value.
         check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut identifier) })?;
-        if let Some(filter) = when.filter {
+        if let Some(filter) = &when.filter {
             let text = filter.as_ptr().cast_mut();
             // SAFETY: the kernel only reads the NUL-terminated text.
             check(unsafe { ioctls::SET_FILTER(file.as_raw_fd(), text) })?;

@@ -1,5 +1,6 @@
 //! The events that show why a thread was late, and the layout of their records.
 
+use std::ffi::CString;
 use std::fs;
 
 use super::error::FlightError;
@@ -43,8 +44,21 @@ pub enum Point {
     Waking,
     /// The CPU switched to another thread.
     Switch,
+    /// A softirq was raised.
+    SoftirqRaised,
     /// A kernel thread began a queued function.
     Work,
+    /// An interrupt's handler began a function that another CPU asked for.
+    Called,
+    /// A non-maskable interrupt's handler ended.
+    Nmi,
+    /// An interrupt was sent to a CPU.
+    Sent {
+        /// The CPU.
+        to: u32,
+        /// Whether the event has a mask of CPUs.
+        has_mask: bool,
+    },
     /// A thread in user mode touched a page that is not there.
     PageFault,
 }
@@ -57,8 +71,12 @@ impl Point {
             Self::VectorEntry { .. } | Self::VectorExit { .. } => &["vector"],
             Self::InterruptEntry => &["irq", "name"],
             Self::InterruptExit => &["irq"],
-            Self::SoftirqEntry | Self::SoftirqExit => &["vec"],
+            Self::SoftirqEntry | Self::SoftirqExit | Self::SoftirqRaised => &["vec"],
             Self::TimerExpired | Self::Work => &["function"],
+            Self::Called => &["func"],
+            Self::Nmi => &["delta_ns"],
+            Self::Sent { has_mask: true, .. } => &["cpumask", "callback"],
+            Self::Sent { .. } => &["cpu", "callback"],
             Self::PageFault => &[],
             Self::Waking => &["pid", "prio", "comm"],
             Self::Switch => &[
@@ -72,11 +90,38 @@ impl Point {
         }
     }
 
-    /// Returns whether the kernel's stack is useful: the interrupted functions, or those that led
-    /// to the switch.
-    pub const fn has_telling_stack(&self) -> bool {
-        matches!(self, Self::VectorEntry { timer: true, .. } | Self::Switch)
+    /// Returns the conditions under which it is recorded.
+    pub fn whens(&self) -> Vec<When> {
+        let when = |filter: Option<String>, with_stack| When {
+            filter: filter.and_then(|filter| CString::new(filter).ok()),
+            with_stack,
+        };
+        match self {
+            // The stack has the interrupted functions, or those that led to the switch. It is not
+            // recorded on the idle thread, where it is always the same: a stack costs more than
+            // everything else.
+            Self::VectorEntry { timer: true, .. } | Self::Switch => vec![
+                when(Some("common_pid != 0".to_owned()), true),
+                when(Some("common_pid == 0".to_owned()), false),
+            ],
+            Self::Sent { to, has_mask } => vec![when(
+                Some(match has_mask {
+                    true => format!("cpumask & CPUS{{{to}}}"),
+                    false => format!("cpu == {to}"),
+                }),
+                false,
+            )],
+            _ => vec![when(None, false)],
+        }
     }
+}
+
+/// The condition under which an event is recorded, and whether with the kernel's stack.
+pub struct When {
+    /// The kernel's filter; None for always.
+    pub filter: Option<CString>,
+    /// Whether with the stack.
+    pub with_stack: bool,
 }
 
 /// An event of this kernel.
@@ -99,6 +144,12 @@ struct Field {
 }
 
 impl Tracepoint {
+    /// Returns the same event, recorded with the kernel's stack.
+    pub fn with_stack(self) -> Self {
+        let point = Point::Switch;
+        Self { point, ..self }
+    }
+
     /// Decodes a number: the field with index `place` of the event's kind. None if the record is
     /// too short.
     pub fn number(&self, place: usize, bytes: &[u8]) -> Option<u64> {
@@ -115,12 +166,24 @@ impl Tracepoint {
         terminated(bytes.get(field.offset..field.offset + field.size)?)
     }
 
-    /// Decodes a text elsewhere in the record: its field holds offset and length.
+    /// Decodes a text elsewhere in the record.
     pub fn text_elsewhere(&self, place: usize, bytes: &[u8]) -> Option<String> {
+        terminated(self.elsewhere(place, bytes)?)
+    }
+
+    /// Decodes whether a mask elsewhere in the record has a bit.
+    pub fn mask_has(&self, place: usize, bit: u32, bytes: &[u8]) -> Option<bool> {
+        let mask = self.elsewhere(place, bytes)?;
+        let byte = mask.get(bit as usize / 8)?;
+        Some(byte >> (bit % 8) & 1 == 1)
+    }
+
+    /// Returns what is elsewhere in the record: its field holds offset and length.
+    fn elsewhere<'a>(&self, place: usize, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let location = self.number(place, bytes)?;
         let (offset, length) = (location & 0xffff, location >> 16 & 0xffff);
         let (offset, length) = (offset as usize, length as usize);
-        terminated(bytes.get(offset..offset + length)?)
+        bytes.get(offset..offset + length)
     }
 }
 
@@ -185,15 +248,38 @@ pub fn find(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
     Ok(found)
 }
 
-/// Finds events that only some kernels have, and that tell more of what took a CPU.
-pub fn find_more(tracefs: &Tracefs) -> impl Iterator<Item = Tracepoint> {
+/// Finds the events on this kernel, also those that only some kernels have, which tell more of what
+/// took a CPU.
+///
+/// # Errors
+///
+/// Returns [`FlightError`] if a required one is missing.
+pub fn find_all(tracefs: &Tracefs) -> Result<Vec<Tracepoint>, FlightError> {
+    let mut all = find(tracefs)?;
+    all.extend(find_more(tracefs));
+    Ok(all)
+}
+
+fn find_more(tracefs: &Tracefs) -> impl Iterator<Item = Tracepoint> {
     let more = [
         ("timer/timer_expire_entry", Point::TimerExpired),
         ("workqueue/workqueue_execute_start", Point::Work),
+        ("csd/csd_function_entry", Point::Called),
+        ("irq/softirq_raise", Point::SoftirqRaised),
+        ("nmi/nmi_handler", Point::Nmi),
         ("exceptions/page_fault_user", Point::PageFault),
     ];
     let more = more.into_iter();
     more.filter_map(|(name, point)| describe(tracefs, name, point).ok())
+}
+
+/// Finds the events by which this kernel shows, on the sender's CPU, that an interrupt is sent to
+/// another one; from Linux 6.3 on.
+pub fn find_sent(tracefs: &Tracefs, to: u32) -> impl Iterator<Item = Tracepoint> {
+    let all = [("ipi/ipi_send_cpu", false), ("ipi/ipi_send_cpumask", true)].into_iter();
+    all.filter_map(move |(name, has_mask)| {
+        describe(tracefs, name, Point::Sent { to, has_mask }).ok()
+    })
 }
 
 fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, FlightError> {
