@@ -14,9 +14,12 @@ use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 use crate::timeline::{Cpu, Doing, IDLE, Thread, stretches};
 
-/// How long the CPU may take into a handler and out of it, in ns: what is longer was taken from
-/// outside.
+/// How long the CPU may take out of a handler or to another thread and back, in ns, and into a handler
+/// longer than usual: what is longer was taken from outside.
 const EDGES_NS: u64 = 2_000;
+
+/// The longest usual way into an interrupt, in ns.
+const LONGEST_WAY_NS: u64 = 20_000;
 
 /// Who took the CPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -56,14 +59,18 @@ pub enum Taker {
 }
 
 impl Taker {
+    fn interrupt(name: &str) -> Self {
+        Self::Interrupt {
+            name: name.to_owned(),
+            functions: Vec::new(),
+            senders: Vec::new(),
+        }
+    }
+
     fn of(doing: Doing<'_>) -> Option<Self> {
         let functions = Vec::new();
         Some(match doing {
-            Doing::Interrupt { name, .. } => Self::Interrupt {
-                name: name.to_owned(),
-                functions,
-                senders: Vec::new(),
-            },
+            Doing::Interrupt { name, .. } => Self::interrupt(name),
             Doing::Softirq { name, .. } => Self::Softirq {
                 name: name.to_owned(),
                 functions,
@@ -142,9 +149,38 @@ pub struct Shares {
     pub waits: BTreeMap<Taker, (u64, u64)>,
 }
 
-/// Says who took how much of the time of delays; `own_ns` of each of them are not taken.
+/// Returns how long the CPU usually takes into an interrupt, in ns: the median over delays that begin
+/// with one, `own_ns` of each of which are not taken. In a virtual machine the hypervisor has to stop
+/// it first, which takes some µs; what another guest takes is not usual.
 #[must_use]
-pub fn takers(trace: &Trace, own_ns: u64) -> Shares {
+pub fn way_in_ns(traces: &[Trace], own_ns: u64) -> u64 {
+    let ways = traces.iter().filter_map(|trace| {
+        let entry = begins_with_interrupt(trace)?;
+        let mean = u64::try_from(entry.at_ns).ok()? / trace.samples.max(1);
+        Some((mean.saturating_sub(own_ns), trace.samples))
+    });
+    let mut ways: Vec<_> = ways.collect();
+    ways.sort_unstable();
+    let half = ways.iter().map(|(_, samples)| samples).sum::<u64>() / 2;
+    let mut before = 0;
+    let median = ways.iter().find(|(_, samples)| {
+        before += samples;
+        before > half
+    });
+    median.map_or(0, |(way_ns, _)| (*way_ns).min(LONGEST_WAY_NS))
+}
+
+/// Returns the entry of the interrupt with which delays begin, if they do.
+fn begins_with_interrupt(trace: &Trace) -> Option<&TraceEvent> {
+    let mut events = trace.events.iter().filter(|_| trace.complete);
+    let first = events.find(|event| !matches!(event.what, TraceKind::Running { .. }))?;
+    matches!(first.what, TraceKind::InterruptEntry { .. }).then_some(first)
+}
+
+/// Says who took how much of the time of delays; `own_ns` of each of them are not taken, and the usual
+/// way into an interrupt ([`way_in_ns`]) is the interrupt's.
+#[must_use]
+pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     let own_ns = own_ns.saturating_mul(trace.samples);
     let taken_ns = trace.value.saturating_sub(own_ns);
     if !trace.complete {
@@ -173,7 +209,15 @@ pub fn takers(trace: &Trace, own_ns: u64) -> Shares {
             None => rest_ns += ns,
         }
     }
-    let rest_ns = rest_ns.saturating_sub(own_ns);
+    let mut rest_ns = rest_ns.saturating_sub(own_ns);
+    if let Some(entry) = begins_with_interrupt(trace)
+        && let TraceKind::InterruptEntry { name } = &entry.what
+    {
+        let way_ns = rest_ns.min(way_ns.saturating_mul(trace.samples));
+        rest_ns -= way_ns;
+        let interrupt = Taker::interrupt(name).with(&called);
+        *shares.entry(interrupt).or_default() += way_ns;
+    }
     let greatest = shares.iter_mut().max_by_key(|(_, ns)| **ns);
     match greatest {
         Some((_, ns)) if rest_ns <= EDGES_NS.saturating_mul(trace.samples) => *ns += rest_ns,

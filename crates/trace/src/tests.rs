@@ -456,7 +456,7 @@ fn taken<const N: usize>(
     events: [&[TraceEvent]; N],
 ) -> Vec<(String, u64)> {
     let trace = traced(samples, value, events);
-    let shares = takers(&trace, 0).takers.into_iter();
+    let shares = takers(&trace, 0, 0).takers.into_iter();
     let shares = Vec::from_iter(shares.map(|(taker, ns)| (taker.to_string(), ns)));
     assert_eq!(shares.iter().map(|(_, ns)| ns).sum::<u64>(), value);
     shares
@@ -510,6 +510,22 @@ fn what_no_event_explains_was_taken_from_outside() {
 }
 
 #[test]
+fn the_usual_way_into_an_interrupt_is_the_interrupts() {
+    let tick = |from, to| [enter(from, "local timer"), leave(to, "local timer")];
+    let usual = traced(30, 30 * 12_000, [&tick(30 * 8_000, 30 * 11_500)]);
+    let late = traced(1, 70_000, [&tick(60_000, 69_000)]);
+    let all = [usual, late, traced(900, 900 * 6_000, [])];
+    let way_ns = way_in_ns(&all, 0);
+    assert_eq!(way_ns, 8_000);
+    let shares = all.map(|trace| takers(&trace, 0, way_ns).takers);
+    let named = shares.iter().map(|shares| shares[0].0.to_string());
+    let (timer, outside) = ("interrupt local timer", "outside this kernel");
+    assert_eq!(named.collect::<Vec<_>>(), [timer, outside, outside]);
+    assert_eq!(shares[0][0].1, 30 * 12_000);
+    assert_eq!(shares[1][1].1, 17_000);
+}
+
+#[test]
 fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
     let worker = ("kworker/1:1/345", 120);
     let ours = (OURS, 120);
@@ -551,7 +567,7 @@ fn an_interrupt_is_named_with_its_sender_and_a_softirq_with_its_waiting() {
         begin,
         end,
     ];
-    let shares = takers(&traced(1, 8_000, [&events]), 0);
+    let shares = takers(&traced(1, 8_000, [&events]), 0, 0);
     let names = shares.takers.iter().map(|(taker, _)| taker.to_string());
     assert_eq!(
         names.collect::<Vec<_>>(),

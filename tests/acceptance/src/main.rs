@@ -10,6 +10,7 @@
 //! * [`compare`]: how often this machine is reported to differ from itself, and whether a planted
 //!   shift is found;
 //! * [`containers`]: start to exit of containers by `tare start`, compared with manual starts;
+//! * [`culprits`]: planted disturbers are named, each by its name;
 //! * [`start`]: 1,024 processes a second, compared with a shell's loop, and the highest rates of
 //!   guests;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
@@ -32,6 +33,7 @@ mod bench;
 mod boot;
 mod compare;
 mod containers;
+mod culprits;
 mod guests;
 mod hog;
 mod landolfi;
@@ -67,9 +69,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 16] = [
     ("bench", bench::run),
     ("hog", hog::run),
+    ("culprits", culprits::run),
     ("offline", offline::run),
     ("pace", pace::run),
     ("boot", boot::run),

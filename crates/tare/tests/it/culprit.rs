@@ -126,7 +126,7 @@ fn who_takes_a_busy_cpu_is_named() {
             .flat_map(|record| &record.traces)
         {
             assert!(trace.samples > 0 && trace.greatest <= trace.value);
-            for (taker, ns) in takers(trace, 0).takers {
+            for (taker, ns) in takers(trace, 0, 0).takers {
                 *taken.entry(taker.to_string()).or_insert(0) += ns;
             }
         }

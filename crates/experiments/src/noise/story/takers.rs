@@ -13,7 +13,7 @@ use tare_pages::kit::checks::about;
 use tare_pages::kit::series::PerCase;
 use tare_pages::table::Table;
 use tare_results::model::Labels;
-use tare_trace::takers::{Taker, takers};
+use tare_trace::takers::{Taker, takers, way_in_ns};
 
 use super::NAME;
 use super::panels::title;
@@ -44,6 +44,8 @@ pub(super) struct Takers {
     /// How often the CPU went from the measured thread to another one: as the kernel counts, and as
     /// its events say.
     switches: [f64; 2],
+    /// The longest usual way of the CPU into an interrupt in a run, in ns.
+    way_ns: u64,
     /// Time that recording the events took, in ns; NaN if it is unknown.
     cost_ns: f64,
 }
@@ -94,8 +96,10 @@ impl Takers {
                 "gap" => 0,
                 _ => in_ns(head.min) as u64,
             };
+            let way_ns = way_in_ns(&data.record.traces, own_ns);
+            who.way_ns = who.way_ns.max(way_ns);
             for trace in &data.record.traces {
-                let shares = takers(trace, own_ns);
+                let shares = takers(trace, own_ns, way_ns);
                 for (taker, (count, ns)) in shares.waits {
                     let waits = &mut who.takers.entry(taker).or_default().waits;
                     waits.0 = waits.0.saturating_add(count);
@@ -227,6 +231,14 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
         ),
         None => String::new(),
     };
+    let way_ns = cases.iter().map(|(_, who)| who.way_ns).max();
+    let way = match way_ns.filter(|ns| *ns > 0) {
+        Some(ns) => format!(
+            " The usual way into an interrupt, up to {} here, counts as the interrupt's.",
+            N.ns(ns as f64, None)
+        ),
+        None => String::new(),
+    };
     let waited = match has_waits {
         true => " Since raised: the mean time from where a softirq was raised until it began.",
         false => "",
@@ -236,7 +248,7 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
         read: format!(
             "Delays of {least} or more, joined with the kernel's events on this CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
-             hypervisor, or firmware.{waited}{cost}"
+             hypervisor, or firmware.{way}{waited}{cost}"
         ),
         table,
     }
