@@ -4,7 +4,7 @@
 //! `PLANTED=KIND:CPU:FILE` in its environment the program is the agent, and a thread of it does the
 //! same. Each burst is two numbers in the file: its beginning and its end by the TSC.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Error};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -103,8 +103,15 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
     let mut bursts = Bursts::open(file)?;
     set_name(c"plant")?;
     let ends = Instant::now() + LIFE;
+    let exe = File::open(std::env::current_exe()?)?;
     let mut every = |pause: Duration, burst: &mut dyn FnMut() -> bool| {
         while Instant::now() < ends {
+            if kind == "fault" {
+                // Pages that a CPU has just read wait in a list of its own, until all lists are
+                // emptied, as here.
+                // SAFETY: the call takes no pointers.
+                unsafe { libc::posix_fadvise(exe.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+            }
             thread::sleep(pause);
             bursts.note(&mut *burst);
         }
