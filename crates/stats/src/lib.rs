@@ -23,6 +23,8 @@
 //! **Wake-ups** have a service latency each; what the missed activations between them waited
 //! follows from it ([`Response`]).
 //!
+//! **At scale**, a step of many nodes takes as long as the slowest of them ([`at_scale`]).
+//!
 //! **Over runs**, the kind of a figure decides how runs are put together and which interval that
 //! has, or how many runs one needs ([`over_runs()`], [`share_over_runs`], [`rate_over_runs`]).
 //!
@@ -71,6 +73,7 @@ pub mod period;
 mod quantile;
 mod rank_sum;
 mod response;
+mod scale;
 mod shift;
 mod tally;
 mod ticks;
@@ -92,6 +95,7 @@ pub use over_runs::{
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
+pub use scale::{AtScale, Bad, NoiseRun, Program, Scaled, at_scale};
 pub use shift::{invocations_needed, least_p_value};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};

@@ -255,7 +255,13 @@ fn put(
 
 /// Returns the interval by Student's t that is symmetric on a scale; `None` at the bounds of that
 /// scale.
-fn student(estimate: f64, error: f64, runs: usize, scale: Scale, level: Level) -> Option<Interval> {
+pub(crate) fn student(
+    estimate: f64,
+    error: f64,
+    runs: usize,
+    scale: Scale,
+    level: Level,
+) -> Option<Interval> {
     let half = student_t(level, runs as f64 - 1.0) * error;
     let (low, high) = match scale {
         Scale::Linear => (estimate - half, estimate + half),

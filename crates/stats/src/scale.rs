@@ -1,0 +1,722 @@
+//! Noise at scale: what the delays of one node do to a program of many nodes.
+//!
+//! A bulk-synchronous program repeats a step: every node computes for the same time T, then waits
+//! at a barrier for the slowest. A request that fans out is such a step once: it has its answer
+//! when the slowest of N servers has. So both cost the *maximum* of the delays of N nodes (F.
+//! Petrini, D. Kerbyson, S. Pakin, The case of the missing supercomputer performance, SC 2003; D.
+//! Tsafrir et al., System noise, OS clock ticks, and fine-grained parallel applications, ICS 2005;
+//! J. Dean, L. Barroso, The tail at scale, CACM 56(2), 2013).
+//!
+//! # The delay of a step
+//!
+//! It is the sum of the gaps that begin while the node computes for T. Every moment of a recording
+//! at which work went on is taken as the begin of a step, so gaps that come in bursts stay together.
+//! A run is closed to a ring: on one node, a step then loses exactly the time that the run lost.
+//!
+//! A gap may also begin while its node waits at the barrier, and last beyond (T. Hoefler, T.
+//! Schneider, A. Lumsdaine, Characterizing the influence of system noise on large-scale
+//! applications by simulation, SC 2010, replay traces for this reason). After a wait of w, a gap of
+//! length g is still there with the weight min(w, g), and what remains of it is even from g −
+//! min(w, g) to g. A request finds its servers at any time: w is infinite.
+//!
+//! # The maximum
+//!
+//! That of N independent delays with the distribution function F has the distribution F^N, which is
+//! computed as it is: no draws, no seed, and a million nodes take as long as one. A step's wait
+//! follows from the maximum of the step before, hence the steps are a Markov chain over classes of
+//! waits by powers of two; its stationary distribution is computed. The slowest node does not wait.
+//! Others wait for the maximum less the mean delay.
+//!
+//! With a correlated share c, all nodes have the same delay in a share c of the steps: c · F + (1 −
+//! c) · F^N. Bad nodes have another F.
+//!
+//! # The tail
+//!
+//! Nothing is extrapolated. A maximum of N nodes is decided by what happens in one of N steps, so
+//! ten steps as long as the slowest must lie beyond; [`AtScale`] says how much noise that takes. With
+//! less, rare delays are missing, and the figure is what it is at least.
+//!
+//! # Intervals
+//!
+//! By the jackknife over runs: each is left out once, and s² = (k − 1)/k · Σ(θ₍ᵢ₎ − mean)². The interval
+//! is Student's t on the log scale, as that of a rate ([`over_runs`](crate::over_runs())).
+
+use crate::error::StatsError;
+use crate::interval::{Interval, Level, Scale, enough};
+use crate::over_runs::{NoInterval, STUDENT_RUNS, student};
+
+/// The number of steps beyond a figure that it needs, and of steps that a run must hold.
+const BEYOND: f64 = 10.0;
+/// The share of fan-out requests that take no longer than their figure.
+const P99: f64 = 0.99;
+/// The share of a step up to which a wait counts as none.
+const NO_WAIT: f64 = 1.0 / 64.0;
+/// The number of parts in which what remains of a gap is placed.
+const PARTS: u32 = 16;
+
+/// What one CPU lost during a spin.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NoiseRun {
+    /// The time from its first to its last read, in ns.
+    pub length_ns: f64,
+    /// The begin of each gap after the first read, and what it took of the work, in ns; in order.
+    pub gaps: Vec<(f64, f64)>,
+}
+
+/// The program, and what its nodes have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
+    /// The time that a node computes in a step, in ns.
+    pub step_ns: f64,
+    /// The share of steps in which all nodes have the same delay, from 0 to 1.
+    pub correlated: f64,
+    /// The share of nodes with other noise, from 0 to 1, and that noise.
+    pub bad: Option<(f64, Bad<'a>)>,
+}
+
+/// The noise of bad nodes.
+#[derive(Clone, Copy, Debug)]
+pub enum Bad<'a> {
+    /// Gaps of the same runs, this many times as long.
+    Longer(f64),
+    /// Other runs.
+    Runs(&'a [NoiseRun]),
+}
+
+/// The cost of noise on a number of nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtScale {
+    /// The number of nodes.
+    pub nodes: u64,
+    /// The mean delay of a bulk-synchronous step over its undisturbed time.
+    pub slowdown: Scaled,
+    /// The delay of a request that fans out to that many servers, in ns: 99 % have no more.
+    pub fan_out_p99_ns: Scaled,
+}
+
+/// A figure at scale.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaled {
+    /// The figure; its lower bound if there is less noise than it needs.
+    pub value: f64,
+    /// How much noise of one node it needs, in ns.
+    pub needed_ns: f64,
+    /// Whether the runs hold less than that.
+    pub is_least: bool,
+    /// The interval over runs, or why there is none.
+    pub interval: Result<Interval, NoInterval>,
+}
+
+/// Computes what noise costs on each number of nodes. Runs weigh by their length.
+///
+/// # Errors
+///
+/// [`StatsError::TooFew`] without a run, or for one shorter than ten steps; [`StatsError::Number`]
+/// for a share, step or factor that is none.
+pub fn at_scale(
+    runs: &[NoiseRun],
+    program: &Program<'_>,
+    nodes: &[u64],
+    level: Level,
+) -> Result<Vec<AtScale>, StatsError> {
+    let step = program.step_ns;
+    let (share, bad) = program.bad.unwrap_or((0.0, Bad::Longer(1.0)));
+    valid("the step", step, step > 0.0, "a time above 0")?;
+    for share in [share, program.correlated] {
+        let is_share = (0.0..=1.0).contains(&share);
+        valid("a share", share, is_share, "from 0 to 1")?;
+    }
+    let longer: Vec<NoiseRun>;
+    let (bad, is_paired) = match bad {
+        Bad::Runs(runs) => (runs, false),
+        Bad::Longer(factor) => {
+            valid("the factor", factor, factor > 0.0, "above 0")?;
+            longer = runs.iter().map(|run| run.longer(factor)).collect();
+            (longer.as_slice(), true)
+        }
+    };
+    for runs in [runs, bad] {
+        enough("noise at scale", "runs", 1, runs.len() as u64)?;
+        for run in runs {
+            let steps = (run.work_ns() / step) as u64;
+            enough("noise at scale", "steps in each run", BEYOND as u64, steps)?;
+        }
+    }
+    let gaps = runs.iter().chain(bad).flat_map(|run| &run.gaps);
+    let waits = waits(step, gaps.map(|gap| gap.1).fold(0.0, f64::max));
+    let spread = |runs: &[NoiseRun]| -> Vec<Vec<Bins>> {
+        runs.iter().map(|run| run.delays(step, &waits)).collect()
+    };
+    let all = [spread(runs), spread(bad)];
+    let bins = Occupied::of(all.iter().flatten().flatten());
+    let model = |without: [Option<usize>; 2]| Model {
+        bins: &bins,
+        waits: &waits,
+        kinds: [0, 1].map(|kind| bins.pooled(&all[kind], without[kind])),
+        correlated: program.correlated,
+    };
+    let each = |of: [bool; 2], runs: usize| -> Vec<Model<'_>> {
+        let without = (0..runs).map(|run| of.map(|is_of| is_of.then_some(run)));
+        without.map(model).collect()
+    };
+    // Groups of which one run at a time is left out.
+    let groups = match (is_paired, share > 0.0) {
+        (true, _) => vec![each([true, true], runs.len())],
+        (false, false) => vec![each([true, false], runs.len())],
+        (false, true) => vec![
+            each([true, false], runs.len()),
+            each([false, true], bad.len()),
+        ],
+    };
+    let pooled = model([None; 2]);
+    let time = |runs: &[NoiseRun]| runs.iter().map(|run| run.length_ns).sum::<f64>();
+    let times = [time(runs), time(bad)];
+    let scaled = nodes.iter().map(|&nodes| {
+        let of_bad = (nodes as f64 * share).round();
+        let counts = [nodes as f64 - of_bad, of_bad];
+        let scaled = |figure: &dyn Fn(&Model<'_>) -> f64, beyond: f64, unit: f64| {
+            let value = figure(&pooled);
+            let needed = counts.map(|count| count / beyond * BEYOND * (step + value * unit));
+            Scaled {
+                value,
+                needed_ns: needed[0].max(needed[1]),
+                is_least: (0..2).any(|kind| needed[kind] > times[kind]),
+                interval: jackknife(value, &groups, figure, level),
+            }
+        };
+        AtScale {
+            nodes,
+            slowdown: scaled(&|model| model.step(counts) / step, 1.0, step),
+            fan_out_p99_ns: scaled(&|model| model.fan_out(counts), 1.0 - P99, 1.0),
+        }
+    });
+    Ok(scaled.collect())
+}
+
+fn valid(
+    what: &'static str,
+    given: f64,
+    is_valid: bool,
+    allowed: &'static str,
+) -> Result<(), StatsError> {
+    match given.is_finite() && is_valid {
+        true => Ok(()),
+        false => Err(StatsError::Number {
+            what,
+            given,
+            allowed,
+        }),
+    }
+}
+
+/// Returns the interval of a figure whose runs were left out one at a time, in groups that do not
+/// depend on each other.
+fn jackknife(
+    value: f64,
+    groups: &[Vec<Model<'_>>],
+    figure: &dyn Fn(&Model<'_>) -> f64,
+    level: Level,
+) -> Result<Interval, NoInterval> {
+    let runs = groups.iter().map(Vec::len).min().unwrap_or(0);
+    let (needed, got) = (STUDENT_RUNS, runs as u64);
+    if got < needed {
+        return Err(NoInterval::TooFew { needed, got });
+    }
+    let variance = groups.iter().map(|group| {
+        let each: Vec<f64> = group.iter().map(figure).collect();
+        let (runs, sum) = (each.len() as f64, each.iter().sum::<f64>());
+        let squares: f64 = each.iter().map(|one| (one - sum / runs).powi(2)).sum();
+        squares * (runs - 1.0) / runs
+    });
+    let error = variance.sum::<f64>().sqrt();
+    let interval = (error > 0.0).then(|| student(value, error, runs, Scale::Log, level));
+    interval.flatten().ok_or(NoInterval::Alike { runs: got })
+}
+
+/// Returns what stands for each class of waits: none, then powers of two up to any time.
+fn waits(step: f64, longest: f64) -> Vec<f64> {
+    let mut waits = vec![0.0];
+    let mut from = step * NO_WAIT;
+    while from < longest {
+        waits.push(from * 2_f64.sqrt());
+        from *= 2.0;
+    }
+    waits.push(f64::INFINITY);
+    waits
+}
+
+impl NoiseRun {
+    /// Returns the time in which work went on.
+    fn work_ns(&self) -> f64 {
+        self.length_ns - self.gaps.iter().map(|gap| gap.1).sum::<f64>()
+    }
+
+    /// Returns the same work with gaps `factor` times as long.
+    fn longer(&self, factor: f64) -> Self {
+        let mut more = 0.0;
+        let gaps = self.gaps.iter().map(|(start, length)| {
+            let gap = (start + more, length * factor);
+            more += length * (factor - 1.0);
+            gap
+        });
+        let gaps = gaps.collect();
+        Self {
+            length_ns: self.length_ns + more,
+            gaps,
+        }
+    }
+
+    /// Returns the distribution of a step's delay after each of the waits.
+    fn delays(&self, step: f64, waits: &[f64]) -> Vec<Bins> {
+        let work = self.work_ns();
+        // Twice around the ring, by the work done before each gap.
+        let (mut at, mut taken, mut lost) = (Vec::new(), vec![0.0], 0.0);
+        for round in [0.0, work] {
+            let mut before = 0.0;
+            for (start, length) in &self.gaps {
+                at.push(start - before + round);
+                before += length;
+                lost += length;
+                taken.push(lost);
+            }
+        }
+        let place = |at: Option<&f64>| at.copied().unwrap_or(f64::INFINITY);
+        let mut bins = Bins::default();
+        let (mut from, mut first, mut end) = (0.0, 0, at.partition_point(|at| *at < step));
+        while from < work {
+            let (leaves, enters) = (place(at.get(first)), place(at.get(end)) - step);
+            let to = leaves.min(enters).clamp(from, work);
+            bins.add(taken[end] - taken[first], to - from);
+            first += usize::from(leaves <= to);
+            end += usize::from(enters <= to);
+            from = to;
+        }
+        let mut all = vec![bins; waits.len()];
+        let mut end = 0;
+        for (number, (_, length)) in self.gaps.iter().enumerate() {
+            while at[end] < at[number] + step {
+                end += 1;
+            }
+            let after = taken[end] - taken[number + 1];
+            for (bins, wait) in all.iter_mut().zip(waits).skip(1) {
+                let part = wait.min(*length) / f64::from(PARTS);
+                for passed in 0..PARTS {
+                    let remains = length - part * (f64::from(passed) + 0.5);
+                    bins.add(remains + after, part);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Delays in bins, 128 for each power of two: the weight of each, and the sum of its delays.
+#[derive(Clone, Debug)]
+struct Bins(Vec<[f64; 2]>);
+
+impl Default for Bins {
+    fn default() -> Self {
+        Self(vec![[0.0; 2]; Self::of(u64::MAX) + 1])
+    }
+}
+
+impl Bins {
+    fn of(ns: u64) -> usize {
+        let dropped = (u64::BITS - ns.leading_zeros()).saturating_sub(8);
+        ((u64::from(dropped) << 7) + (ns >> dropped)) as usize
+    }
+
+    fn add(&mut self, delay: f64, weight: f64) {
+        let [weights, sum] = &mut self.0[Self::of(delay as u64)];
+        *weights += weight;
+        *sum += weight * delay;
+    }
+}
+
+/// The bins that hold a delay, in order.
+struct Occupied {
+    bins: Vec<usize>,
+    /// The mean delay of each.
+    delays: Vec<f64>,
+}
+
+/// The probability of a delay beyond each bin, after each wait.
+type Tails = Vec<Vec<f64>>;
+
+impl Occupied {
+    fn of<'a>(all: impl Iterator<Item = &'a Bins>) -> Self {
+        let mut sums = Bins::default();
+        for bins in all {
+            for (sum, one) in sums.0.iter_mut().zip(&bins.0) {
+                *sum = [sum[0] + one[0], sum[1] + one[1]];
+            }
+        }
+        let held = sums.0.iter().enumerate().filter(|(_, bin)| bin[0] > 0.0);
+        let (bins, delays) = held.map(|(at, [weight, sum])| (at, sum / weight)).unzip();
+        Self { bins, delays }
+    }
+
+    /// Puts runs together, but for one.
+    fn pooled(&self, runs: &[Vec<Bins>], without: Option<usize>) -> Tails {
+        let runs = || (0..).zip(runs).filter(|(run, _)| Some(*run) != without);
+        let waits = runs().next().map_or(0, |(_, waits)| waits.len());
+        let tail = |wait: usize| {
+            let weight = |bin: usize| runs().map(|(_, run)| run[wait].0[bin][0]).sum::<f64>();
+            let mut beyond = 0.0;
+            let mut tail: Vec<f64> = Vec::with_capacity(self.bins.len());
+            for bin in self.bins.iter().rev() {
+                tail.push(beyond);
+                beyond += weight(*bin);
+            }
+            tail.reverse();
+            tail.iter_mut().for_each(|one| *one /= beyond);
+            tail
+        };
+        (0..waits).map(tail).collect()
+    }
+}
+
+/// The delays of ordinary and bad nodes.
+struct Model<'a> {
+    bins: &'a Occupied,
+    waits: &'a [f64],
+    kinds: [Tails; 2],
+    correlated: f64,
+}
+
+impl Model<'_> {
+    /// Returns the probability that no node has a delay beyond a bin: of `slowest` after no wait,
+    /// of `others` after one.
+    fn none_beyond(&self, bin: usize, wait: usize, slowest: [f64; 2], others: [f64; 2]) -> f64 {
+        let (mut together, mut apart) = (1.0_f64, 0.0);
+        for (kind, tails) in self.kinds.iter().enumerate() {
+            let alone = if slowest == [0.0; 2] { wait } else { 0 };
+            for (count, wait) in [(slowest[kind], 0), (others[kind], wait)] {
+                if count > 0.0 {
+                    together = together.min(1.0 - tails[alone][bin]);
+                    apart += count * (-tails[wait][bin]).ln_1p();
+                }
+            }
+        }
+        self.correlated * together + (1.0 - self.correlated) * apart.exp()
+    }
+
+    /// Returns the mean of the longest delay over the steps of a program.
+    fn step(&self, counts: [f64; 2]) -> f64 {
+        // That which did not wait is a bad one, if there is any.
+        let slowest = [f64::from(counts[1] == 0.0), f64::from(counts[1] > 0.0)];
+        let others = [counts[0] - slowest[0], counts[1] - slowest[1]];
+        let tail = &self.kinds[0][0];
+        let delays = &self.bins.delays;
+        let chances = |beyond: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            let mut before = 0.0;
+            let chances = (0..delays.len()).map(|bin| {
+                let upto = beyond(bin);
+                upto - std::mem::replace(&mut before, upto)
+            });
+            chances.collect()
+        };
+        let mean = |chances: &[f64]| -> f64 {
+            chances
+                .iter()
+                .zip(delays)
+                .map(|(chance, at)| chance * at)
+                .sum()
+        };
+        let usual = mean(&chances(&|bin| 1.0 - tail[bin]));
+        // The upper end of a class is where the next one begins.
+        let end = |wait: usize| self.waits[wait] * 2_f64.sqrt();
+        let class = |delay: f64| {
+            let first = self.waits.get(1).filter(|wait| wait.is_finite());
+            match first.is_none_or(|first| delay - usual < first / 2_f64.sqrt()) {
+                true => 0,
+                false => (1..).find(|wait| delay - usual < end(*wait)).unwrap_or(0),
+            }
+        };
+        let classes: Vec<usize> = delays.iter().map(|delay| class(*delay)).collect();
+        let size = self.waits.len();
+        let (mut steps, mut means) = (Vec::new(), Vec::new());
+        for wait in 0..size {
+            let chances = chances(&|bin| self.none_beyond(bin, wait, slowest, others));
+            let mut to = vec![0.0; size];
+            for (class, chance) in classes.iter().zip(&chances) {
+                to[*class] += chance;
+            }
+            steps.push(to);
+            means.push(mean(&chances));
+        }
+        let settled = settled(steps);
+        settled
+            .iter()
+            .zip(means)
+            .map(|(share, mean)| share * mean)
+            .sum()
+    }
+
+    /// Returns the delay that 99 % of the requests do not exceed.
+    fn fan_out(&self, counts: [f64; 2]) -> f64 {
+        let any_time = self.waits.len() - 1;
+        let mut bins = 0..self.bins.delays.len();
+        let bin = bins.find(|bin| self.none_beyond(*bin, any_time, [0.0; 2], counts) >= P99);
+        bin.map_or(0.0, |bin| self.bins.delays[bin])
+    }
+}
+
+/// Returns the shares in which a Markov chain has its states after 2³⁰ steps.
+fn settled(mut steps: Vec<Vec<f64>>) -> Vec<f64> {
+    for _ in 0..30 {
+        let square = steps.iter().map(|row| {
+            let to = |state| {
+                row.iter()
+                    .zip(&steps)
+                    .map(|(p, next)| p * next[state])
+                    .sum()
+            };
+            let row: Vec<f64> = (0..row.len()).map(to).collect();
+            let all: f64 = row.iter().sum();
+            row.into_iter().map(|share| share / all).collect()
+        });
+        steps = square.collect();
+    }
+    steps.swap_remove(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STEP: f64 = 1e6;
+    const NODES: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+
+    fn program() -> Program<'static> {
+        Program {
+            step_ns: STEP,
+            correlated: 0.0,
+            bad: None,
+        }
+    }
+
+    fn of(runs: &[NoiseRun], program: Program<'_>, nodes: &[u64]) -> Vec<AtScale> {
+        at_scale(runs, &program, nodes, Level::P95).unwrap()
+    }
+
+    fn exponential(rng: &mut Rng, mean: f64) -> f64 {
+        -(1.0 - rng.f64()).ln() * mean
+    }
+
+    /// A run with a gap in each step: the step's delay.
+    fn one_a_step(steps: usize, mut delay: impl FnMut() -> f64) -> NoiseRun {
+        let mut length_ns = STEP / 2.0;
+        let gaps = (0..steps).map(|_| {
+            let gap = (length_ns, delay());
+            length_ns += gap.1 + STEP;
+            gap
+        });
+        let gaps = gaps.collect();
+        length_ns -= STEP / 2.0;
+        NoiseRun { length_ns, gaps }
+    }
+
+    /// A run of `steps` steps of work with gaps at random, `rate` of them a step.
+    fn at_random(
+        rng: &mut Rng,
+        steps: f64,
+        rate: f64,
+        length: impl Fn(&mut Rng) -> f64,
+    ) -> NoiseRun {
+        let (mut work, mut lost, mut gaps) = (0.0, 0.0, Vec::new());
+        loop {
+            work += exponential(rng, STEP / rate);
+            if work >= steps * STEP {
+                let length_ns = steps * STEP + lost;
+                return NoiseRun { length_ns, gaps };
+            }
+            let gap = (work + lost, length(rng));
+            lost += gap.1;
+            gaps.push(gap);
+        }
+    }
+
+    #[test]
+    fn constant_and_exponential_delays_have_their_closed_forms_up_to_a_million_nodes() {
+        let runs = vec![one_a_step(1_000, || 5_000.0); 3];
+        for point in of(&runs, program(), &NODES) {
+            assert!((point.slowdown.value - 0.005).abs() < 1e-12, "{point:?}");
+            // All runs agree: nothing says how much another one may differ.
+            let alike = Err(NoInterval::Alike { runs: 3 });
+            assert_eq!(point.slowdown.interval, alike);
+        }
+        let mut rng = Rng::with_seed(7);
+        let mut run = || one_a_step(1_300_000, || exponential(&mut rng, 1_000.0));
+        let runs: Vec<NoiseRun> = (0..8).map(|_| run()).collect();
+        for point in of(&runs, program(), &NODES) {
+            let harmonic: f64 = (1..=point.nodes).map(|k| 1.0 / k as f64).sum();
+            let interval = point.slowdown.interval.unwrap();
+            assert!(!point.slowdown.is_least, "{point:?}");
+            let within = interval.low * 1e3..interval.high * 1e3;
+            assert!(within.contains(&harmonic), "{harmonic}: {interval:?}");
+            assert!(interval.high < interval.low * 1.2, "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn rare_gaps_of_one_length_follow_the_chance_that_any_node_is_hit() {
+        let mut rng = Rng::with_seed(1);
+        let length = STEP / 1_000.0;
+        let runs: Vec<NoiseRun> = (0..3)
+            .map(|_| at_random(&mut rng, 200_000.0, 0.01, |_| length))
+            .collect();
+        let nodes = [1, 2, 16, 128, 1_024];
+        for point in of(&runs, program(), &nodes) {
+            // Tsafrir: 1 − (1 − p)^N; two gaps in a step add a little.
+            let hit = 1.0 - (-0.01 * point.nodes as f64).exp();
+            let ratio = point.slowdown.value * 1_000.0 / hit;
+            let most = if point.nodes < 1_000 { 1.1 } else { 1.3 };
+            assert!((0.95..most).contains(&ratio), "{point:?}: {ratio}");
+        }
+    }
+
+    /// Runs nodes in real time, whose noise goes on while they wait. Returns the slowdown.
+    fn barriers(rng: &mut Rng, nodes: usize, rate: f64, length: f64) -> f64 {
+        const STEPS: usize = 40_000;
+        let mut next: Vec<f64> = (0..nodes).map(|_| exponential(rng, STEP / rate)).collect();
+        let mut now = 0.0;
+        for _ in 0..STEPS {
+            let mut last = now;
+            for begin in &mut next {
+                let mut done = now;
+                let mut work = STEP;
+                // Gaps while it waited, of which one may go on.
+                loop {
+                    if *begin >= done + work {
+                        done += work;
+                        break;
+                    }
+                    work -= (*begin - done).max(0.0);
+                    done = done.max(*begin + length);
+                    *begin += length + exponential(rng, STEP / rate);
+                }
+                last = f64::max(last, done);
+            }
+            now = last;
+        }
+        now / STEPS as f64 / STEP - 1.0
+    }
+
+    #[test]
+    fn nodes_in_real_time_take_as_long_as_it_says() {
+        let mut rng = Rng::with_seed(3);
+        // Gaps of a fifth of a step, and of twenty.
+        for (rate, length) in [(0.01, 0.2), (0.001, 20.0)] {
+            let length = length * STEP;
+            let run = at_random(&mut rng, 3_000_000.0, rate, |_| length);
+            let nodes = [8, 64, 256];
+            for point in of(&[run], program(), &nodes) {
+                let real = barriers(&mut rng, point.nodes as usize, rate, length);
+                let ratio = point.slowdown.value / real;
+                assert!(
+                    (0.85..1.2).contains(&ratio),
+                    "{rate} {length} {point:?}: {real}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_bad_node_of_a_hundred_costs_what_it_costs_alone() {
+        let quiet = vec![one_a_step(2_000, || 1_000.0); 3];
+        let loud = vec![one_a_step(2_000, || 500_000.0); 3];
+        let bad = |bad| Program {
+            bad: Some((0.01, bad)),
+            ..program()
+        };
+        let [one, hundred] = &of(&quiet, bad(Bad::Runs(&loud)), &[10, 100])[..] else {
+            panic!()
+        };
+        assert!((one.slowdown.value - 0.001).abs() < 1e-9, "{one:?}");
+        assert!((hundred.slowdown.value - 0.5).abs() < 0.01, "{hundred:?}");
+        let [longer] = &of(&quiet, bad(Bad::Longer(10.0)), &[100])[..] else {
+            panic!()
+        };
+        assert!((longer.slowdown.value - 0.01).abs() < 1e-4, "{longer:?}");
+    }
+
+    #[test]
+    fn a_run_that_is_too_short_gives_least_values_and_says_what_it_takes() {
+        let mut rng = Rng::with_seed(5);
+        let run = at_random(&mut rng, 20_000.0, 0.1, |rng| exponential(rng, 1_000.0));
+        let points = of(&[run], program(), &[1, 1_000, 10_000]);
+        let least = |figure: fn(&AtScale) -> &Scaled| -> Vec<bool> {
+            points.iter().map(|point| figure(point).is_least).collect()
+        };
+        assert_eq!(least(|point| &point.slowdown), [false, false, true]);
+        assert_eq!(least(|point| &point.fan_out_p99_ns), [false, true, true]);
+        let needed = points[2].slowdown.needed_ns / STEP;
+        assert!((100_000.0..102_000.0).contains(&needed), "{needed}");
+        let few = Err(NoInterval::TooFew { needed: 3, got: 1 });
+        assert_eq!(points[0].slowdown.interval, few);
+        let short = one_a_step(9, || 1.0);
+        assert!(at_scale(&[short], &program(), &[1], Level::P95).is_err());
+        assert!(at_scale(&[], &program(), &[1], Level::P95).is_err());
+    }
+
+    #[test]
+    fn intervals_hold_the_true_slowdown() {
+        let mut rng = Rng::with_seed(11);
+        let nodes = [1, 16, 128];
+        let mut held = [0; 3];
+        let mut sample = |runs: usize, steps: f64| -> Vec<AtScale> {
+            let mut run = || at_random(&mut rng, steps, 0.02, |rng| exponential(rng, 2e4));
+            let runs: Vec<NoiseRun> = (0..runs).map(|_| run()).collect();
+            of(&runs, program(), &nodes)
+        };
+        let truth = sample(3, 1_000_000.0);
+        const TRIES: u32 = 100;
+        for _ in 0..TRIES {
+            for ((held, truth), point) in held.iter_mut().zip(&truth).zip(sample(6, 2_000.0)) {
+                let interval = point.slowdown.interval.unwrap();
+                let within = interval.low..interval.high;
+                *held += u32::from(within.contains(&truth.slowdown.value));
+            }
+        }
+        assert!(
+            held.iter().all(|held| (85..=100).contains(held)),
+            "{held:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn more_nodes_take_longer_and_one_takes_what_the_run_lost(
+            gaps in vec((1e3_f64..1e7, 1.0_f64..5e6), 1..60),
+            correlated in 0.0_f64..1.0,
+        ) {
+            let mut length_ns = 0.0;
+            let gaps = gaps.into_iter().map(|(work, length)| {
+                let gap = (length_ns + work, length);
+                length_ns += work + length;
+                gap
+            });
+            let gaps = Vec::from_iter(gaps);
+            let run = NoiseRun { length_ns: length_ns + 3e7, gaps };
+            let lost = run.length_ns - run.work_ns();
+            let points = of(std::slice::from_ref(&run), Program { correlated, ..program() }, &NODES);
+            let one = points[0].slowdown.value / (lost / run.work_ns());
+            prop_assert!((0.99..1.01).contains(&one), "{one}");
+            for pair in points.windows(2) {
+                let values = |of: fn(&AtScale) -> &Scaled| [0, 1].map(|at| of(&pair[at]).value);
+                let [fewer, more] = values(|point| &point.slowdown);
+                prop_assert!(fewer <= more * (1.0 + 1e-9), "{pair:?}");
+                let [fewer, more] = values(|point| &point.fan_out_p99_ns);
+                prop_assert!(fewer <= more, "{pair:?}");
+            }
+            for point in of(&[run], Program { correlated: 1.0, ..program() }, &NODES) {
+                prop_assert!((point.slowdown.value / points[0].slowdown.value - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}
