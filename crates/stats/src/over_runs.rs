@@ -308,7 +308,7 @@ fn some(runs: usize) -> Result<(), StatsError> {
     enough("a figure over runs", "runs", 1, runs as u64)
 }
 
-fn within(
+pub(crate) fn within(
     what: &'static str,
     given: f64,
     is_within: bool,

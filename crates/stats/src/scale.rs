@@ -43,7 +43,7 @@
 
 use crate::error::StatsError;
 use crate::interval::{Interval, Level, Scale, enough};
-use crate::over_runs::{NoInterval, STUDENT_RUNS, student};
+use crate::over_runs::{NoInterval, STUDENT_RUNS, student, within};
 
 /// The number of steps beyond a figure that it needs, and of steps that a run must hold.
 const BEYOND: f64 = 10.0;
@@ -121,56 +121,61 @@ pub fn at_scale(
 ) -> Result<Vec<AtScale>, StatsError> {
     let step = program.step_ns;
     let (share, bad) = program.bad.unwrap_or((0.0, Bad::Longer(1.0)));
-    valid("the step", step, step > 0.0, "a time above 0")?;
+    within("the step", step, step > 0.0, "a time above 0")?;
     for share in [share, program.correlated] {
-        let is_share = (0.0..=1.0).contains(&share);
-        valid("a share", share, is_share, "from 0 to 1")?;
+        within(
+            "a share",
+            share,
+            (0.0..=1.0).contains(&share),
+            "from 0 to 1",
+        )?;
     }
-    let longer: Vec<NoiseRun>;
-    let (bad, is_paired) = match bad {
-        Bad::Runs(runs) => (runs, false),
+    let (longer, is_paired) = match bad {
+        Bad::Runs(_) => (Vec::new(), false),
         Bad::Longer(factor) => {
-            valid("the factor", factor, factor > 0.0, "above 0")?;
-            longer = runs.iter().map(|run| run.longer(factor)).collect();
-            (longer.as_slice(), true)
+            within("the factor", factor, factor > 0.0, "above 0")?;
+            (runs.iter().map(|run| run.longer(factor)).collect(), true)
         }
     };
-    for runs in [runs, bad] {
+    let kinds = [
+        runs,
+        if let Bad::Runs(runs) = bad {
+            runs
+        } else {
+            &longer
+        },
+    ];
+    for runs in kinds {
         enough("noise at scale", "runs", 1, runs.len() as u64)?;
         for run in runs {
             let steps = (run.work_ns() / step) as u64;
             enough("noise at scale", "steps in each run", BEYOND as u64, steps)?;
         }
     }
-    let gaps = runs.iter().chain(bad).flat_map(|run| &run.gaps);
+    let gaps = kinds.iter().copied().flatten().flat_map(|run| &run.gaps);
     let waits = waits(step, gaps.map(|gap| gap.1).fold(0.0, f64::max));
-    let spread = |runs: &[NoiseRun]| -> Vec<Vec<Bins>> {
-        runs.iter().map(|run| run.delays(step, &waits)).collect()
-    };
-    let all = [spread(runs), spread(bad)];
+    let all = kinds.map(|runs| Vec::from_iter(runs.iter().map(|run| run.delays(step, &waits))));
     let bins = Occupied::of(all.iter().flatten().flatten());
     let model = |without: [Option<usize>; 2]| Model {
-        bins: &bins,
+        delays: &bins.delays,
         waits: &waits,
         kinds: [0, 1].map(|kind| bins.pooled(&all[kind], without[kind])),
         correlated: program.correlated,
     };
-    let each = |of: [bool; 2], runs: usize| -> Vec<Model<'_>> {
-        let without = (0..runs).map(|run| of.map(|is_of| is_of.then_some(run)));
-        without.map(model).collect()
-    };
     // Groups of which one run at a time is left out.
-    let groups = match (is_paired, share > 0.0) {
-        (true, _) => vec![each([true, true], runs.len())],
-        (false, false) => vec![each([true, false], runs.len())],
-        (false, true) => vec![
-            each([true, false], runs.len()),
-            each([false, true], bad.len()),
+    let without = |of: [bool; 2], runs: &[NoiseRun]| -> Vec<Model<'_>> {
+        let each = (0..runs.len()).map(|run| model(of.map(|is_of| is_of.then_some(run))));
+        each.collect()
+    };
+    let groups = match is_paired {
+        true => vec![without([true, true], kinds[0])],
+        false => vec![
+            without([true, false], kinds[0]),
+            without([false, true], kinds[1]),
         ],
     };
     let pooled = model([None; 2]);
-    let time = |runs: &[NoiseRun]| runs.iter().map(|run| run.length_ns).sum::<f64>();
-    let times = [time(runs), time(bad)];
+    let times = kinds.map(|runs| runs.iter().map(|run| run.length_ns).sum::<f64>());
     let scaled = nodes.iter().map(|&nodes| {
         let of_bad = (nodes as f64 * share).round();
         let counts = [nodes as f64 - of_bad, of_bad];
@@ -191,22 +196,6 @@ pub fn at_scale(
         }
     });
     Ok(scaled.collect())
-}
-
-fn valid(
-    what: &'static str,
-    given: f64,
-    is_valid: bool,
-    allowed: &'static str,
-) -> Result<(), StatsError> {
-    match given.is_finite() && is_valid {
-        true => Ok(()),
-        false => Err(StatsError::Number {
-            what,
-            given,
-            allowed,
-        }),
-    }
 }
 
 /// Returns the interval of a figure whose runs were left out one at a time, in groups that do not
@@ -233,15 +222,13 @@ fn jackknife(
     interval.flatten().ok_or(NoInterval::Alike { runs: got })
 }
 
-/// Returns what stands for each class of waits: none, then powers of two up to any time.
+/// Returns the least wait of each class: none, then powers of two up to the longest gap; a longer
+/// wait is like any longer one.
 fn waits(step: f64, longest: f64) -> Vec<f64> {
+    let classes = (0..).map(|class| step * NO_WAIT * 2_f64.powi(class));
     let mut waits = vec![0.0];
-    let mut from = step * NO_WAIT;
-    while from < longest {
-        waits.push(from * 2_f64.sqrt());
-        from *= 2.0;
-    }
-    waits.push(f64::INFINITY);
+    waits.extend(classes.take_while(|wait| *wait < longest));
+    waits.push(longest.max(step * NO_WAIT));
     waits
 }
 
@@ -299,7 +286,7 @@ impl NoiseRun {
             }
             let after = taken[end] - taken[number + 1];
             for (bins, wait) in all.iter_mut().zip(waits).skip(1) {
-                let part = wait.min(*length) / f64::from(PARTS);
+                let part = (wait * 2_f64.sqrt()).min(*length) / f64::from(PARTS);
                 for passed in 0..PARTS {
                     let remains = length - part * (f64::from(passed) + 0.5);
                     bins.add(remains + after, part);
@@ -378,87 +365,79 @@ impl Occupied {
 
 /// The delays of ordinary and bad nodes.
 struct Model<'a> {
-    bins: &'a Occupied,
+    delays: &'a [f64],
     waits: &'a [f64],
     kinds: [Tails; 2],
     correlated: f64,
 }
 
+/// A number of nodes of a kind, and the class of their wait.
+type Nodes = (usize, f64, usize);
+
 impl Model<'_> {
-    /// Returns the probability that no node has a delay beyond a bin: of `slowest` after no wait,
-    /// of `others` after one.
-    fn none_beyond(&self, bin: usize, wait: usize, slowest: [f64; 2], others: [f64; 2]) -> f64 {
+    /// Returns the probability that no node has a delay beyond a bin. Where all have the same, it is
+    /// after the first one's wait.
+    fn none_beyond(&self, bin: usize, nodes: &[Nodes]) -> f64 {
         let (mut together, mut apart) = (1.0_f64, 0.0);
-        for (kind, tails) in self.kinds.iter().enumerate() {
-            let alone = if slowest == [0.0; 2] { wait } else { 0 };
-            for (count, wait) in [(slowest[kind], 0), (others[kind], wait)] {
-                if count > 0.0 {
-                    together = together.min(1.0 - tails[alone][bin]);
-                    apart += count * (-tails[wait][bin]).ln_1p();
-                }
-            }
+        for (kind, count, wait) in nodes.iter().filter(|nodes| nodes.1 > 0.0) {
+            let tails = &self.kinds[*kind];
+            together = together.min(1.0 - tails[nodes[0].2][bin]);
+            apart += count * (-tails[*wait][bin]).ln_1p();
         }
         self.correlated * together + (1.0 - self.correlated) * apart.exp()
     }
 
+    /// Returns the probability that the longest delay of nodes is in each bin.
+    fn longest(&self, nodes: &[Nodes]) -> Vec<f64> {
+        let mut before = 0.0;
+        let chances = (0..self.delays.len()).map(|bin| {
+            let upto = self.none_beyond(bin, nodes);
+            upto - std::mem::replace(&mut before, upto)
+        });
+        chances.collect()
+    }
+
+    fn mean(&self, chances: &[f64]) -> f64 {
+        let each = chances.iter().zip(self.delays);
+        each.map(|(chance, delay)| chance * delay).sum()
+    }
+
     /// Returns the mean of the longest delay over the steps of a program.
-    fn step(&self, counts: [f64; 2]) -> f64 {
-        // That which did not wait is a bad one, if there is any.
-        let slowest = [f64::from(counts[1] == 0.0), f64::from(counts[1] > 0.0)];
-        let others = [counts[0] - slowest[0], counts[1] - slowest[1]];
-        let tail = &self.kinds[0][0];
-        let delays = &self.bins.delays;
-        let chances = |beyond: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            let mut before = 0.0;
-            let chances = (0..delays.len()).map(|bin| {
-                let upto = beyond(bin);
-                upto - std::mem::replace(&mut before, upto)
-            });
-            chances.collect()
-        };
-        let mean = |chances: &[f64]| -> f64 {
-            chances
-                .iter()
-                .zip(delays)
-                .map(|(chance, at)| chance * at)
-                .sum()
-        };
-        let usual = mean(&chances(&|bin| 1.0 - tail[bin]));
-        // The upper end of a class is where the next one begins.
-        let end = |wait: usize| self.waits[wait] * 2_f64.sqrt();
+    fn step(&self, mut counts: [f64; 2]) -> f64 {
+        // The node that did not wait is a bad one, if there is any.
+        let slowest = usize::from(counts[1] > 0.0);
+        counts[slowest] -= 1.0;
+        let usual = self.mean(&self.longest(&[(0, 1.0, 0)]));
         let class = |delay: f64| {
-            let first = self.waits.get(1).filter(|wait| wait.is_finite());
-            match first.is_none_or(|first| delay - usual < first / 2_f64.sqrt()) {
-                true => 0,
-                false => (1..).find(|wait| delay - usual < end(*wait)).unwrap_or(0),
-            }
+            let is_longer = |wait: &f64| *wait <= delay - usual;
+            self.waits.partition_point(is_longer).saturating_sub(1)
         };
-        let classes: Vec<usize> = delays.iter().map(|delay| class(*delay)).collect();
-        let size = self.waits.len();
-        let (mut steps, mut means) = (Vec::new(), Vec::new());
-        for wait in 0..size {
-            let chances = chances(&|bin| self.none_beyond(bin, wait, slowest, others));
-            let mut to = vec![0.0; size];
+        let classes: Vec<usize> = self.delays.iter().map(|delay| class(*delay)).collect();
+        let after = (0..self.waits.len()).map(|wait| {
+            let nodes = [
+                (slowest, 1.0, 0),
+                (0, counts[0], wait),
+                (1, counts[1], wait),
+            ];
+            let chances = self.longest(&nodes);
+            let mut next = vec![0.0; self.waits.len()];
             for (class, chance) in classes.iter().zip(&chances) {
-                to[*class] += chance;
+                next[*class] += chance;
             }
-            steps.push(to);
-            means.push(mean(&chances));
-        }
-        let settled = settled(steps);
-        settled
-            .iter()
-            .zip(means)
-            .map(|(share, mean)| share * mean)
-            .sum()
+            (next, self.mean(&chances))
+        });
+        let (steps, means): (Vec<_>, Vec<f64>) = after.unzip();
+        let shares = settled(steps).into_iter();
+        shares.zip(means).map(|(share, mean)| share * mean).sum()
     }
 
     /// Returns the delay that 99 % of the requests do not exceed.
     fn fan_out(&self, counts: [f64; 2]) -> f64 {
         let any_time = self.waits.len() - 1;
-        let mut bins = 0..self.bins.delays.len();
-        let bin = bins.find(|bin| self.none_beyond(*bin, any_time, [0.0; 2], counts) >= P99);
-        bin.map_or(0.0, |bin| self.bins.delays[bin])
+        let nodes = [(0, counts[0], any_time), (1, counts[1], any_time)];
+        let mut bins = 0..self.delays.len();
+        let bin = bins.find(|bin| self.none_beyond(*bin, &nodes) >= P99);
+        bin.map_or(0.0, |bin| self.delays[bin])
     }
 }
 
