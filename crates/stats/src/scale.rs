@@ -182,11 +182,15 @@ pub fn at_scale(
         let scaled = |figure: &dyn Fn(&Model<'_>) -> f64, beyond: f64, unit: f64| {
             let value = figure(&pooled);
             let needed = counts.map(|count| count / beyond * BEYOND * (step + value * unit));
+            let is_least = (0..2).any(|kind| needed[kind] > times[kind]);
             Scaled {
                 value,
                 needed_ns: needed[0].max(needed[1]),
-                is_least: (0..2).any(|kind| needed[kind] > times[kind]),
-                interval: jackknife(value, &groups, figure, level),
+                is_least,
+                interval: match is_least {
+                    true => Err(NoInterval::Extreme),
+                    false => jackknife(value, &groups, figure, level),
+                },
             }
         };
         AtScale {

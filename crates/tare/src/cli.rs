@@ -7,6 +7,7 @@ pub mod compare;
 pub mod exchange;
 pub mod kernel;
 pub mod measure;
+pub mod scale;
 
 use std::path::PathBuf;
 
@@ -90,6 +91,12 @@ pub enum Command {
     /// systems reports a difference. A single run can be compared with another, but the result
     /// holds only for these two runs. docs/comparing.md explains.
     Compare(compare::CompareArguments),
+    /// Compute what the noise of a run costs on many nodes
+    ///
+    /// A program whose nodes wait for each other after each step, and a request that fans out to
+    /// many servers, take as long as the slowest of them. The delays that `tare noise` measured on
+    /// one CPU say how much that is on N nodes. docs/scale.md describes the model and its limits.
+    Scale(scale::ScaleArguments),
     /// Export the wake-ups of a run in formats of other tools
     Export(exchange::ExportArguments),
     /// Import the output of cyclictest, oslat or rtla as a run

@@ -83,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Export(arguments) => commands::export::run(arguments, &terminal),
         Command::Import(arguments) => commands::import::run(arguments, &terminal),
         Command::Compare(arguments) => commands::compare::run(arguments, &terminal),
+        Command::Scale(arguments) => commands::scale::run(arguments, &terminal),
         Command::Report(arguments) => commands::report::run(arguments, &terminal),
         Command::Targets(arguments) => commands::targets::run(arguments, &terminal),
         Command::Kernel(arguments) => commands::kernel::run(arguments, &terminal),

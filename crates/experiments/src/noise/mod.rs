@@ -18,7 +18,7 @@ use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
-pub use story::schema;
+pub use story::{run_of, schema};
 
 use tare_lab::ExperimentError;
 use tare_lab::experiment::{Conditions, Experiment};

@@ -71,6 +71,49 @@ pub fn render(report: &Report) -> String {
     visible(&text).into_owned()
 }
 
+/// Renders a page without a report: sentences, of which the first is the answer, and sections.
+#[must_use]
+pub fn of_sections(title: &str, sentences: &[String], sections: &[Section]) -> String {
+    let headline = sentences.first().map_or("", String::as_str);
+    let body = html! {
+        header { h1 { (title) } }
+        main {
+            @for (place, sentence) in sentences.iter().enumerate() {
+                p.headline[place == 0] { (typeset(sentence)) }
+            }
+            (rendered(sections))
+        }
+    };
+    visible(&document(title, headline, &body).into_string()).into_owned()
+}
+
+fn document(title: &str, headline: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) ": " (headline) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body) }
+        }
+    }
+}
+
+fn rendered(sections: &[Section]) -> Markup {
+    html! {
+        @for section in sections {
+            section aria-labelledby=(section.id) {
+                h2 id=(section.id) { (section.name) }
+                (section.content)
+            }
+        }
+    }
+}
+
 struct Page<'a> {
     report: &'a Report,
     detail: Detail,
@@ -92,44 +135,28 @@ impl Page<'_> {
             None => format!("tare {name}"),
         };
         let sections = self.sections();
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (title) ": " (summary.verdict.headline) }
-                    style { (PreEscaped(STYLE)) }
+        let body = html! {
+            header {
+                h1 { (title) }
+                p { (self.machine_in_short()) }
+                p { (summary.created.strftime("%-d %B %Y, %H:%M UTC").to_string()) }
+            }
+            main {
+                (self.verdict())
+                nav aria-label="Contents" {
+                    ul { @for section in &sections { li { a href={ "#" (section.id) } { (section.name) } } } }
                 }
-                body {
-                    header {
-                        h1 { (title) }
-                        p { (self.machine_in_short()) }
-                        p { (summary.created.strftime("%-d %B %Y, %H:%M UTC").to_string()) }
-                    }
-                    main {
-                        (self.verdict())
-                        nav aria-label="Contents" {
-                            ul { @for section in &sections { li { a href={ "#" (section.id) } { (section.name) } } } }
-                        }
-                        @for section in &sections {
-                            section aria-labelledby=(section.id) {
-                                h2 id=(section.id) { (section.name) }
-                                (section.content)
-                            }
-                        }
-                    }
-                    footer {
-                        p {
-                            "Made by tare " (summary.tare_version) ". The figures of this page and of every run are in \
-                             figures.csv and figures.parquet, its texts in summary.json, samples and exact counts in the \
-                             other Parquet files of the run folder."
-                        }
-                    }
+                (rendered(&sections))
+            }
+            footer {
+                p {
+                    "Made by tare " (summary.tare_version) ". The figures of this page and of every run are in \
+                     figures.csv and figures.parquet, its texts in summary.json, samples and exact counts in the \
+                     other Parquet files of the run folder."
                 }
             }
-        }
+        };
+        document(&title, &summary.verdict.headline, &body)
     }
 
     fn machine_in_short(&self) -> String {

@@ -20,6 +20,7 @@ pub mod reproduce;
 mod resume;
 mod run_folder;
 pub mod run_study;
+pub mod scale;
 pub mod share;
 pub mod study;
 pub mod targets;

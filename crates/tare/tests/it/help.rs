@@ -108,3 +108,8 @@ fn import() {
 fn compare() {
     insta::assert_snapshot!(help("compare --help"));
 }
+
+#[test]
+fn scale() {
+    insta::assert_snapshot!(help("scale --help"));
+}

@@ -161,3 +161,35 @@ fn quick_says_in_plain_words_what_it_measured() {
         ],
     );
 }
+
+#[test]
+fn one_node_at_scale_takes_what_the_run_lost() {
+    let bench = Bench::new();
+    let words = "--workload gap --repetitions 20000000 --cpu 0 --runs 3 --output";
+    bench.run(&format!("noise {words} run")).expect(0, &[]);
+    let summary = common::json(&bench.work().join("run/summary.json"));
+    let figures = summary["figures"].as_array().unwrap();
+    let lost = figures.iter().find(|row| row["measure"] == "lost").unwrap();
+    let lost = lost["value"].as_f64().unwrap();
+
+    let ran = bench.run("scale run --nodes 1,1000000 --step 100us --json");
+    ran.expect(0, &[]);
+    let scaled: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let points = &scaled["series"][0]["points"];
+    let slowdown = |node: usize| points[node]["slowdown"]["value"].as_f64().unwrap();
+    let ratio = slowdown(0) / (lost / (1.0 - lost));
+    assert!((0.98..1.02).contains(&ratio), "{lost} {points}");
+    assert!(slowdown(1) >= slowdown(0), "{points}");
+    assert_eq!(points[1]["slowdown"]["is_lower_bound"], true);
+    assert!(bench.work().join("run/scale.html").exists());
+
+    let ran = bench.run("scale run --nodes 1000 --bad 1%=x10 --correlated 20% --output page");
+    ran.expect(0, &["a step of 1 ms takes", "page: page/scale.html"]);
+    let ran = bench.run("scale run --step 1h");
+    ran.expect(1, &["needs at least 10 steps in each run, there are 0"]);
+    let words = "--workload prime --repetitions 1000 --cpu 0 --runs 1 --output";
+    bench.run(&format!("noise {words} prime")).expect(0, &[]);
+    bench
+        .run("scale prime")
+        .expect(2, &["no run of the workload gap"]);
+}

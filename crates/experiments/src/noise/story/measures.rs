@@ -6,7 +6,8 @@
 
 use tare_results::model::{Labels, SetHead, SetSamples};
 use tare_stats::{
-    Counts, DelayClasses, DelayTally, Delays, Gap, Period, PowerSums, Recording, StatsError, Trace,
+    Counts, DelayClasses, DelayTally, Delays, Gap, NoiseRun, Period, PowerSums, Recording,
+    StatsError, Trace,
 };
 
 use tare_figures::rows::{
@@ -242,6 +243,23 @@ impl<'a> Spin<'a> {
         Trace::new(spin, gaps.collect()).map_err(|error| error.to_string())
     }
 
+    /// Returns when it lost how much, up to its last listed gap if the list was full.
+    pub fn run(&self, ns: f64) -> Result<NoiseRun, String> {
+        // Gaps that overlap are refused.
+        self.trace(usize::MAX)?;
+        let after = |at: u64| at.wrapping_sub(self.head.first) as f64 * ns;
+        let gaps = self.set.events.iter().map(|gap| {
+            let lost = (gap.value as f64 - self.quiet).max(0.0);
+            (after(gap.at), lost * ns)
+        });
+        let last = self.set.events.last().filter(|_| self.is_list_full());
+        let all = self.head.length() as f64 * ns;
+        Ok(NoiseRun {
+            length_ns: last.map_or(all, |gap| after(gap.at.wrapping_add(gap.value))),
+            gaps: gaps.collect(),
+        })
+    }
+
     /// Says what it recorded: at or above its threshold, as far as the list had room.
     fn recording(&self) -> Recording {
         Recording {
@@ -251,6 +269,19 @@ impl<'a> Spin<'a> {
             execution_cycles: u128::from(self.head.length()),
         }
     }
+}
+
+/// Returns when the spin of a cell lost how much; `None` if it did something else, or if nothing
+/// tells the frequency of its TSC.
+///
+/// # Errors
+///
+/// The problem with its gaps.
+pub fn run_of(data: &CellData<'_>) -> Result<Option<NoiseRun>, String> {
+    let Some(spin) = Spin::of(data)? else {
+        return Ok(None);
+    };
+    data.ns(spin.head).map(|ns| spin.run(ns)).transpose()
 }
 
 /// Takes one sample of a spin; `of` gets the factor that turns its cycles into ns.

@@ -34,6 +34,7 @@ use tare_results::model::{CellPlan, Plan};
 
 use super::{NAME, Noise, of_kind, plan_of};
 use collect::Pictures;
+pub use measures::run_of;
 use panels::Panel;
 
 /// Returns the JSON schema of what it puts into `summary.json` beside rows: its part of `stories`.
