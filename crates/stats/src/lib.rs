@@ -95,7 +95,7 @@ pub use over_runs::{
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};
 pub use response::{Response, missed_by};
-pub use scale::{AtScale, Bad, NoiseRun, Program, Scaled, at_scale};
+pub use scale::{AtScale, NoiseRun, Program, Scaled, at_scale};
 pub use shift::{invocations_needed, least_p_value};
 pub use tally::Tally;
 pub use ticks::{log_ticks, nice_ticks};

@@ -1,7 +1,6 @@
 //! The arguments of `tare scale`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
 use tare_lab::units::nanoseconds;
@@ -29,9 +28,9 @@ pub struct ScaleArguments {
     /// Share of steps in which all nodes have the same delay: 20%
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = share, help_heading = "Program")]
     pub correlated: f64,
-    /// Share of nodes with other noise: 1%=RUN, that of a run, or 1%=x10, delays ten times as long
-    #[arg(long, value_name = "SHARE=RUN", help_heading = "Program")]
-    pub bad: Option<BadNodes>,
+    /// Share of nodes with the noise of another run: 1%=RUN
+    #[arg(long, value_name = "SHARE=RUN", value_parser = bad_nodes, help_heading = "Program")]
+    pub bad: Option<(f64, PathBuf)>,
 
     /// Folder for the page, scale.html; must be new or empty [default: the first run's folder]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -41,45 +40,12 @@ pub struct ScaleArguments {
     pub json: bool,
 }
 
-/// Nodes with other noise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BadNodes {
-    /// What was typed.
-    pub text: String,
-    /// Their share of all.
-    pub share: f64,
-    /// Their noise.
-    pub noise: BadNoise,
-}
-
-/// The noise of bad nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BadNoise {
-    /// Delays this many times as long.
-    Longer(f64),
-    /// That of a run.
-    Run(PathBuf),
-}
-
-impl FromStr for BadNodes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (of, noise) = text
-            .split_once('=')
-            .ok_or("want a share and a run, or a factor: 1%=RUN, 1%=x10")?;
-        let factor = noise
-            .strip_prefix('x')
-            .and_then(|factor| factor.parse().ok());
-        Ok(Self {
-            text: text.to_owned(),
-            share: share(of)?,
-            noise: match factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0) {
-                Some(factor) => BadNoise::Longer(factor),
-                None => BadNoise::Run(noise.into()),
-            },
-        })
-    }
+/// Reads nodes with other noise: `1%=RUN`.
+fn bad_nodes(text: &str) -> Result<(f64, PathBuf), String> {
+    let (of, run) = text
+        .split_once('=')
+        .ok_or("want a share and a run: 1%=RUN")?;
+    Ok((share(of)?, run.into()))
 }
 
 /// Reads a share: `5%` or `0.05`.
@@ -106,10 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_nodes_have_a_run_or_longer_delays() {
-        let noise = |text: &str| text.parse().map(|bad: BadNodes| (bad.share, bad.noise));
-        assert_eq!(noise("1%=x10"), Ok((0.01, BadNoise::Longer(10.0))));
-        assert_eq!(noise("0.5=xen"), Ok((0.5, BadNoise::Run("xen".into()))));
-        assert!(noise("200%=x2").is_err() && noise("1%").is_err());
+    fn bad_nodes_are_a_share_with_a_run() {
+        assert_eq!(bad_nodes("1%=xen"), Ok((0.01, "xen".into())));
+        assert_eq!(bad_nodes("0.5=a=b"), Ok((0.5, "a=b".into())));
+        assert!(bad_nodes("200%=xen").is_err() && bad_nodes("1%").is_err());
     }
 }

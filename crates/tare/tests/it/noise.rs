@@ -183,7 +183,7 @@ fn one_node_at_scale_takes_what_the_run_lost() {
     assert_eq!(points[1]["slowdown"]["is_lower_bound"], true);
     assert!(bench.work().join("run/scale.html").exists());
 
-    let ran = bench.run("scale run --nodes 1000 --bad 1%=x10 --correlated 20% --output page");
+    let ran = bench.run("scale run --nodes 1000 --bad 1%=run --correlated 20% --output page");
     ran.expect(0, &["a step of 1 ms takes", "page: page/scale.html"]);
     let ran = bench.run("scale run --step 1h");
     ran.expect(1, &["needs at least 10 steps in each run, there are 0"]);
