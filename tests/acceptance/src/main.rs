@@ -24,6 +24,8 @@
 //! * [`pace`]: the duration of commands that promise one;
 //! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
 //!   Debian cloud guest, at rest, and for ten minutes;
+//! * [`scale`]: the slowdown at barriers on all CPUs, compared with `tare scale`, and how long that
+//!   takes for a million nodes;
 //! * [`stream`]: the bandwidth of memory, compared with STREAM's loops in C;
 //! * [`boot`]: the start of the smallest image compared with a guest of two instructions, that of
 //!   an instance of `tare start`, a name server's first answer, and the cost of an idle image.
@@ -44,6 +46,7 @@ mod pace;
 mod places;
 mod primitives;
 mod qemu;
+mod scale;
 mod service;
 mod start;
 mod stream;
@@ -82,6 +85,7 @@ const CHECKS: [(&str, Check); 16] = [
     ("places", places::run),
     ("primitives", primitives::run),
     ("stream", stream::run),
+    ("scale", scale::run),
     ("service", service::run),
     ("latency", latency::run),
     ("compare", compare::run),
