@@ -10,8 +10,8 @@
 //! # The delay of a step
 //!
 //! It is the sum of the gaps that begin while the node computes for T. Every moment of a recording
-//! at which work went on is taken as the begin of a step, so gaps that come in bursts stay together.
-//! A run is closed to a ring: on one node, a step then loses exactly the time that the run lost.
+//! at which work went on is taken as the begin of a step, so gaps that come in bursts stay
+//! together. A run is closed to a ring: on one node, a step then loses exactly the time that the run lost.
 //!
 //! A gap may also begin while its node waits at the barrier, and last beyond (T. Hoefler, T.
 //! Schneider, A. Lumsdaine, Characterizing the influence of system noise on large-scale
@@ -33,13 +33,14 @@
 //! # The tail
 //!
 //! Nothing is extrapolated. A maximum of N nodes is decided by what happens in one of N steps, so
-//! ten steps as long as the slowest must lie beyond; [`AtScale`] says how much noise that takes. With
-//! less, rare delays are missing, and the figure is what it is at least.
+//! ten steps as long as the slowest must lie beyond; [`Scaled`] says how much noise that takes.
+//! With less, rare delays are missing, and the figure is a lower bound.
 //!
 //! # Intervals
 //!
-//! By the jackknife over runs: each is left out once, and s² = (k − 1)/k · Σ(θ₍ᵢ₎ − mean)². The interval
-//! is Student's t on the log scale, as that of a rate ([`over_runs`](crate::over_runs())).
+//! By the jackknife over runs: one at a time is omitted, and s² = (k − 1)/k · Σ(θ₍ᵢ₎ − mean)². The
+//! interval is Student's t on the log scale, as that of a rate
+//! ([`over_runs`](crate::over_runs())).
 
 use crate::error::StatsError;
 use crate::interval::{Interval, Level, Scale, enough};
@@ -52,9 +53,9 @@ const P99: f64 = 0.99;
 /// The share of a step up to which a wait counts as none.
 const NO_WAIT: f64 = 1.0 / 64.0;
 /// The number of parts in which what remains of a gap is placed.
-const PARTS: u32 = 16;
+const PARTS: f64 = 16.0;
 
-/// What one CPU lost during a spin.
+/// The time that one CPU lost during a spin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NoiseRun {
     /// The time from its first to its last read, in ns.
@@ -129,8 +130,7 @@ pub fn at_scale(
     let all = kinds.map(|runs| Vec::from_iter(runs.iter().map(|run| run.delays(step, &waits))));
     let mut sums = Bins::default();
     for bins in all.iter().flatten().flatten() {
-        let both = sums.0.iter_mut().zip(&bins.0);
-        both.for_each(|(sum, one)| *sum = [sum[0] + one[0], sum[1] + one[1]]);
+        sums.merge(bins);
     }
     let held: Vec<usize> = (0..sums.0.len())
         .filter(|bin| sums.0[*bin][0] > 0.0)
@@ -243,20 +243,29 @@ impl NoiseRun {
             end += usize::from(enters <= to);
             from = to;
         }
-        let mut all = vec![bins; waits.len()];
+        let mut all = vec![Bins::default(); waits.len()];
+        all[0] = bins;
         let mut end = 0;
         for (number, (_, length)) in self.gaps.iter().enumerate() {
             while at[end] < at[number] + step {
                 end += 1;
             }
             let after = taken[end] - taken[number + 1];
+            // Each class adds to the one before what a longer wait may hide of the gap.
+            let mut passed = 0.0;
             for (bins, wait) in all.iter_mut().zip(waits).skip(1) {
-                let part = (wait * 2_f64.sqrt()).min(*length) / f64::from(PARTS);
-                for passed in 0..PARTS {
-                    let remains = length - part * (f64::from(passed) + 0.5);
-                    bins.add(remains + after, part);
+                let more = (wait * 2_f64.sqrt()).min(*length) - passed;
+                let parts = (more / length * PARTS).ceil();
+                for part in 0..parts as u32 {
+                    let middle = passed + more * (f64::from(part) + 0.5) / parts;
+                    bins.add(length - middle + after, more / parts);
                 }
+                passed += more;
             }
+        }
+        for wait in 1..all.len() {
+            let (before, rest) = all.split_at_mut(wait);
+            rest[0].merge(&before[wait - 1]);
         }
         all
     }
@@ -282,6 +291,12 @@ impl Bins {
         let [weights, sum] = &mut self.0[Self::of(delay as u64)];
         *weights += weight;
         *sum += weight * delay;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (own, [weight, sum]) in self.0.iter_mut().zip(&other.0) {
+            *own = [own[0] + weight, own[1] + sum];
+        }
     }
 }
 
@@ -317,8 +332,8 @@ struct Model<'a> {
 type Nodes = (usize, f64, usize);
 
 impl Model<'_> {
-    /// Returns the probability that no node has a delay beyond a bin. Where all have the same, it is
-    /// after the first one's wait.
+    /// Returns the probability that no node has a delay beyond a bin. Where all have the same, it
+    /// is after the first one's wait.
     fn none_beyond(&self, bin: usize, nodes: &[Nodes]) -> f64 {
         let (mut together, mut apart) = (1.0_f64, 0.0);
         for (kind, count, wait) in nodes.iter().filter(|nodes| nodes.1 > 0.0) {

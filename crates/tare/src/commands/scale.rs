@@ -27,7 +27,7 @@ use crate::terminal::Terminal;
 const N: Numbers = Numbers::PLAIN;
 
 /// How to read the figures.
-const READ: &str = "Nodes are like the measured CPU, each with delays of its own. A figure with \
+const READ: &str = "Nodes are like the measured CPU, and delayed independently. A figure with \
                     ≥ is a lower bound: the run is too short for the delays that decide it. \
                     docs/scale.md has the model.";
 
@@ -328,7 +328,7 @@ fn in_json(arguments: &ScaleArguments, all: &[Series]) -> Value {
 mod tests {
     use super::*;
 
-    /// Runs of 10 s with a tick of 5 µs every 4 ms, and one delay of 2 ms each second or less often.
+    /// Runs of 10 s with a tick of 5 µs every 4 ms, of which one a second or less lasts 2 ms.
     fn runs() -> Vec<NoiseRun> {
         let run = |number: u32| {
             let every = 1e9 + 1e8 * f64::from(number);
