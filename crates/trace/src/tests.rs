@@ -1,11 +1,13 @@
 //! Traces whose culprit is known.
 
+use std::slice;
+
 use proptest::prelude::*;
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 use crate::blame::{Blame, Culprit, blame};
 use crate::parts::Parts;
-use crate::takers::takers;
+use crate::takers::{takers, way_in_ns};
 
 const OURS: &str = "tare-agent/9";
 /// SCHED_FIFO 95, as the kernel counts.
@@ -546,7 +548,7 @@ fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
 fn a_page_that_was_not_there_is_named_also_where_the_thread_sleeps_until_it_is() {
     let fault = at(500, TraceKind::PageFault);
     let wanted = [("page faults".to_owned(), 80_000)];
-    assert_eq!(taken(1, 80_000, [&[fault.clone()]]), wanted);
+    assert_eq!(taken(1, 80_000, [slice::from_ref(&fault)]), wanted);
     let ours = (OURS, 120);
     let events = [fault, switch(2_000, ours, IDLE), switch(79_000, IDLE, ours)];
     assert_eq!(taken(1, 80_000, [&events]), wanted);
