@@ -82,7 +82,7 @@ impl Witness for Events {
                 written
             }
             (Some(Err(why)), _) => {
-                let text = format!("who caused the delays is not known: {why}");
+                let text = format!("delays are not joined with the kernel's events: {why}");
                 output.notice(&output::text(&text))
             }
             _ => Ok(()),

@@ -112,6 +112,11 @@ fn on<'a>(run: &'a Run, systems: &[&str], is_wanted: impl Fn(&CellPlan) -> bool)
         let is_of = |kind| systems.contains(&kind);
         case.plan.load.is_idle() && is_wanted(case.plan) && system(case).is_some_and(is_of)
     });
+    // The study's Linux is that of the machine: guests stand for it where nothing else does.
+    let is_machines = |case: &Case<'_>| case.plan.target.kernel().is_host();
+    if cases.iter().any(is_machines) {
+        cases.retain(|case| is_machines(case) || system(case) != Some(LINUX));
+    }
     cases.sort_by_key(|case| {
         let heads = case.records().filter_map(|record| record.sets.first());
         let is_published = case.plan.labels.get("timing") == Some("published");
