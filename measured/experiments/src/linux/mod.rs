@@ -1,9 +1,11 @@
 //! Linux as a platform: its experiments, and the parts that they share with the agent.
 //!
 //! * [`clock`]: the kernel's clocks, and sleeping until a time of them;
+//! * [`arrivals`]: how many interrupts and softirqs the kernel counts on a CPU;
 //! * [`flight`]: the kernel's events on a CPU;
 //! * [`pinned`]: whether a thread has stayed on its CPU.
 
+pub mod arrivals;
 pub mod clock;
 pub mod flight;
 pub mod pinned;

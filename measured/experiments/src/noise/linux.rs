@@ -6,6 +6,7 @@ use tare_workloads::gap::Gap;
 
 use super::witness::Witness;
 use super::{Plan, find, run};
+use crate::linux::arrivals::Arrivals;
 use crate::linux::flight::FlightError;
 use crate::linux::flight::recording::Recording;
 use crate::output::{self, Output};
@@ -35,6 +36,8 @@ struct Events {
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
+    /// What is counted instead where they can't be recorded.
+    arrivals: Option<Arrivals>,
 }
 
 impl Events {
@@ -43,6 +46,7 @@ impl Events {
             cpu: plan.cpu,
             above_ns: plan.explain_ns,
             recording: None,
+            arrivals: None,
         }
     }
 }
@@ -51,11 +55,17 @@ impl Witness for Events {
     fn begin(&mut self) {
         let cpu = self.cpu.ok_or(FlightError::Unpinned);
         self.recording = self.above_ns.map(|_| cpu.and_then(Recording::open));
+        if let Some(Err(_)) = self.recording {
+            self.arrivals = self.cpu.map(Arrivals::begin);
+        }
     }
 
     fn end(&mut self) {
         if let Some(Ok(recording)) = &mut self.recording {
             recording.stop();
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.end();
         }
     }
 
@@ -83,7 +93,8 @@ impl Witness for Events {
             }
             (Some(Err(why)), _) => {
                 let text = format!("delays are not joined with the kernel's events: {why}");
-                output.notice(&output::text(&text))
+                output.notice(&output::text(&text))?;
+                self.arrivals.take().unwrap_or_default().write(output)
             }
             _ => Ok(()),
         }
