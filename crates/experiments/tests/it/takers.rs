@@ -1,10 +1,10 @@
 //! Who took the time that a busy CPU lost.
 
 use tare_pages::{page, terminal};
-use tare_results::model::{Counter, Labels, Trace, TraceEvent, TraceKind, Value};
+use tare_results::model::{Cell, Counter, Labels, Trace, TraceEvent, TraceKind, Value};
 use tare_testkit::assert_contains;
 
-use crate::synthetic::{Run, alarm, evenly, ids, measured, plain, record, verdict};
+use crate::synthetic::{Fold, Run, alarm, evenly, ids, measured, plain, record, timed, verdict};
 
 fn event(at_ns: i64, what: TraceKind, stack: &[&str]) -> TraceEvent {
     TraceEvent {
@@ -32,6 +32,23 @@ fn delays(samples: u64, events: Vec<TraceEvent>) -> Trace {
     }
 }
 
+/// Adds what a recorded cell holds: the delays from 5 µs on, and how often the thread lost its CPU.
+fn explain(cell: &mut Cell, traces: Vec<Trace>, switches: u64) {
+    let record = record(cell);
+    record.traces = traces;
+    let values = [("explained", 5_000.0), ("switches", 4.0), ("recording", 300_000.0)];
+    record.values.extend(values.map(|(measure, value)| Value {
+        measure: measure.to_owned(),
+        labels: Labels::default(),
+        unit: String::new(),
+        value,
+    }));
+    measured(cell).counters.push(Counter {
+        name: "involuntary context switches".to_owned(),
+        count: switches,
+    });
+}
+
 /// Makes two runs, in each of which the timer's interrupt took ninety delays, and ten are unexplained.
 fn explained(switches: u64) -> Run {
     let mut run = Run::new(26);
@@ -52,23 +69,8 @@ fn explained(switches: u64) -> Run {
             },
             event(900_000, TraceKind::SoftirqExit { name: rcu() }, &[]),
         ];
-        let record = record(cell);
-        record.traces = vec![delays(90, tick), delays(10, Vec::new())];
-        let values = [
-            ("explained", 5_000.0),
-            ("switches", 4.0),
-            ("recording", 300_000.0),
-        ];
-        record.values.extend(values.map(|(measure, value)| Value {
-            measure: measure.to_owned(),
-            labels: Labels::default(),
-            unit: String::new(),
-            value,
-        }));
-        measured(cell).counters.push(Counter {
-            name: "involuntary context switches".to_owned(),
-            count: switches,
-        });
+        let traces = vec![delays(90, tick), delays(10, Vec::new())];
+        explain(cell, traces, switches);
     }
     run
 }
@@ -95,6 +97,69 @@ fn those_who_took_the_time_are_named_with_their_part() {
         &["what they take while a handler runs"],
     );
     assert!(!ids(&analysis).contains(&"events-missed"));
+}
+
+#[test]
+fn what_no_event_explains_and_the_longest_delay_are_named_among_many() {
+    let mut run = Run::new(26);
+    let cell = run.gap(1, "process", evenly(2_600_000_000, 100, 1_300));
+    let threads = (0..20).map(|number| {
+        let samples = 30 - number;
+        let names = ["tare-agent/9".to_owned(), format!("hog{number:02}/7")];
+        let switch = |at_ns, from: usize, to: usize| {
+            let what = TraceKind::Switch {
+                from: names[from].clone(),
+                from_priority: 120,
+                to: names[to].clone(),
+                to_priority: 120,
+                ours: to == 0,
+            };
+            event(at_ns, what, &[])
+        };
+        let both = vec![switch(0, 0, 1), switch(10_000 * samples as i64, 1, 0)];
+        Trace {
+            greatest: if number == 19 { 90_000 } else { 12_000 },
+            ..delays(samples, both)
+        }
+    });
+    explain(cell, threads.chain([delays(1, Vec::new())]).collect(), 4);
+    let text = plain(&terminal::render(&run.analyse(), 100, false));
+    let rows = [
+        "thread hog07 23 23/s 0.023 % 12.0 µs",
+        "thread hog19 11 11/s 0.011 % 90.0 µs",
+        "outside this kernel 1 1/s 0.0010 % 12.0 µs",
+        "11 others 187 187/s 0.19 % 12.0 µs",
+    ];
+    assert_contains(&text, &rows);
+}
+
+#[test]
+fn time_in_delays_is_a_part_of_that_of_all_repetitions() {
+    let mut run = Run::new(26);
+    let mut durations = vec![2_600; 1_000];
+    durations[500] = 28_600;
+    let pause = Fold {
+        pause: 2_600,
+        ..Fold::default()
+    };
+    let cell = run.done(1, "process", "prime", Some(22), timed(&durations, pause));
+    let delay = Trace {
+        value: 11_000,
+        ..delays(1, Vec::new())
+    };
+    explain(cell, vec![delay], 4);
+    let cell = run.gap(1, "process", evenly(2_600_000_000, 100, 1_300));
+    explain(cell, vec![delays(1, Vec::new())], 4);
+    let analysis = run.analyse();
+    // 10 of 1,010 µs, as in the table of delays; half of the time lies between repetitions.
+    let text = plain(&terminal::render(&analysis, 100, false));
+    let rows = [
+        "gap · process outside this kernel",
+        "prime 22 · process outside this kernel 1 498/s 0.99 %",
+    ];
+    assert_contains(&text, &rows);
+    let gap = text.find(rows[0]);
+    assert!(gap < text.find(rows[1]), "{text}");
 }
 
 #[test]

@@ -135,7 +135,8 @@ impl Story for Shown {
     }
 
     fn more(&self, run: &Run) -> Vec<Titled> {
-        vec![self.split.titled(), takers::titled(run, &self.who)]
+        let panels = Panel::all(run, &self.pictures);
+        vec![self.split.titled(), takers::titled(&panels, &self.who)]
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
@@ -149,7 +150,8 @@ impl Story for Shown {
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
         let split = (!self.split.table().is_empty())
             .then(|| Section::new("attribution", split::TITLE, self.split.markup()));
-        let who = takers::titled(run, &self.who);
+        let panels = Panel::all(run, &self.pictures);
+        let who = takers::titled(&panels, &self.who);
         let who = (!who.table.is_empty()).then(|| {
             Section::new(
                 "who",
@@ -157,7 +159,6 @@ impl Story for Shown {
                 html! { p.read { (who.read) } (who.table.render()) },
             )
         });
-        let panels = Panel::all(run, &self.pictures);
         split
             .into_iter()
             .chain(who)

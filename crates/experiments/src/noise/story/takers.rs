@@ -16,11 +16,12 @@ use tare_results::model::Labels;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 
 use super::NAME;
-use super::panels::title;
+use super::panels::{Member, Panel, title};
 
 const N: Numbers = Numbers::PLAIN;
 
-/// The most who are named for a case; the others are one line.
+/// The most who are named for a case by their time. Who took the longest delay is named as well, and
+/// what no event explains; the others are one line.
 const MOST: usize = 8;
 
 /// The most who are named in a sentence, and the part of the time in delays from which on one is.
@@ -39,8 +40,9 @@ pub(super) struct Takers {
     takers: BTreeMap<Taker, Part>,
     /// Delays from this time on are explained, in ns.
     least_ns: f64,
-    /// Time of the runs, in ns.
+    /// Time of the runs, in ns, and that of all repetitions: what lies between two is in no delay.
     wall_ns: f64,
+    repetitions_ns: f64,
     /// How often the CPU went from the measured thread to another one: as the kernel counts, and as
     /// its events say.
     switches: [f64; 2],
@@ -92,6 +94,7 @@ impl Takers {
         let in_ns = |cycles: u64| cycles as f64 / hz * 1e9;
         for (head, _) in data.sets("gap").chain(data.sets("duration")) {
             who.wall_ns += in_ns(head.length());
+            who.repetitions_ns += in_ns(head.sum);
             let own_ns = match head.measure.as_str() {
                 "gap" => 0,
                 _ => in_ns(head.min) as u64,
@@ -174,8 +177,8 @@ pub(super) fn least(cases: &PerCase<Takers>) -> Option<String> {
     Some(N.ns(who.least_ns, None))
 }
 
-/// Returns the table of all cases, in their order.
-pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
+/// Returns the table of all cases, in the order of the panels.
+pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCase<Takers>) -> Titled {
     let least = least(cases).unwrap_or_default();
     let mut all = cases
         .iter()
@@ -184,11 +187,11 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
     let waits = has_waits.then_some("since raised");
     let columns = ["", "delays", "per s", "of the time", "longest"].into_iter();
     let mut table = Table::new(columns.chain(waits)).of_prose();
-    for case in Case::all(run, NAME) {
+    for Member { case, .. } in panels.iter().flat_map(|panel| &panel.members) {
         let Some(who) = cases.of(case.plan).filter(|who| !who.takers.is_empty()) else {
             continue;
         };
-        table.heading(format!("{}, {}", title(case.plan), case.target()));
+        table.heading(format!("{} · {}", title(case.plan), case.target()));
         let ranked = who.ranked();
         let row = |name: String, part: Part| {
             let longest = match part.longest_ns {
@@ -203,22 +206,29 @@ pub(super) fn titled(run: &Run, cases: &PerCase<Takers>) -> Titled {
                 name,
                 N.count(part.delays),
                 N.rate(part.delays as f64 / who.wall_ns * 1e9),
-                N.percent(part.ns as f64 / who.wall_ns),
+                N.percent(part.ns as f64 / who.repetitions_ns),
                 longest,
             ];
             cells.into_iter().chain(wait)
         };
-        let (named, others) = ranked.split_at(ranked.len().min(MOST));
-        for (taker, part) in named {
-            table.row(row(taker.to_string(), *part));
+        let longest_ns = ranked.iter().map(|(_, part)| part.longest_ns).max();
+        let (named, others): (Vec<_>, Vec<_>) =
+            (1..).zip(ranked).partition(|(rank, (taker, part))| {
+                let is_of_events = !matches!(taker, Taker::Outside | Taker::Unseen);
+                *rank <= MOST || !is_of_events || Some(part.longest_ns) == longest_ns
+            });
+        for (_, (taker, part)) in named {
+            table.row(row(taker.to_string(), part));
         }
         if !others.is_empty() {
-            let sum = others.iter().fold(Part::default(), |all, (_, part)| Part {
-                delays: all.delays.saturating_add(part.delays),
-                ns: all.ns.saturating_add(part.ns),
-                longest_ns: all.longest_ns.max(part.longest_ns),
-                waits: (0, 0),
-            });
+            let sum = others
+                .iter()
+                .fold(Part::default(), |all, (_, (_, part))| Part {
+                    delays: all.delays.saturating_add(part.delays),
+                    ns: all.ns.saturating_add(part.ns),
+                    longest_ns: all.longest_ns.max(part.longest_ns),
+                    waits: (0, 0),
+                });
             let count = words::counted(N, others.len() as u64, "other", "others");
             table.row(row(count, sum));
         }
