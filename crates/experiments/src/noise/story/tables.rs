@@ -75,7 +75,7 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
                     .spared(4)
                     .terminal_only(),
                 Column::new("period,\nif any", "period", F::MEDIAN).page_only(),
-                Column::new("of these runs' gaps", "periodic", F::Share).below(),
+                Column::new("of the gaps", "periodic", F::Share).below(),
                 Column::new("gaps", "gaps", F::Total)
                     .counted()
                     .every_run_only(),
