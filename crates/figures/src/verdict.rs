@@ -34,7 +34,7 @@ pub(crate) fn of(
     not_measured: &[NotMeasured],
 ) -> Verdict {
     let mut told = told.into_iter();
-    let mut verdict = told.next().unwrap_or_else(|| nothing(not_measured));
+    let mut verdict = told.next().unwrap_or_else(|| nothing(run, not_measured));
     for other in told {
         verdict.details.push(other.headline);
         verdict.details.extend(other.details);
@@ -48,13 +48,21 @@ pub(crate) fn of(
     verdict
 }
 
-fn nothing(not_measured: &[NotMeasured]) -> Verdict {
-    let reason = not_measured.first().map_or_else(
-        || "the plan has no cells".to_owned(),
-        |cell| format!("cell {} ({}): {}", cell.id, cell.label, cell.reason),
-    );
+fn nothing(run: &Run, not_measured: &[NotMeasured]) -> Verdict {
+    let headline = match not_measured.first() {
+        _ if !run.cells.is_empty() => {
+            "What was measured has no figure for this line; the tables have the others.".to_owned()
+        }
+        Some(NotMeasured {
+            id, label, reason, ..
+        }) => {
+            let reason = reason.trim_end_matches('.');
+            format!("Nothing was measured: cell {id} ({label}): {reason}.")
+        }
+        None => "Nothing was measured: the plan has no cells.".to_owned(),
+    };
     Verdict {
-        headline: format!("Nothing was measured: {}.", reason.trim_end_matches('.')),
+        headline,
         ..Verdict::default()
     }
 }

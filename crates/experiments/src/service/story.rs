@@ -6,7 +6,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
 use tare_figures::format::Numbers;
-use tare_figures::notices::{Notice, Severity};
+use tare_figures::notices::{Notice, Severity, name_some};
 use tare_figures::rows::{Figure, Measure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_measured::service::{self as measured, Plan, Protocol};
@@ -40,14 +40,19 @@ const HELD: f64 = 0.9999;
 const COSTS: &[Column] = &[
     Column::new("CPU per\nrequest", "cpu", Figure::Mean)
         .of(PLACE, "all")
-        .with_interval(),
+        .with_interval()
+        .read(
+            "CPU per request is the CPU time of all threads of this machine that belong to the server, for each answered request, \
+             idle times included, as a mean of the runs.",
+        ),
     Column::new("inside", "cpu", Figure::Mean)
         .of(PLACE, "inside")
         .read("Inside is where the server's own code runs: a guest's CPUs, a container's process."),
     Column::new("outside", "cpu", Figure::Mean)
         .of(PLACE, "outside")
         .read("Outside is the hypervisor or the runtime."),
-    Column::new("answered", "answered", Figure::Share),
+    Column::new("answered", "answered", Figure::Share)
+        .read("Answers are those of all runs together."),
     Column::new("answers/s", "answers", Figure::Rate),
     Column::new("per CPU\nsecond", "per-cpu-second", Figure::Rate)
         .read("Per CPU second are answers for a second of that CPU time."),
@@ -131,9 +136,7 @@ impl Story for Served {
         vec![
             Tabled {
                 title: "What a request costs".to_owned(),
-                read: "CPU time of all threads of this machine that belong to the server, for each answered request, idle times \
-                       included, as a mean of the runs. Answers are those of all runs together."
-                    .to_owned(),
+                read: String::new(),
                 columns: COSTS.to_vec(),
             },
             Tabled {
@@ -238,7 +241,13 @@ impl Story for Served {
         let rows = subject.rows.iter().copied();
         let known = rows.filter(|row| row.estimate().is_some()).collect();
         let (known, _) = native_first(known, |row: &&Row| row.emulated);
-        let first = known.first()?;
+        let silent = unanswered(&cases, &place);
+        let Some(first) = known.first() else {
+            return silent.map(|headline| Verdict {
+                headline,
+                ..Verdict::default()
+            });
+        };
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
@@ -254,7 +263,7 @@ impl Story for Served {
             true => format!(" by {service}"),
             false => String::new(),
         };
-        let mut details = Vec::new();
+        let mut details = Vec::from_iter(silent);
         for comparison in compare::targets(run, MANY) {
             let own = known.iter().filter(|row| row.target == comparison.names[1]);
             let named = |row: &Row| {
@@ -351,6 +360,16 @@ impl Story for Served {
                 .to_owned(),
         ]
     }
+}
+
+/// Says where no request was answered.
+fn unanswered(cases: &[Case<'_>], place: &impl Fn(&Row) -> String) -> Option<String> {
+    let rows = cases
+        .iter()
+        .filter_map(|case| case.row("answered", Figure::Share, &[]));
+    let silent = rows.filter(|row| row.estimate() == Some(0.0)).map(place);
+    let silent = Vec::from_iter(silent);
+    (!silent.is_empty()).then(|| format!("No request was answered on {}.", name_some(&silent)))
 }
 
 /// The rows of the headline and the first picture.

@@ -1,9 +1,10 @@
 //! What a run of services tells.
 
+use tare_pages::terminal;
 use tare_testkit::assert_contains;
 
 use crate::synthetic::services::Asked;
-use crate::synthetic::{Run, alarm, ids, verdict};
+use crate::synthetic::{Run, alarm, ids, plain, verdict};
 
 #[test]
 fn a_comparison_of_several_servers_names_them() {
@@ -51,6 +52,28 @@ fn a_client_that_does_not_say_that_it_is_late_is_known_by_its_time() {
     // Its last requests may have been lost.
     assert!(!late(1.25e9));
     assert!(late(1.72e9));
+}
+
+#[test]
+fn a_server_that_answers_nothing_is_said_first() {
+    let mut run = Run::new(1);
+    let silent = Asked {
+        answered: 0.0,
+        window_ns: 0.0,
+        ..Asked::default()
+    };
+    run.asked(1, "process", silent);
+    let mut other = Run::new(1);
+    other.asked(1, "process", silent);
+    other.asked(1, "runc", Asked::default());
+    let analysis = run.analyse();
+    assert_eq!(verdict(&analysis)[0], "No request was answered on process.");
+    // What is said of the CPU time of a request has no column.
+    let text = plain(&terminal::render(&analysis, 100, false));
+    assert!(!text.contains("CPU time of all threads"), "{text}");
+    let both = verdict(&other.analyse());
+    assert_contains(&both[0], &["20.0 µs on runc"]);
+    assert_eq!(both[1], "No request was answered on process.");
 }
 
 #[test]
