@@ -9,6 +9,7 @@ use tare_figures::format::Numbers;
 use tare_figures::notices::{Notice, Severity, name_some};
 use tare_figures::rows::{Figure, Measure, Row, written};
 use tare_figures::verdict::Verdict;
+use tare_figures::words;
 use tare_measured::service::{self as measured, Plan, Protocol};
 use tare_pages::html::overview::overview_of;
 use tare_pages::html::parts::N;
@@ -199,9 +200,8 @@ impl Story for Served {
                 &names(is_late),
                 |names| {
                     format!(
-                        "The client did not keep its times for {names}: in a run it sent more than 1 % of its requests a millisecond or more late, \
-                         took longer than planned, had no time to read its answers, used more than 90 % of its CPU, or ended the search for the \
-                         highest rate. Latencies and rates there are partly its own."
+                        "The client was a bottleneck for {names}: in a run it {}. Latencies and rates there are partly its own.",
+                        words::list(&bottlenecks(&cases))
                     )
                 },
             ),
@@ -308,7 +308,7 @@ impl Story for Served {
         let goodput = Curve {
             title: "Answers against offered requests",
             read: "Right answers per second, against the requests that were planned. On the broken red line every one is answered. A \
-                   ring marks a point at which the client did not keep its times.",
+                   ring marks a point at which the client was a bottleneck.",
             has_ideal: true,
             ..Curve::new(lines(&all, "answers", Figure::Rate), across(), rates)
         };
@@ -414,7 +414,7 @@ fn lines(all: &[Series<'_>], measure: &str, figure: Figure) -> Vec<CurveLine> {
                 name: N.rate(rate),
                 at: (rate, value),
                 is_marked: row.is_marked(),
-                doubt: is_late(case).then(|| "the client was late".to_owned()),
+                doubt: is_late(case).then(|| "the client was a bottleneck".to_owned()),
                 ..Point::default()
             })
         });
@@ -486,21 +486,49 @@ fn pace(row: &Row) -> String {
     }
 }
 
-/// Returns whether the client of a case did not keep its times.
+/// A way in which the client is a bottleneck: whether it is one of a case, and its words.
+type Bottleneck = (fn(&Case<'_>) -> bool, &'static str);
+
+const BOTTLENECKS: [Bottleneck; 5] = [
+    (
+        |case| greatest(case, "behind", "requests") > BEHIND,
+        "sent more than 1 % of its requests a millisecond or more late",
+    ),
+    (took_longer, "took longer than planned"),
+    (
+        |case| greatest(case, "dropped", "requests") > 0.0,
+        "had no time to read its answers",
+    ),
+    (
+        |case| greatest(case, "client_cpu", "window") > BUSY,
+        "used more than 90 % of its CPU",
+    ),
+    (
+        |case| greatest(case, "limited", "requests") > 0.0,
+        "ended the search for the highest rate, which is at least the one that was found",
+    ),
+];
+
+/// Returns whether the client of a case was a bottleneck.
 fn is_late(case: &Case<'_>) -> bool {
-    let share = |part: &str, whole: &str| {
-        let of =
-            |record: &tare_results::model::Record, name| record.value(name, &Labels::default());
-        let shares = case
-            .records()
-            .filter_map(|record| Some(of(record, part)? / of(record, whole)?));
-        shares.fold(0.0, f64::max)
-    };
-    share("behind", "requests") > BEHIND
-        || share("dropped", "requests") > 0.0
-        || share("limited", "requests") > 0.0
-        || share("client_cpu", "window") > BUSY
-        || took_longer(case)
+    BOTTLENECKS.iter().any(|(holds, _)| holds(case))
+}
+
+/// Says how the client was a bottleneck of some of the cases.
+fn bottlenecks(cases: &[Case<'_>]) -> Vec<String> {
+    let all = BOTTLENECKS.into_iter();
+    let found = all.filter(|(holds, _)| cases.iter().any(holds));
+    found.map(|(_, words)| words.to_owned()).collect()
+}
+
+/// Returns the greatest share of one value of a run in another; 0 where there is none of that.
+fn greatest(case: &Case<'_>, part: &str, whole: &str) -> f64 {
+    let none = Labels::default();
+    let shares = case.records().filter_map(|record| {
+        let whole = record.value(whole, &none).filter(|whole| *whole > 0.0)?;
+        Some(record.value(part, &none)? / whole)
+    });
+    shares.fold(0.0, f64::max)
 }
 
 /// Returns whether a client that does not say whether it was late needed more time than it had,
