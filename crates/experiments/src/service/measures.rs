@@ -154,8 +154,9 @@ fn per_request(data: &CellData<'_>, measure: &str) -> Samples {
     let placed = each.iter().filter(|(of, _)| of.get(PLACE).is_some());
     let placed: Vec<f64> = placed.map(|(_, each)| *each).collect();
     let all = (!placed.is_empty()).then(|| (Labels::of(ALL), placed.iter().sum()));
-    let each = each.into_iter().chain(all);
-    Ok(each
+    Ok(all
+        .into_iter()
+        .chain(each)
         .map(|(labels, each)| (labels, Sample::Number(each)))
         .collect())
 }
