@@ -106,11 +106,13 @@ impl Experiment for Service {
                     let cell = cell((target, server), &own, &plan, *pace, conditions.cpu);
                     let requests = plan.requests as f64;
                     let closed = |rate: f64| requests / (rate * plan.sockets as f64);
+                    // All requests may be lost.
+                    let least = LEAST.min(1e9 / plan.limit_ns as f64);
                     let (expected, longest) = match pace {
                         Pace::Closed if program == Program::Own => {
-                            (closed(EXPECTED), closed(LEAST))
+                            (closed(EXPECTED), closed(least))
                         }
-                        Pace::Closed => (closed(OF_OTHERS), closed(LEAST)),
+                        Pace::Closed => (closed(OF_OTHERS), closed(least)),
                         Pace::Rate(rate) => (requests / *rate as f64, 0.0),
                         Pace::Highest => {
                             let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
@@ -120,7 +122,8 @@ impl Experiment for Service {
                     };
                     let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
                     if conditions.cell_limit.is_none() {
-                        cell.limit_seconds += longest + plan.patience_ns as f64 / 1e9;
+                        let first_ns = plan.patience_ns + plan.limit_ns;
+                        cell.limit_seconds += longest + first_ns as f64 / 1e9;
                     }
                     cells.push(cell);
                 }

@@ -446,7 +446,10 @@ fn a_command_of_the_user_s_asks() {
     assert!((answered("dns", dig, "dig") - 1.0).abs() < f64::EPSILON);
     let connects = "command:bash -c ': > /dev/tcp/{address}/{port}; sleep 60 & exit 0'";
     assert!((answered("http", connects, "connects") - 1.0).abs() < f64::EPSILON);
-    assert!(answered("http", "command:false", "fails").abs() < f64::EPSILON);
+    // One that can't ask is not waited for with every request.
+    let fails = "service http --server own --client command:false --runs 1 --output fails";
+    let why = "the client (--client) got no right answer to a first request: it ended with exit status: 1";
+    bench.run(fails).expect(1, &[why]);
     assert_nothing_is_left(&bench);
     bench
         .run("service --resume dig")

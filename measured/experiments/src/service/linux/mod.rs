@@ -83,6 +83,9 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         };
         let words = plan.client.words();
         wait_for_server(plan)?;
+        if let Some(words) = &words {
+            process::try_once(plan, words).map_err(ThreadsError::Client)?;
+        }
         let origin_ns = now_ns() + LEAD_NS;
         output.put(&Record::Begins(Begins { origin_ns }))?;
         output.flush()?;
@@ -92,10 +95,7 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
             (Some(requests), _) => client.run_dnsperf(requests).map_err(no_dnsperf)?,
             (_, Some(words)) => {
                 let ran = client.run_processes(&words, origin_ns);
-                ran.map_err(|source| ThreadsError::System {
-                    what: "program that is to ask (--client)",
-                    source,
-                })?
+                ran.map_err(ThreadsError::Client)?
             }
             (None, None) => client.run(origin_ns),
         };

@@ -53,6 +53,31 @@ impl Client<'_> {
     }
 }
 
+/// Asks once, and waits for the answer as long as for the server's first one, or a later one.
+///
+/// # Errors
+///
+/// Returns an error that says what became of the process if its answer is not right.
+pub fn try_once(plan: &Plan, words: &[String]) -> io::Result<()> {
+    let patience_ns = plan.patience_ns.max(plan.limit_ns);
+    let mut child = command(plan, words, 0).spawn()?;
+    let Some(printed) = wait(&mut child, now_ns() + patience_ns)? else {
+        return Err(io::Error::other(format!(
+            "it had not ended after {} s",
+            patience_ns / 1_000_000_000
+        )));
+    };
+    let status = child.wait()?;
+    match status.success() {
+        true if is_right(plan.protocol, 0, &printed) => Ok(()),
+        true => Err(io::Error::other(format!(
+            "it did not print {}, the address of its first name",
+            message::address(0)
+        ))),
+        false => Err(io::Error::other(format!("it ended with {status}"))),
+    }
+}
+
 /// Makes the command of a request: its words with what they ask for.
 fn command(plan: &Plan, words: &[String], host: u64) -> Command {
     let mut words = words.iter().map(|word| {
@@ -126,6 +151,25 @@ fn is_right(protocol: Protocol, host: u64, printed: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_whose_first_answer_is_wrong_is_told_by_its_end() {
+        let tried = |script: &str| {
+            let words = ["sh", "-c", script].map(str::to_owned);
+            let plan = Plan {
+                patience_ns: 1_000_000_000,
+                ..Plan::default()
+            };
+            try_once(&plan, &words).map_err(|error| error.to_string())
+        };
+        assert_eq!(tried("echo 10.0.0.0"), Ok(()));
+        let wrong = tried("echo 10.0.0.1").unwrap_err();
+        assert!(wrong.starts_with("it did not print 10.0.0.0"), "{wrong}");
+        let failed = tried("echo 10.0.0.0; exit 9").unwrap_err();
+        assert_eq!(failed, "it ended with exit status: 9");
+        let late = tried("exec sleep 600").unwrap_err();
+        assert_eq!(late, "it had not ended after 1 s");
+    }
 
     /// Asks for a host by a shell, and returns its output, and whether that is right.
     fn ask(script: &str, seconds: u64) -> Option<(String, bool)> {

@@ -25,6 +25,9 @@ pub enum ThreadsError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// A program that asks a service in the client's place does not get a right answer.
+    #[error("the client (--client) got no right answer to a first request: {0}")]
+    Client(io::Error),
     /// A thread can't be pinned.
     #[error("{}", unpinned(cpus, *errno))]
     Pin {
