@@ -347,6 +347,16 @@ fn combinations(
             }
         }
     }
+    if options.explain_ns.is_some_and(|ns| ns > 0) && !conditions.targets.iter().any(has_events) {
+        let targets = conditions.targets.iter().map(|target| target.text.clone());
+        return Err(ExperimentError::Contradiction {
+            experiment: NAME,
+            why: format!(
+                "explain: what runs on {} reports no events of a kernel: omit it, or add the target process",
+                words::list(&Vec::from_iter(targets))
+            ),
+        });
+    }
     Ok(cells)
 }
 
@@ -358,8 +368,6 @@ fn cell(
     (workload, size): (&'static Workload, u64),
 ) -> Result<CellPlan, ExperimentError> {
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
-    // In a container, threads have other numbers than in the kernel's events.
-    let has_events = target.capabilities().is_direct || target.kernel() == Kernel::Guest;
     let by_default = workload.code.only_reads_clock().then_some(EXPLAINED_NS);
     let explain_ns = options.explain_ns.or(by_default);
     let plan = measured::Plan {
@@ -369,7 +377,7 @@ fn cell(
         timing: options.timing,
         threshold: options.threshold,
         window: options.window,
-        explain_ns: explain_ns.filter(|ns| *ns > 0 && has_events),
+        explain_ns: explain_ns.filter(|ns| *ns > 0 && has_events(target)),
         cpu: Some(conditions.cpu),
         ..measured::Plan::new(&workload.code, size, repetitions)
     };
@@ -386,6 +394,12 @@ fn cell(
         ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
     };
     Ok(conditions.under(load, cell, estimate::seconds(&plan, workload)))
+}
+
+/// Returns whether a target's kernel can say who took the time. In a container, threads have other
+/// numbers than in the kernel's events.
+fn has_events(target: &TargetSpec) -> bool {
+    target.capabilities().is_direct || target.kernel() == Kernel::Guest
 }
 
 /// Returns how many untimed repetitions come first: of long ones as many as take about a second.
@@ -538,6 +552,33 @@ mod tests {
             plan.cells[0].work.to_string(),
             "workload=prime limit=22 repetitions=1000000 warmup=1000 timing=fenced \
              threshold=auto capacity=1048576 bins=1000 window=500 cpu=1"
+        );
+    }
+
+    #[test]
+    fn delays_are_explained_where_a_kernel_says_who_took_the_time() {
+        let of = |targets: &[&str]| {
+            let targets = targets.iter();
+            let targets = targets.map(|target| tare_targets::spec::parse(target).unwrap().spec());
+            let conditions = Conditions {
+                targets: targets.collect(),
+                ..conditions()
+            };
+            let options = Options {
+                explain_ns: Some(5_000),
+                ..options(&[sized("prime", 22)])
+            };
+            combinations(&options, &conditions)
+        };
+        let cells = of(&["process", "unikernel"]).unwrap();
+        let explained = cells
+            .iter()
+            .map(|cell| cell.work.words.contains("explain="));
+        assert_eq!(explained.collect::<Vec<_>>(), [true, false]);
+        let why = of(&["unikernel"]).unwrap_err().to_string();
+        assert!(
+            why.contains("explain: what runs on unikernel reports no"),
+            "{why}"
         );
     }
 

@@ -163,6 +163,18 @@ fn time_in_delays_is_a_part_of_that_of_all_repetitions() {
 }
 
 #[test]
+fn a_target_without_events_is_named() {
+    let mut run = explained(4);
+    for block in 1..=2 {
+        run.gap(block, "crun", evenly(2_600_000_000, 100, 1_300));
+    }
+    let analysis = run.analyse();
+    let untraced = alarm(&analysis, "not-traced");
+    assert_contains(untraced, &["--explain recorded nothing on crun: "]);
+    assert!(!ids(&explained(4).analyse()).contains(&"not-traced"));
+}
+
+#[test]
 fn events_that_are_missing_are_told() {
     let analysis = explained(40).analyse();
     assert_contains(

@@ -5,6 +5,7 @@ use tare_results::target::Kernel;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
+use tare_figures::group::distinct;
 use tare_figures::notices::{Notice, Severity, name_cells, name_some};
 
 /// Returns the notice about some cases or primitives by name; `None` without any. `text` gets the
@@ -26,6 +27,20 @@ pub fn about_cells(
 ) -> Option<Notice> {
     let text = (!cells.is_empty()).then(|| text(&name_cells(cells)))?;
     Some(Notice { id, severity, text })
+}
+
+/// Names the targets without the events of a kernel that others have, by an option; `each` are
+/// targets, and whether they have some.
+pub fn untraced(option: &str, each: impl Iterator<Item = (String, bool)>) -> Option<Notice> {
+    let (traced, mut untraced): (Vec<_>, Vec<_>) = each.partition(|(_, is_traced)| *is_traced);
+    let is_other = |target: &String| traced.iter().all(|(traced, _)| traced != target);
+    untraced.retain(|(target, _)| !traced.is_empty() && is_other(target));
+    let names = distinct(untraced.into_iter().map(|(target, _)| target));
+    about((Severity::Warning, "not-traced"), &names, |names| {
+        format!(
+            "{option} recorded nothing on {names}: what runs there reports no events of a kernel."
+        )
+    })
 }
 
 /// Returns the labels of the cases of which something holds.

@@ -9,7 +9,7 @@ use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::CellData;
 use tare_figures::words::{self, NONE};
 use tare_pages::Titled;
-use tare_pages::kit::checks::about;
+use tare_pages::kit::checks::{about, untraced};
 use tare_pages::kit::series::PerCase;
 use tare_pages::table::Table;
 use tare_results::model::Labels;
@@ -144,11 +144,16 @@ impl Takers {
     }
 }
 
-/// Says where the kernel's events are not all there: then time may be called outside that another
-/// thread took.
-pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Option<Notice> {
-    let all = Case::all(run, NAME).into_iter();
-    let missed = all.filter_map(|case| {
+/// Says where the kernel's events are missing, and where not all are there: then time may be called
+/// outside that another thread took.
+pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
+    let all = Case::all(run, NAME);
+    let has_events = |case: &Case<'_>| {
+        let target = case.plan.target.text.clone();
+        (target, cases.of(case.plan).is_some())
+    };
+    let untraced = untraced("--explain", all.iter().map(has_events));
+    let missed = all.iter().filter_map(|case| {
         let [counted, seen] = cases.of(case.plan)?.switches;
         (seen < counted * MOST_SEEN).then(|| {
             let place = format!("{} on {}", title(case.plan), case.target());
@@ -159,7 +164,7 @@ pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Option<Notice> {
             )
         })
     });
-    about(
+    let missed = about(
         (Severity::Note, "events-missed"),
         &missed.collect::<Vec<_>>(),
         |missed| {
@@ -168,7 +173,8 @@ pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Option<Notice> {
                  this kernel may be other threads."
             )
         },
-    )
+    );
+    untraced.into_iter().chain(missed).collect()
 }
 
 /// Returns from which delay on they are explained.

@@ -2,9 +2,8 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::group::distinct;
 use tare_figures::notices::{Notice, Severity};
-use tare_pages::kit::checks::{about, about_cells, labels, latency_not_held};
+use tare_pages::kit::checks::{about, about_cells, labels, latency_not_held, untraced};
 use tare_trace::blame::Culprit;
 
 use super::words::{N, cases, fact_of};
@@ -26,16 +25,8 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
     let held_up: usize = cases.iter().map(throttled).sum();
     let is_ordinary = |case: &Case<'_>| fact_of(case, "scheduling policy", 0) == Some("other");
     let asleep = latency_not_held(run, NAME);
-    let traced = |is_traced: bool| {
-        let own = run.plan.cells.iter().filter(|plan| plan.experiment == NAME);
-        let own = own.filter(move |plan| plan.is_traced() == is_traced);
-        distinct(own.map(|plan| plan.target.text.clone()))
-    };
-    let mut untraced = traced(false);
-    match traced(true).as_slice() {
-        [] => untraced.clear(),
-        traced => untraced.retain(|target| !traced.contains(target)),
-    }
+    let own = run.plan.cells.iter().filter(|plan| plan.experiment == NAME);
+    let traced = own.map(|plan| (plan.target.text.clone(), plan.is_traced()));
     let notices = [
         about(
             (Warning, "wakeups-uncounted"),
@@ -84,11 +75,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
                 )
             },
         ),
-        about((Warning, "not-traced"), &untraced, |names| {
-            format!(
-                "--trace recorded nothing on {names}: what runs there reports no events of a kernel."
-            )
-        }),
+        untraced("--trace", traced),
         about_cells((Warning, "woken-from-idle"), &asleep, |cells| {
             format!(
                 "/dev/cpu_dma_latency was not held in {cells}: the measured CPU could enter deep idle states between wake-ups, \
