@@ -29,6 +29,9 @@ use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service};
 /// The label of a start: until the server's line, or its first answer.
 const UNTIL: &str = "until";
 
+/// The words of the rate that a search has found.
+const AT_HIGHEST: &str = "at its highest rate";
+
 /// The share of requests that the client sent late from which on its latencies are doubtful, and
 /// that of its CPU's time from which on it may be the bottleneck.
 const BEHIND: f64 = 0.01;
@@ -251,9 +254,20 @@ impl Story for Served {
         let each = |rows: &[&Row]| {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
+                let place = place(row);
+                let place = match subject.of {
+                    About::HighestRates => place.trim_end_matches(AT_HIGHEST).trim_end(),
+                    About::Costs | About::Pings => &place,
+                };
+                let is_least = cases.iter().any(|case| case.has(row) && is_limited(case));
+                let least = if is_least && subject.of == About::HighestRates {
+                    "at least "
+                } else {
+                    ""
+                };
                 Some((
                     value,
-                    format!("{} on {}", written(value, row.unit), place(row)),
+                    format!("{least}{} on {place}", written(value, row.unit)),
                 ))
             });
             few_or_ends(&each.collect::<Vec<_>>())
@@ -279,9 +293,12 @@ impl Story for Served {
             let own: Vec<_> = own.map(|row| (named(row), *row)).collect();
             details.extend(comparison.about(&[(subject.what, own)]));
         }
-        let headline = match subject.is_ping {
-            true => "A ping while the service computes takes a median of",
-            false => &format!("Each request answered{service} takes a mean CPU time of"),
+        let headline = match subject.of {
+            About::Pings => "A ping while the service computes takes a median of",
+            About::Costs => &format!("Each request answered{service} takes a mean CPU time of"),
+            About::HighestRates => {
+                &format!("The highest rate of which 99.99 % is answered in time{service} is")
+            }
         };
         Some(Verdict {
             headline: format!("{headline} {}.", each(&known)),
@@ -376,10 +393,19 @@ fn unanswered(cases: &[Case<'_>], place: &impl Fn(&Row) -> String) -> Option<Str
 struct Subject<'r> {
     what: &'static str,
     rows: Vec<&'r Row>,
-    is_ping: bool,
+    of: About,
 }
 
-/// Returns the costs of requests; where all are pings, which take the service nothing, their times.
+/// The figures that the headline is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Costs,
+    HighestRates,
+    Pings,
+}
+
+/// Returns the highest rates where all were searched; else the costs of requests; where all are
+/// pings, which take the service nothing, their times.
 fn subject<'r>(cases: &[Case<'r>]) -> Subject<'r> {
     let is_ping = |case: &&Case<'_>| case.plan.labels.get(SERVICE) == Some(Protocol::Ping.name());
     let costs = cases.iter().filter(|case| !is_ping(case));
@@ -387,18 +413,29 @@ fn subject<'r>(cases: &[Case<'r>]) -> Subject<'r> {
         .filter_map(|case| case.row("cpu", Figure::Mean, &ALL))
         .collect();
     let pings = cases.iter().filter(is_ping);
+    let mut searched = cases.iter();
+    if searched.all(|case| case.plan.labels.get(RATE) == Some(HIGHEST)) {
+        let rates = cases.iter();
+        return Subject {
+            what: "highest rate",
+            rows: rates
+                .filter_map(|case| case.row(HIGHEST, Figure::Rate, &[]))
+                .collect(),
+            of: About::HighestRates,
+        };
+    }
     match costs.is_empty() {
         false => Subject {
             what: "CPU time per answered request",
             rows: costs,
-            is_ping: false,
+            of: About::Costs,
         },
         true => Subject {
             what: "service latency",
             rows: pings
                 .filter_map(|case| case.row(measured::SERVICE, Figure::MEDIAN, &[]))
                 .collect(),
-            is_ping: true,
+            of: About::Pings,
         },
     }
 }
@@ -481,7 +518,7 @@ fn what(row: &Row, is_one_service: bool) -> String {
 fn pace(row: &Row) -> String {
     match row.labels.number(RATE) {
         Some(rate) => format!("at {}", Numbers::PLAIN.rate(rate as f64)),
-        None if row.has(RATE, HIGHEST) => "at its highest rate".to_owned(),
+        None if row.has(RATE, HIGHEST) => AT_HIGHEST.to_owned(),
         None => String::new(),
     }
 }
@@ -504,10 +541,15 @@ const BOTTLENECKS: [Bottleneck; 5] = [
         "used more than 90 % of its CPU",
     ),
     (
-        |case| greatest(case, "limited", "requests") > 0.0,
+        is_limited,
         "ended the search for the highest rate, which is at least the one that was found",
     ),
 ];
+
+/// Returns whether the client of a case ended the search for the highest rate.
+fn is_limited(case: &Case<'_>) -> bool {
+    greatest(case, "limited", "requests") > 0.0
+}
 
 /// Returns whether the client of a case was a bottleneck.
 fn is_late(case: &Case<'_>) -> bool {

@@ -68,12 +68,7 @@ fn a_client_that_is_a_bottleneck_says_how() {
         let cell = run.asked(1, "process", asked);
         record(cell)
             .values
-            .extend(values.iter().map(|(measure, value)| Value {
-                measure: (*measure).to_owned(),
-                labels: Labels::default(),
-                unit: String::new(),
-                value: *value,
-            }));
+            .extend(values.iter().copied().map(valued));
         let analysis = run.analyse();
         let is_told = ids(&analysis).contains(&"client-behind");
         is_told.then(|| alarm(&analysis, "client-behind").to_owned())
@@ -108,6 +103,34 @@ fn a_server_that_answers_nothing_is_said_first() {
     let both = verdict(&other.analyse());
     assert_contains(&both[0], &["20.0 µs on runc"]);
     assert_eq!(both[1], "No request was answered on process.");
+}
+
+#[test]
+fn a_search_is_answered_by_the_highest_rate() {
+    let mut run = Run::new(1);
+    for (target, rate, is_client_s) in [("process", 62_500.0, 1.0), ("runc", 50_000.0, 0.0)] {
+        let asked = Asked {
+            labels: &[("rate", "highest")],
+            ..Asked::default()
+        };
+        let cell = run.asked(1, target, asked);
+        let values = [("highest", rate), ("limited", is_client_s)];
+        record(cell).values.extend(values.map(valued));
+    }
+    assert_eq!(
+        verdict(&run.analyse())[0],
+        "The highest rate of which 99.99 % is answered in time by dns is at least 62,500/s on process and 50,000/s on runc."
+    );
+}
+
+/// Returns a value without labels.
+fn valued((measure, value): (&str, f64)) -> Value {
+    Value {
+        measure: measure.to_owned(),
+        labels: Labels::default(),
+        unit: String::new(),
+        value,
+    }
 }
 
 #[test]
