@@ -233,9 +233,11 @@ pub fn blamed(other: &OtherWork) -> Option<String> {
     let mut each: Vec<String> = much
         .map(|task| {
             let OtherTask { name, pid, cpu, .. } = task;
-            let used = task.ns as f64 / 1e9;
-            let of = watched / 1e9;
-            format!("{name} (process {pid}) used CPU {cpu} for about {used:.1} s of {of:.1} s")
+            let [used, of] = match watched < 1e9 {
+                true => [task.ns as f64, watched].map(|ns| format!("{:.0} ms", ns / 1e6)),
+                false => [task.ns as f64, watched].map(|ns| format!("{:.1} s", ns / 1e9)),
+            };
+            format!("{name} (process {pid}) used CPU {cpu} for about {used} of {of}")
         })
         .collect();
     let runs = other.runs.iter();
@@ -264,6 +266,34 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_be_to_blame_has_a_time_that_can_be_read() {
+        let of = |watched_ns, ns| {
+            let task = OtherTask {
+                cpu: 1,
+                pid: 7,
+                name: "sh".to_owned(),
+                kernel: false,
+                ns,
+            };
+            let other = OtherWork {
+                watched_ns,
+                tasks: vec![task],
+                ..OtherWork::default()
+            };
+            blamed(&other).unwrap()
+        };
+        let begin = "sh (process 7) used CPU 1 for about";
+        assert_eq!(
+            of(95_000_000, 42_000_000),
+            format!("{begin} 42 ms of 95 ms")
+        );
+        assert_eq!(
+            of(9_600_000_000, 9_500_000_000),
+            format!("{begin} 9.5 s of 9.6 s")
+        );
+    }
 
     #[test]
     fn others_had_no_more_than_the_measured_thread_left() {
