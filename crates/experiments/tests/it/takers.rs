@@ -1,7 +1,9 @@
 //! Who took the time that a busy CPU lost.
 
 use tare_pages::{page, terminal};
-use tare_results::model::{Cell, Counter, Labels, Trace, TraceEvent, TraceKind, Value};
+use tare_results::model::{
+    Cell, Counter, Labels, OtherTask, OtherWork, Trace, TraceEvent, TraceKind, Value,
+};
 use tare_testkit::assert_contains;
 
 use crate::synthetic::{Fold, Run, alarm, evenly, ids, measured, plain, record, timed, verdict};
@@ -47,6 +49,23 @@ fn explain(cell: &mut Cell, traces: Vec<Trace>, switches: u64) {
         name: "involuntary context switches".to_owned(),
         count: switches,
     });
+}
+
+/// Makes cells with this work, and a third of the time seen with another process.
+fn with_hog(run: &mut Run, block: u32) -> &mut Cell {
+    let cell = run.gap(block, "process", evenly(2_600_000_000, 100, 1_300));
+    cell.other_work = Some(OtherWork {
+        watched_ns: 1_000_000_000,
+        tasks: vec![OtherTask {
+            cpu: 1,
+            pid: 40,
+            name: "hog".to_owned(),
+            kernel: false,
+            ns: 330_000_000,
+        }],
+        ..OtherWork::default()
+    });
+    cell
 }
 
 /// Makes two runs, in each of which the timer's interrupt took ninety delays, and ten are unexplained.
@@ -160,6 +179,27 @@ fn time_in_delays_is_a_part_of_that_of_all_repetitions() {
     assert_contains(&text, &rows);
     let gap = text.find(rows[0]);
     assert!(gap < text.find(rows[1]), "{text}");
+}
+
+#[test]
+fn who_took_the_time_is_said_of_each_load_and_of_nobody_twice() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        for load in ["", "ping"] {
+            run.load = load;
+            explain(with_hog(&mut run, block), vec![delays(10, Vec::new())], 4);
+        }
+    }
+    let said = verdict(&run.analyse());
+    assert!(
+        said.iter().all(|text| !text.contains("alongside")),
+        "{said:?}"
+    );
+    let all = "time in delays of 5.00 µs or more: outside this kernel 100 %.";
+    assert_eq!(
+        said[2..],
+        [format!("gap, {all}"), format!("gap under ping, {all}")]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tare_figures::cases::Case;
 use tare_figures::rows::{Figure, Row};
 use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
-use tare_pages::kit::sentence::MANY;
+use tare_pages::kit::sentence::{MANY, alongside};
 use tare_pages::kit::series::{self, PerCase};
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
@@ -69,6 +69,16 @@ impl<'a> Member<'a> {
 
     pub fn group(&self) -> Group {
         self.case.plan.target.group
+    }
+
+    /// Names other work that was seen next to it, unless the kernel's events say who had the CPU:
+    /// they know also of tasks that lived shortly.
+    pub fn alongside(&self) -> String {
+        let mut records = self.case.records();
+        match records.any(|record| record.value("explained", &Labels::default()).is_some()) {
+            true => String::new(),
+            false => alongside(&self.case),
+        }
     }
 
     /// Returns the number of its runs.

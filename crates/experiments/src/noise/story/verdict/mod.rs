@@ -11,7 +11,7 @@ use tare_figures::interval::Time;
 use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
-use tare_pages::kit::sentence::{MANY, alongside, aside, figure_or_modes};
+use tare_pages::kit::sentence::{MANY, aside, figure_or_modes};
 use tare_pages::kit::series::PerCase;
 
 use super::ABOVE_WORDS;
@@ -37,7 +37,10 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Opti
     if !others.is_empty() && panels[0].only_reads_clock() {
         headline = format!("{}: {headline}", main.work.id);
     }
-    sentences.extend(culprits(&panels[0], who));
+    let own = panels
+        .iter()
+        .filter(|panel| panel.plan().work.id == main.work.id);
+    sentences.extend(own.filter_map(|panel| culprits(panel, who)).take(MANY));
     sentences.extend(most(&others));
     sentences.extend(comparisons(run, &panels));
     Some(Verdict {
@@ -114,13 +117,13 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
                     "{}{}{}",
                     about_timed(member),
                     place_of(member),
-                    alongside(&member.case)
+                    member.alongside()
                 ),
                 _ => format!(
                     "on {} {}{}",
                     member.case.target(),
                     about_timed(member),
-                    alongside(&member.case)
+                    member.alongside()
                 ),
             });
             let each: Vec<String> = each.collect();
@@ -132,7 +135,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
 fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let cpu = run.plan.cpu;
     let under = member.case.plan.load.under();
-    let place = format!("{}{under}{}", place_of(member), alongside(&member.case));
+    let place = format!("{}{under}{}", place_of(member), member.alongside());
     let lost = member.share().map_or(0.0, |(_, share)| share.estimate);
     let Some((row, longest)) = member.longest() else {
         let least = member.known("threshold", Figure::Max, &[]);
@@ -169,7 +172,7 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
         };
         format!("{what}{}", row.in_time(N, over.estimate))
     });
-    let work = alongside(&member.case).trim_start().to_owned();
+    let work = member.alongside().trim_start().to_owned();
     let aside = aside(longest.into_iter().chain([work]));
     let target = member.case.target();
     format!("{}{of} on {target}{aside}", N.percent(lost))
