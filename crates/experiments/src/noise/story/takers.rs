@@ -13,6 +13,7 @@ use tare_pages::kit::checks::{about, untraced};
 use tare_pages::kit::series::PerCase;
 use tare_pages::table::Table;
 use tare_results::model::Labels;
+use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 
 use super::NAME;
@@ -152,7 +153,11 @@ pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
         let target = case.plan.target.text.clone();
         (target, cases.of(case.plan).is_some())
     };
-    let untraced = untraced("--explain", all.iter().map(has_events));
+    // The unikernel is no kernel that others share: it has no events to be missed.
+    let kernels = all
+        .iter()
+        .filter(|case| case.plan.target.kernel() != Kernel::None);
+    let untraced = untraced("--explain", kernels.map(has_events));
     let missed = all.iter().filter_map(|case| {
         let [counted, seen] = cases.of(case.plan)?.switches;
         (seen < counted * MOST_SEEN).then(|| {
