@@ -224,9 +224,9 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
             Some("nslookup and dnsperf ask a name server only: tare service dns")
         }
         _ if has(&[MAX]) => Some("only our own client searches the highest rate: leave --max out"),
-        Program::Nslookup | Program::Command(_) if has(&[OFFERED, SOCKET]) => {
-            Some("processes ask one after the other: leave --rate and --sockets out")
-        }
+        Program::Nslookup | Program::Command(_) if has(&[OFFERED, SOCKET]) => Some(
+            "--client nslookup and a command ask one request after the other: leave --rate and --sockets out",
+        ),
         _ => None,
     };
     match refused {
