@@ -7,9 +7,10 @@ use tare_results::model::{Bin, Count, Event, SetHead};
 use tare_results::{CellState, MachineRecord};
 use tare_testkit::assert_contains;
 
+use crate::synthetic::services::Asked;
 use crate::synthetic::wakeups::{self, Schedule};
 use crate::synthetic::{
-    Fold, Folded, HZ, Run, analyse, gaps_like, linux_like, measured, record, spin, timed,
+    Fold, Folded, HZ, Run, analyse, gaps_like, linux_like, measured, plain, record, spin, timed,
     unknown_machine,
 };
 
@@ -59,6 +60,20 @@ fn what_bears_on_belief_stands_above_every_figure() {
     let page = page::render(&analyse(data));
     let at = |part: &str| page.find(part).unwrap();
     assert!(at("CPU 1: 100\u{a0}% busy") < at("<figure"));
+}
+
+#[test]
+fn a_page_groups_thousands_in_one_way() {
+    let mut offered = Run::new(1);
+    let asked = Asked {
+        labels: &[("rate", "64000")],
+        ..Asked::default()
+    };
+    offered.asked(1, "process", asked);
+    let pages = [everything(), offered.data()].map(|data| plain(&page::render(&analyse(data))));
+    assert_contains(&pages[0], &["2 000–6 000"]);
+    assert_contains(&pages[1], &["process at 64 000/s</text>"]);
+    assert!(!pages[0].contains("2,000–6,000") && !pages[1].contains("64,000/s</text>"));
 }
 
 #[test]

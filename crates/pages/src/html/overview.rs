@@ -5,6 +5,7 @@ use maud::Markup;
 use super::dot_plot::{self, Entry};
 use super::parts::{Figure, N, lacking_of, legend};
 use crate::svg::{COLOURS, colour};
+use crate::words::typeset;
 use tare_figures::group::{distinct, grouped};
 use tare_figures::mark::{Mark, NO_SAMPLE};
 use tare_figures::rows::{self, Row};
@@ -44,13 +45,13 @@ pub fn overview_of(
         let mut marks = Vec::new();
         for (series, load) in loads.iter().take(COLOURS).enumerate() {
             if let Some(row) = own.iter().find(|row| row.load.as_str() == *load) {
-                let write = |value| rows::written(value, row.unit);
+                let write = |value| typeset(&rows::written(value, row.unit));
                 marks.extend(Mark::of(row, series, drawn, write));
             }
         }
         entries.push(Entry {
             group: first.group.capabilities().heading.to_owned(),
-            name: name.clone(),
+            name: typeset(name),
             marks,
         });
     }

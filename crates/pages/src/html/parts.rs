@@ -32,7 +32,7 @@ impl Figure<'_> {
         html! {
             figure {
                 h3 { (self.title) }
-                @if !self.read.is_empty() { p.read { (self.read) } }
+                @if !self.read.is_empty() { p.read { (typeset(&self.read)) } }
                 (self.legend)
                 div.plot tabindex="0" { (PreEscaped(self.plot.markup())) }
                 @if let Some(table) = self.table {
@@ -52,12 +52,12 @@ impl Table {
         html! {
             div.scroll tabindex="0" {
                 table.prose[self.ends_in_prose] {
-                    thead { tr { @for cell in &self.head { th scope="col" { (breakable(cell)) } } } }
+                    thead { tr { @for cell in &self.head { th scope="col" { (breakable(&typeset(cell))) } } } }
                     tbody {
                         @for row in &self.rows {
                             tr {
                                 @if let ([heading], 2..) = (row.as_slice(), self.head.len()) {
-                                    th.group colspan=(self.head.len()) scope="rowgroup" { span { (heading) } }
+                                    th.group colspan=(self.head.len()) scope="rowgroup" { span { (typeset(heading)) } }
                                 } @else {
                                     @for (place, cell) in row.iter().enumerate() {
                                         @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (with_code(&typeset(cell))) } }
@@ -139,7 +139,7 @@ pub fn legend(
         @if entries.peek().is_some() || !symbols.is_empty() {
             ul.legend {
                 @for (classes, name) in entries {
-                    li class=(classes) { (name) }
+                    li class=(classes) { (typeset(&name)) }
                 }
                 @for (drawing, meaning) in symbols {
                     li.symbol {

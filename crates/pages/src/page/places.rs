@@ -10,7 +10,7 @@ use tare_figures::words::NONE;
 
 use crate::shared;
 use crate::table::Medium;
-use crate::words::{self, MOST_TOLD};
+use crate::words::{self, MOST_TOLD, typeset};
 
 use crate::html::parts::{Table, with_code};
 
@@ -23,13 +23,13 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
     let notices = notices(summary);
     Some(html! {
         @if !titled.table.is_empty() {
-            p.read { "While a target was measured: the median over the blocks, and the range. " (titled.read) }
+            p.read { "From the start of a load to its end, also before and after the measurement: the median over the blocks, and the range. " (titled.read) }
             (titled.table.render())
         }
         @if !notices.is_empty() {
             h3 { "In what they differ from the published loads" }
             ul {
-                @for (text, who) in notices.iter().take(MOST_TOLD) { li { (with_code(text)) span.note { " (" (who) ")" } } }
+                @for (text, who) in notices.iter().take(MOST_TOLD) { li { (with_code(&typeset(text))) span.note { " (" (who) ")" } } }
             }
         }
         @if !summary.daemons.is_empty() {
