@@ -38,7 +38,11 @@ fn delays(samples: u64, events: Vec<TraceEvent>) -> Trace {
 fn explain(cell: &mut Cell, traces: Vec<Trace>, switches: u64) {
     let record = record(cell);
     record.traces = traces;
-    let values = [("explained", 5_000.0), ("switches", 4.0), ("recording", 300_000.0)];
+    let values = [
+        ("explained", 5_000.0),
+        ("switches", 4.0),
+        ("recording", 300_000.0),
+    ];
     record.values.extend(values.map(|(measure, value)| Value {
         measure: measure.to_owned(),
         labels: Labels::default(),
