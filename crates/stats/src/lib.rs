@@ -90,7 +90,8 @@ pub use levels::{MemoryLevel, memory_levels};
 pub use modes::Modes;
 pub use moments::{Moments, PowerSums};
 pub use over_runs::{
-    Kind, NoInterval, OverRuns, STUDENT_RUNS, over_runs, rate_over_runs, share_over_runs,
+    Kind, NoInterval, OverRuns, STUDENT_RUNS, differences_over_runs, over_runs, rate_over_runs,
+    share_over_runs,
 };
 pub use period::Period;
 pub use quantile::{Quantile, QuantileEstimate};

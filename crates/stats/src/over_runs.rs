@@ -178,7 +178,22 @@ pub fn rate_over_runs(pairs: &[(f64, f64)], level: Level) -> Result<OverRuns, St
     of_sums(Kind::Rate, Scale::Log, pairs, level)
 }
 
+/// Puts differences of paired measurements together, one for each run or block: their mean, with an
+/// interval by Student's t. Unlike that of a mean, it may always reach 0.
+///
+/// # Errors
+///
+/// As [`over_runs`].
+pub fn differences_over_runs(values: &[f64], level: Level) -> Result<OverRuns, StatsError> {
+    mean_of(values, level, false)
+}
+
 fn mean(values: &[f64], level: Level) -> Result<OverRuns, StatsError> {
+    mean_of(values, level, true)
+}
+
+/// Returns the mean. With `is_time`, positive values have no interval that reaches 0.
+fn mean_of(values: &[f64], level: Level, is_time: bool) -> Result<OverRuns, StatsError> {
     some(values.len())?;
     finite(values)?;
     let runs = values.len() as f64;
@@ -193,7 +208,7 @@ fn mean(values: &[f64], level: Level) -> Result<OverRuns, StatsError> {
         let reaches_0 = |linear: &Interval| linear.low <= 0.0 && values.iter().all(|v| *v > 0.0);
         let linear = on(Scale::Linear)?;
         // That a time may be 0 is no statement.
-        if reaches_0(&linear) {
+        if is_time && reaches_0(&linear) {
             on(Scale::Log)
         } else {
             Some(linear)
@@ -337,6 +352,14 @@ mod tests {
 
     fn of(kind: Kind, values: &[f64]) -> OverRuns {
         over_runs(kind, values, Level::P95).unwrap()
+    }
+
+    #[test]
+    fn differences_of_one_sign_may_still_be_chance() {
+        let values = [0.1, 0.5, 3.0];
+        let of = |over: Result<OverRuns, StatsError>| over.unwrap().interval.unwrap();
+        assert!(of(over_runs(Kind::Mean, &values, Level::P95)).low > 0.0);
+        assert!(of(differences_over_runs(&values, Level::P95)).low < 0.0);
     }
 
     #[test]

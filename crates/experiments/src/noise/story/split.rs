@@ -31,7 +31,7 @@ use tare_pages::Titled;
 use tare_pages::table::Table;
 use tare_results::model::{Cell, Labels, Program, Record, Schedule};
 use tare_results::target::{Group, Kernel, TargetSpec};
-use tare_stats::{Kind, Level, NoInterval, over_runs};
+use tare_stats::{Level, NoInterval, differences_over_runs};
 
 use super::super::only_reads_clock;
 use super::NAME;
@@ -321,7 +321,7 @@ fn part(
     let both: Vec<(f64, f64)> = both.collect::<Option<_>>()?;
     let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
     let differences: Vec<f64> = both.iter().map(|(all, below)| all - below).collect();
-    let difference = over_runs(Kind::Mean, &differences, Level::P95).ok()?;
+    let difference = differences_over_runs(&differences, Level::P95).ok()?;
     let labels = labels.iter();
     Some(Part {
         measure,
