@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::error::GuardError;
 use crate::journal;
@@ -105,6 +106,16 @@ impl Setting {
     /// asked for if the kernel may have limited that.
     pub fn value(&self) -> &str {
         &self.value
+    }
+
+    /// Returns the value that another program has given it since; `None` if it still has ours.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Io`] if it can't be read: it may no longer exist.
+    pub fn overwritten(&self) -> Result<Option<String>, GuardError> {
+        let found = read(&self.path)?;
+        Ok((found != self.value).then_some(found))
     }
 
     /// Puts the old value back now.
@@ -349,7 +360,29 @@ fn reads_like(found: &str, wanted: &str) -> bool {
 }
 
 fn failed(action: &str, path: &Path, source: io::Error) -> GuardError {
-    GuardError::kernel(format!("{action} {}", path.display()), source)
+    let advice = match source.raw_os_error().map(Errno::from_raw_os_error) {
+        // Linux 6.9 and later return EPERM, earlier ones EIO.
+        Some(Errno::IO | Errno::PERM) if is_affinity(path) => {
+            "; its driver manages this interrupt, so the kernel does not let it be moved: boot with \
+             isolcpus=managed_irq,domain,CPUS to keep it away from CPUS"
+        }
+        Some(Errno::NOSPC) if is_affinity(path) => {
+            "; no interrupt vector is left on the other CPUs: let fewer interrupts be moved there, \
+             or give the devices fewer queues"
+        }
+        Some(Errno::ROFS) => {
+            "; it is mounted read-only, as in a container: change it on the machine itself"
+        }
+        Some(Errno::NODEV | Errno::NXIO) => "; its device is gone",
+        _ => return GuardError::kernel(format!("{action} {}", path.display()), source),
+    };
+    GuardError::io(format!("{action} {}", path.display()), source, advice)
+}
+
+/// Returns whether a file says to which CPUs an interrupt goes.
+fn is_affinity(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with("smp_affinity"))
 }
 
 #[cfg(test)]
@@ -363,6 +396,33 @@ mod tests {
         assert_eq!(chosen("one two"), None);
         assert_eq!(chosen("[a] [b]"), None);
         assert_eq!(chosen("a[b] [c"), None);
+    }
+
+    #[test]
+    fn each_refusal_of_the_kernel_has_its_remedy() {
+        let told =
+            |errno: Errno, path: &str| failed("write", Path::new(path), errno.into()).to_string();
+        let irq = "/proc/irq/24/smp_affinity_list";
+        for (errno, path, words) in [
+            (Errno::IO, irq, "manages this interrupt"),
+            (Errno::PERM, irq, "isolcpus=managed_irq"),
+            (Errno::NOSPC, irq, "no interrupt vector is left"),
+            (Errno::ROFS, irq, "mounted read-only"),
+            (Errno::ACCESS, irq, "run as root"),
+            (Errno::NOENT, irq, "does not have it"),
+            (Errno::NODEV, irq, "its device is gone"),
+            (Errno::PERM, "/proc/sys/vm/stat_interval", "run as root"),
+            (
+                Errno::INVAL,
+                "/proc/sys/vm/stat_interval",
+                "does not know that value",
+            ),
+        ] {
+            let told = told(errno, path);
+            assert!(told.contains(words), "{errno:?}: {told}");
+        }
+        let told = told(Errno::IO, "/sys/kernel/mm/ksm/run");
+        assert!(!told.contains("interrupt"), "{told}");
     }
 
     #[test]

@@ -360,7 +360,9 @@ fn a_setting_that_somebody_else_changed_is_left_alone() {
     let guard = stage.guard();
     let setting = guard.set(&stage.setting("a"), "7").unwrap();
     assert_eq!((setting.before(), setting.value()), ("1", "7"));
+    assert_eq!(setting.overwritten().unwrap(), None);
     fs::write(stage.setting("a"), "9\n").unwrap();
+    assert_eq!(setting.overwritten().unwrap().as_deref(), Some("9"));
     setting.restore().unwrap();
     assert_eq!(stage.value("a"), "9");
     let report = guard.close();
@@ -443,9 +445,12 @@ fn what_is_not_a_setting_is_refused() {
     fs::write(&outside, "1\n").unwrap();
     std::os::unix::fs::symlink(&outside, stage.setting("link")).unwrap();
     fs::write(stage.setting("lines"), "1\n2\n").unwrap();
+    // It can be read without an end.
+    std::os::unix::fs::symlink("/dev/full", stage.setting("full")).unwrap();
     for path in [
         outside.clone(),
         stage.setting("link"),
+        stage.setting("full"),
         stage.settings_root(),
         stage.settings_root().join("../outside"),
         stage.setting("lines"),
