@@ -27,6 +27,7 @@ mod ordinary;
 pub mod realtime;
 pub mod sample;
 mod source;
+mod switches;
 mod visible;
 
 #[cfg(test)]
@@ -42,4 +43,5 @@ pub use machine::Machine;
 pub use ordinary::{open_ordinary, read_ordinary};
 pub use sample::Sample;
 pub use source::Source;
+pub use switches::{Switch, switch_ids, switches};
 pub use visible::{visible, visible_in_line};
