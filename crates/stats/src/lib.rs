@@ -31,6 +31,9 @@
 //! **Comparisons** are of groups of invocations, by all figures at once ([`compare_groups`]).
 //! [`false_alarms`] says how far to believe them on a machine.
 //!
+//! **Screening** finds which of several switches change a figure, each with its own effect
+//! ([`design`], [`effects`]).
+//!
 //! **Curves** of latencies by working set show the levels of a memory hierarchy
 //! ([`memory_levels`]).
 //!
@@ -62,6 +65,7 @@ mod classes;
 mod counts;
 mod delays;
 mod error;
+mod factorial;
 mod groups;
 mod interval;
 mod levels;
@@ -84,6 +88,7 @@ pub use classes::{ClassRow, DelayClass, DelayClasses};
 pub use counts::Counts;
 pub use delays::{DelayShare, DelayTally, Delays, Recording};
 pub use error::StatsError;
+pub use factorial::{Effect, MOST_SWITCHES, design, effects, linearised};
 pub use groups::{Difference, FalseAlarms, MOST_DIVISIONS, Shift, compare_groups, false_alarms};
 pub use interval::{Interval, Level, Method, Scale};
 pub use levels::{MemoryLevel, memory_levels};

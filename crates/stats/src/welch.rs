@@ -22,6 +22,20 @@ pub fn welch(first: &[f64], second: &[f64]) -> Option<f64> {
     Some(2.0 * student.cdf(-(difference / both.sqrt()).abs()))
 }
 
+/// Returns the two-sided p-value of the hypothesis that independent values have a mean of 0 (Student,
+/// Biometrika 6, 1908, 1–25). `None` of fewer than two values, or if one is no finite number.
+pub(crate) fn student_p_value(values: &[f64]) -> Option<f64> {
+    let (mean, squared_error, n) = described(values);
+    if n < 2.0 || !mean.is_finite() || !squared_error.is_finite() {
+        return None;
+    }
+    if squared_error == 0.0 {
+        return Some(f64::from(u8::from(mean == 0.0)));
+    }
+    let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+    Some(2.0 * student.cdf(-(mean / squared_error.sqrt()).abs()))
+}
+
 /// Returns the mean of some values, the square of its standard error, and their number.
 fn described(values: &[f64]) -> (f64, f64, f64) {
     let n = values.len() as f64;
@@ -42,6 +56,11 @@ mod tests {
         // t = −2.251 with 5.521 degrees of freedom; the density was integrated numerically.
         let p = welch(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 6.0, 8.0, 10.0]).unwrap();
         assert!((p - 0.069_133_593).abs() < 1e-8, "{p}");
+        // t = 3.464 with 2 degrees of freedom.
+        let p = student_p_value(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((p - 0.074_179_900).abs() < 1e-8, "{p}");
+        assert_eq!(student_p_value(&[0.0, 0.0]), Some(1.0));
+        assert_eq!(student_p_value(&[1.0]), None);
         assert_eq!(welch(&[1.0, 1.0], &[1.0, 1.0, 1.0]), Some(1.0));
         assert_eq!(welch(&[1.0, 1.0], &[2.0, 2.0]), Some(0.0));
         assert_eq!(welch(&[1.0], &[2.0, 3.0]), None);
