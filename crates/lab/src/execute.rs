@@ -19,6 +19,7 @@ use tare_targets::{Program, Target, spec, start};
 use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::ladder::Ladders;
+use crate::settings::Switches;
 use crate::stage::{Driven, Event, Observer, Reported, Stage};
 
 /// Counts what came of a run's cells.
@@ -89,12 +90,14 @@ pub fn execute(
         let target = &targets.by_spec[&plan.target];
         let mut stage = Stage::begin(plan, cell, target, guard, interrupt, observer);
         let engine = engines.prepare(&targets, plan, guard);
+        let switches = Switches::change(&plan.switches, guard);
         let driven = stage.with_engine(engine).and_then(|()| drive(&mut stage));
         let Some((cell, samples)) = stage.finish(driven) else {
             tally.left = missing.len() + 1 - number;
             break;
         };
         let mut cell = engines.judge(cell);
+        cell.unswitched = switches.restore();
         if let (
             Outcome::Done {
                 cut_short: None, ..
@@ -229,6 +232,7 @@ impl Targets {
             daemons: Vec::new(),
             other_work: None,
             guest_work: None,
+            unswitched: Vec::new(),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Kernel settings that a plan changes for the time of its run.
+//! Kernel settings that a plan changes for the time of its run or of a cell.
 
 use std::path::Path;
 
-use tare_guard::{Guard, Setting};
-use tare_results::model::SettingPlan;
+use tare_guard::{Guard, GuardError, Setting};
+use tare_results::model::{SettingPlan, SwitchPlan, Unswitched};
 
 use crate::error::ExperimentError;
 
@@ -39,5 +39,147 @@ impl Settings {
             setting.restore()?;
         }
         Ok(())
+    }
+}
+
+/// The changed settings of a cell's switches, each with the name of its switch. Dropping them puts
+/// the old values back.
+///
+/// A setting that the kernel refuses is reported, and the others are changed.
+#[derive(Debug)]
+pub(crate) struct Switches<'a> {
+    changed: Vec<(&'a str, Setting)>,
+    unswitched: Vec<Unswitched>,
+}
+
+impl<'a> Switches<'a> {
+    /// Changes the settings of switches, as far as the kernel allows it.
+    pub(crate) fn change(planned: &'a [SwitchPlan], guard: &Guard) -> Self {
+        let (mut changed, mut unswitched) = (Vec::new(), Vec::new());
+        for SwitchPlan { name, settings } in planned {
+            for SettingPlan { path, value } in settings {
+                match guard.set(Path::new(path), value) {
+                    Ok(setting) => changed.push((name.as_str(), setting)),
+                    Err(why) => unswitched.push(Unswitched {
+                        switch: name.clone(),
+                        path: path.clone(),
+                        refused: true,
+                        why: why.to_string(),
+                    }),
+                }
+            }
+        }
+        Self {
+            changed,
+            unswitched,
+        }
+    }
+
+    /// Puts the old values back, except where another program has changed them since. Returns the
+    /// settings that did not have their planned value, or could not be put back.
+    pub(crate) fn restore(mut self) -> Vec<Unswitched> {
+        while let Some((switch, setting)) = self.changed.pop() {
+            let path = setting.path().display().to_string();
+            let overwritten = setting.overwritten().map(|found| {
+                let of = |found| {
+                    format!(
+                        "another program wrote {found:?} to {path} during the measurement \
+                         (irqbalance, tuned and power managers do so): stop it, or exclude this setting"
+                    )
+                };
+                found.map(of)
+            });
+            let restored = setting.restore().err();
+            let why = restored
+                .as_ref()
+                .map(GuardError::to_string)
+                .or_else(|| overwritten.unwrap_or_else(|gone| Some(gone.to_string())));
+            self.unswitched.extend(why.map(|why| Unswitched {
+                switch: switch.to_owned(),
+                path,
+                refused: false,
+                why,
+            }));
+        }
+        self.unswitched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tare_guard::Options;
+
+    use super::*;
+
+    #[test]
+    fn switches_are_put_back_and_what_did_not_hold_is_reported() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().join("irq");
+        fs::create_dir(&root).unwrap();
+        let file = |name: &str| root.join(name);
+        let names = ["kept", "back", "other", "gone", "full", "read-only"];
+        for name in names {
+            fs::write(file(name), "0-1\n").unwrap();
+        }
+        fs::remove_file(file("full")).unwrap();
+        symlink("/dev/full", file("full")).unwrap();
+        let options = Options {
+            // One that the kernel refuses to everybody.
+            setting_roots: vec![root.clone(), "/proc/sys/kernel".into()],
+            ..Options::default()
+        };
+        let guard = Guard::open_with(&scratch.path().join("state"), options).unwrap();
+        let path = |name: &str| match name {
+            "read-only" => "/proc/sys/kernel/ostype".to_owned(),
+            name => file(name).display().to_string(),
+        };
+        let planned = SwitchPlan {
+            name: "irq-affinity".to_owned(),
+            settings: names
+                .map(|name| SettingPlan {
+                    path: path(name),
+                    value: "0".to_owned(),
+                })
+                .to_vec(),
+        };
+        let planned = [planned];
+        let switches = Switches::change(&planned, &guard);
+        assert_eq!(fs::read_to_string(file("kept")).unwrap(), "0\n");
+        fs::write(file("back"), "0-1\n").unwrap();
+        fs::write(file("other"), "7\n").unwrap();
+        fs::remove_file(file("gone")).unwrap();
+        let found = switches.restore();
+        let found: Vec<(String, bool, &str)> = found
+            .iter()
+            .map(|one| (one.path.clone(), one.refused, one.why.as_str()))
+            .collect();
+        let why = |name: &str| {
+            let mut own = found.iter().filter(|(of, ..)| *of == path(name));
+            own.next().map(|(_, refused, why)| (*refused, *why))
+        };
+        assert_eq!(why("kept"), None);
+        assert_eq!(found.len(), 5, "{found:#?}");
+        for (name, refused, words) in [
+            ("full", true, "not a setting of the kernel"),
+            ("read-only", true, "cannot"),
+            ("back", false, "another program wrote \"0-1\""),
+            ("other", false, "another program wrote \"7\""),
+            ("gone", false, "does not have it"),
+        ] {
+            let (is_refused, told) = why(name).unwrap();
+            assert!(
+                is_refused == refused && told.contains(words),
+                "{name}: {told}"
+            );
+        }
+        let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+        assert_eq!(
+            [read("kept"), read("back"), read("other")],
+            ["0-1\n", "0-1\n", "7\n"]
+        );
+        assert!(guard.close().is_complete());
     }
 }

@@ -117,7 +117,9 @@ impl Plan {
     pub fn programs(&self) -> Vec<String> {
         let cells = self.cells.iter();
         let mut all: Vec<String> = cells.flat_map(CellPlan::programs).collect();
-        let settings = self.settings.iter();
+        let switches = self.cells.iter().flat_map(|cell| &cell.switches);
+        let settings = switches.flat_map(|switch| &switch.settings);
+        let settings = self.settings.iter().chain(settings);
         let is_tunable = |path: &str| {
             !path.contains("..") && TUNABLE.iter().any(|folder| path.starts_with(folder))
         };
@@ -159,22 +161,50 @@ const HARMLESS: [&str; 22] = [
 
 /// Where settings are that change how the machine runs, and no more. Others may start a program, end
 /// processes, or put the machine to sleep.
-const TUNABLE: [&str; 6] = [
+const TUNABLE: [&str; 10] = [
     "/proc/irq/",
     "/proc/sys/kernel/",
     "/proc/sys/net/",
     "/proc/sys/vm/",
+    "/sys/bus/workqueue/devices/",
     "/sys/devices/system/cpu/",
+    "/sys/devices/system/machinecheck/",
+    "/sys/devices/virtual/workqueue/",
     "/sys/kernel/mm/",
+    "/sys/kernel/rcu_normal",
 ];
 
-/// Says which kernel setting is changed for the time of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Says which kernel setting is changed for the time of the run, or of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct SettingPlan {
     /// File below /proc/sys or /sys.
     pub path: String,
     /// Value during the run.
     pub value: String,
+}
+
+/// Settings that serve one purpose and are changed together, for the time of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct SwitchPlan {
+    /// Its name: `irq-affinity`, or that of its only setting.
+    #[serde(deserialize_with = "one_line")]
+    pub name: String,
+    /// The settings.
+    #[serde(deserialize_with = "bounded::list::<{ bounds::MOST_SETTINGS }, _, _>")]
+    pub settings: Vec<SettingPlan>,
+}
+
+/// A setting of a switch that did not have its planned value throughout a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Unswitched {
+    /// The name of the switch.
+    pub switch: String,
+    /// The file of the setting.
+    pub path: String,
+    /// Whether it was never changed; else it was, and did not stay so.
+    pub refused: bool,
+    /// The reason, and what to do.
+    pub why: String,
 }
 
 /// Says what one cell is to do.
@@ -220,6 +250,14 @@ pub struct CellPlan {
     /// Whether Docker's engine runs at the same time although the target does without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_engine: bool,
+    /// The kernel settings that are changed for the time of the cell, as far as the kernel allows it,
+    /// and put back afterwards.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "bounded::list::<{ bounds::MOST_SETTINGS }, _, _>"
+    )]
+    pub switches: Vec<SwitchPlan>,
     /// The expectations of its figures when the plan was made.
     #[serde(
         default,
@@ -282,6 +320,7 @@ impl CellPlan {
             arrivals: None,
             rung: None,
             beside_engine: false,
+            switches: Vec::new(),
             expected: Vec::new(),
             estimate_seconds: 0.0,
             limit_seconds: 0.0,
@@ -298,6 +337,7 @@ impl CellPlan {
             &self.server,
             &self.arrivals,
             self.beside_engine,
+            &self.switches,
         )
     }
 
@@ -407,6 +447,13 @@ pub struct Cell {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_work: Option<OtherWork>,
+    /// Settings of the plan's switches that did not have their planned value throughout.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "bounded::list::<{ bounds::MOST_SETTINGS }, _, _>"
+    )]
+    pub unswitched: Vec<Unswitched>,
 }
 
 impl Cell {

@@ -157,6 +157,7 @@ fn cell(
         daemons: Vec::new(),
         other_work: None,
         guest_work: None,
+        unswitched: Vec::new(),
     };
     Ok((cell, samples))
 }

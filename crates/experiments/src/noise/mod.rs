@@ -6,10 +6,12 @@
 
 mod estimate;
 mod story;
+mod switched;
 
 use std::sync::LazyLock;
 
 use tare_figures::words;
+use tare_host::Source;
 use tare_measured::noise::{
     self as measured, Code, Threshold, Timing, Workload, bounds, workloads,
 };
@@ -19,6 +21,7 @@ use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
 pub use story::{run_of, schema};
+use switched::Variation;
 
 use tare_lab::ExperimentError;
 use tare_lab::experiment::{Conditions, Experiment};
@@ -181,6 +184,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         WINDOW,
         EXPLAIN,
     ]);
+    parameters.extend(switched::PARAMETERS);
     parameters
 });
 
@@ -269,7 +273,14 @@ impl Experiment for Noise {
         conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        combinations(&Options::of(values)?, conditions)
+        let cells = combinations(&Options::of(values)?, conditions)?;
+        match Variation::of(values, &Source::system(), conditions.cpu)? {
+            None => Ok(cells),
+            Some(variation) => {
+                let cells = cells.iter().map(|cell| variation.cells(cell));
+                Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())
+            }
+        }
     }
 
     fn work(&self, words: &str) -> Option<Work> {
@@ -314,7 +325,11 @@ impl Options {
 /// Returns whether a workload is among those that values name.
 fn names(values: &Values, workload: &str) -> bool {
     let named = values.texts("workload");
-    named.is_empty() || named.contains(&workload)
+    match named.is_empty() {
+        // A screening has many cells.
+        true => !values.has(switched::SCREEN) || only_reads_clock(workload),
+        false => named.contains(&workload),
+    }
 }
 
 /// Returns whether there is a workload whose every repetition is timed.

@@ -20,6 +20,7 @@ mod schema;
 mod services;
 mod starts;
 mod streams;
+mod switches;
 mod synthetic;
 mod takers;
 mod terminal;

@@ -1,6 +1,6 @@
 //! The description of a plan before it runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tare_experiments::{find, without_interval};
 use tare_lab::estimate::in_all;
@@ -27,6 +27,7 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
     for setting in &plan.settings {
         lines.push(format!("set {} to {}", setting.path, setting.value));
     }
+    lines.extend(switches(plan));
     lines.extend(
         plan.cells
             .iter()
@@ -46,6 +47,22 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
         plan.seed
     ));
     lines.join("\n")
+}
+
+/// Describes the switches that cells change: each file with its value, or how many there are.
+fn switches(plan: &Plan) -> Vec<String> {
+    let all = plan.cells.iter().flat_map(|cell| &cell.switches);
+    let mut known = HashSet::new();
+    let all = all.filter(|switch| known.insert(*switch));
+    all.map(|switch| match switch.settings.as_slice() {
+        [one] => format!("switch {}: set {} to {}", switch.name, one.path, one.value),
+        all => {
+            let first = all.first().map_or("", |one| &one.path);
+            let files = counted(all.len(), "file", "files");
+            format!("switch {}: set {files}, the first {first}", switch.name)
+        }
+    })
+    .collect()
 }
 
 /// Describes what is missing from a run, and what would be added to it.

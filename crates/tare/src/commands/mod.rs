@@ -26,10 +26,11 @@ pub mod study;
 pub mod targets;
 mod trust;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use tare_guard::{Guard, default_state_dir, sweep};
+use tare_guard::{Guard, UndoReport, Undone, default_state_dir, sweep};
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
@@ -48,9 +49,20 @@ fn clean_up(terminal: &Terminal) {
     }
 }
 
-/// Ends the processes of a command, restores its changes, and warns of failures.
+/// Ends the processes of a command, restores its changes, and warns of failures, and of settings that
+/// another program has changed since, which keep their values.
 fn close(guard: Guard, terminal: &Terminal) {
-    let problems = guard.close().problems;
+    let UndoReport { undone, problems } = guard.close();
+    let foreign = undone.iter().filter(|one| {
+        matches!(
+            one,
+            Undone::SettingLeftAlone { .. } | Undone::SettingGone { .. }
+        )
+    });
+    let foreign: BTreeSet<String> = foreign.map(ToString::to_string).collect();
+    for text in foreign {
+        terminal.warn(&text);
+    }
     for problem in &problems {
         terminal.warn(&problem.to_string());
     }

@@ -1,6 +1,10 @@
 //! `tare noise` from the command line to the report.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tare_testkit::assert_contains;
 
 use crate::common::{self, Bench, Ran, files};
 
@@ -119,6 +123,72 @@ fn a_setting_is_changed_for_the_run_and_put_back() {
     assert_eq!(fs::read_to_string(path).unwrap().trim(), "3077");
     started.end().expect(0, &[]);
     assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reported() {
+    if !common::is_root() {
+        return common::skip("isolation", "changing kernel settings requires root");
+    }
+    let cpu = 0;
+    let mut switches = tare_host::switches(&tare_host::Source::system(), cpu);
+    // Another test changes it at the same time.
+    switches.retain(|switch| switch.id != "stat-interval");
+    let written = "/proc/sys/vm/page_lock_unfairness";
+    let files = switches.iter().flat_map(|switch| &switch.files);
+    let files: Vec<&str> = files
+        .map(|(path, _)| path.as_str())
+        .chain([written])
+        .collect();
+    let read = || Vec::from_iter(files.iter().map(|path| fs::read_to_string(path).unwrap()));
+    let before = read();
+    let original = before.last().unwrap().clone();
+    let is_over = AtomicBool::new(false);
+    let bench = Bench::new();
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(written, &original).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let names = switches.iter().map(|switch| format!("{},", switch.id));
+        let ran = bench.run(&format!(
+            "noise --workload gap --repetitions 20000000 --runs 3 --cpu {cpu} --output run \
+             --isolate {}vm.page_lock_unfairness=77,vm.no_such_setting=1",
+            names.collect::<String>()
+        ));
+        is_over.store(true, Ordering::Relaxed);
+        ran
+    });
+    ran.expect(0, &["What the switches change"]);
+    // Lines are broken to the width of the terminal.
+    let said = format!("{} {}", ran.out, ran.err);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_contains(
+        &said,
+        &[
+            "gap on CPU 0, isolated: ",
+            "of the time lost instead of",
+            &format!(
+                "{} of {} switches changed",
+                switches.len() + 1,
+                switches.len() + 2
+            ),
+            "Not changed in cells",
+            "cannot find /proc/sys/vm/no_such_setting",
+            "Did not stay as planned in cells",
+            "to /proc/sys/vm/page_lock_unfairness during the measurement",
+        ],
+    );
+    assert_eq!(read(), before);
+    // Every block has a cell with the switches, and one without.
+    let plan = common::json(&bench.work().join("run/plan.json"));
+    let cells = plan["cells"].as_array().unwrap();
+    let with = cells
+        .iter()
+        .filter(|cell| cell["labels"]["isolate"] == "yes");
+    assert_eq!((with.count(), cells.len()), (3, 6));
 }
 
 #[test]

@@ -13,11 +13,14 @@ mod measures;
 mod page;
 mod panels;
 mod split;
+mod switched;
 mod tables;
 mod takers;
 mod verdict;
 
 use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::claims::Published;
@@ -32,6 +35,7 @@ use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, Titled, View};
 use tare_results::model::{CellPlan, Plan};
 
+use super::switched::SCREEN;
 use super::{NAME, Noise, of_kind, plan_of};
 use collect::Pictures;
 pub use measures::run_of;
@@ -40,7 +44,18 @@ use panels::Panel;
 /// Returns the JSON schema of what it puts into `summary.json` beside rows: its part of `stories`.
 #[must_use]
 pub fn schema() -> schemars::Schema {
-    schemars::schema_for!(split::Attribution)
+    schemars::schema_for!(Found)
+}
+
+/// What is in `summary.json` beside rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+struct Found {
+    /// How the lost time divides.
+    #[serde(flatten)]
+    split: split::Attribution,
+    /// What the switches of `--isolate` and `--screen` change, by workload, load and target.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switched: Vec<switched::Switched>,
 }
 
 /// The label of the limit whose share of time in delays stands for a timed workload, and its words.
@@ -88,7 +103,7 @@ impl View for Noise {
 struct Shown {
     pictures: PerCase<Pictures>,
     files: csv::Files,
-    split: split::Attribution,
+    found: Found,
     who: PerCase<takers::Takers>,
 }
 
@@ -104,7 +119,8 @@ impl Story for Shown {
     }
 
     fn complete(&mut self, run: &Run) {
-        self.split = split::Attribution::of(run);
+        self.found.split = split::Attribution::of(run);
+        self.found.switched = switched::Switched::all(run);
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {
@@ -124,43 +140,50 @@ impl Story for Shown {
     }
 
     fn json(&self) -> Value {
-        serde_json::to_value(&self.split).unwrap_or_default()
+        serde_json::to_value(&self.found).unwrap_or_default()
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
         let mut notices = checks::find(run);
-        notices.extend(self.split.refused());
+        notices.extend(self.found.split.refused());
+        notices.extend(switched::Refused::of(run).notices());
         notices.extend(takers::missed(run, &self.who));
         notices
     }
 
     fn more(&self, run: &Run) -> Vec<Titled> {
-        let panels = Panel::all(run, &self.pictures);
-        vec![self.split.titled(), takers::titled(&panels, &self.who)]
+        let panels = self.pictured(run);
+        vec![
+            switched::titled(&self.found.switched),
+            self.found.split.titled(),
+            takers::titled(&panels, &self.who),
+        ]
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        verdict::of(run, &Panel::all(run, &self.pictures), &self.who)
+        let switched = switched::verdict(run, &self.found.switched);
+        switched.or_else(|| verdict::of(run, &Panel::all(run, &self.pictures), &self.who))
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {
-        page::first(&Panel::all(run, &self.pictures), *detail)
+        page::first(&self.pictured(run), *detail)
     }
 
     fn sections(&self, run: &Run, detail: &Detail) -> Vec<Section> {
-        let split = (!self.split.table().is_empty())
-            .then(|| Section::new("attribution", split::TITLE, self.split.markup()));
-        let panels = Panel::all(run, &self.pictures);
-        let who = takers::titled(&panels, &self.who);
-        let who = (!who.table.is_empty()).then(|| {
-            Section::new(
-                "who",
-                &who.title,
-                html! { p.read { (who.read) } (who.table.render()) },
-            )
-        });
-        split
+        let split = (!self.found.split.table().is_empty())
+            .then(|| Section::new("attribution", split::TITLE, self.found.split.markup()));
+        let told = |id, of: Titled| {
+            (!of.table.is_empty()).then(|| {
+                let content = html! { p.read { (of.read) } (of.table.render()) };
+                Section::new(id, &of.title, content)
+            })
+        };
+        let switched = told("switches", switched::titled(&self.found.switched));
+        let panels = self.pictured(run);
+        let who = told("who", takers::titled(&panels, &self.who));
+        switched
             .into_iter()
+            .chain(split)
             .chain(who)
             .chain(page::sections(&panels, *detail))
             .collect()
@@ -219,6 +242,14 @@ impl Story for Shown {
 }
 
 impl Shown {
+    /// Returns the panels of which there are pictures: one of each row of a design would show nothing
+    /// of the switches.
+    fn pictured<'a>(&'a self, run: &'a Run) -> Vec<Panel<'a>> {
+        let mut panels = Panel::all(run, &self.pictures);
+        panels.retain(|panel| panel.plan().labels.get(SCREEN).is_none());
+        panels
+    }
+
     fn has(&self, workload: &Workload) -> bool {
         let mut plans = self.pictures.iter().map(|(plan, _)| plan);
         plans.any(|plan| plan.work.id == workload.code.id)

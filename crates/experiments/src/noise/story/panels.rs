@@ -14,6 +14,7 @@ use tare_results::target::Group;
 use tare_stats::OverRuns;
 
 use super::super::only_reads_clock;
+use super::super::switched::{ISOLATE, SCREEN};
 use super::collect::Pictures;
 use super::{ABOVE, NAME};
 
@@ -216,7 +217,9 @@ pub(super) fn series<'p, 'a>(panels: &'p [Panel<'a>]) -> Vec<&'p [Panel<'a>]> {
 }
 
 fn is_of_series(a: &CellPlan, b: &CellPlan) -> bool {
-    a.work.id == b.work.id && a.load == b.load && a.labels.get("timing") == b.labels.get("timing")
+    let mut labels = ["timing", ISOLATE, SCREEN].iter();
+    let is_alike = labels.all(|label| a.labels.get(label) == b.labels.get(label));
+    a.work.id == b.work.id && a.load == b.load && is_alike
 }
 
 /// Returns the place of a workload in reports.

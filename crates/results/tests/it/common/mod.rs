@@ -124,6 +124,7 @@ fn cell(plan: &CellPlan, outcome: Outcome) -> Cell {
         daemons: Vec::new(),
         other_work: None,
         guest_work: None,
+        unswitched: Vec::new(),
     }
 }
 
