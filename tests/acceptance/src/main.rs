@@ -27,6 +27,7 @@
 //! * [`scale`]: the slowdown at barriers on all CPUs, compared with `tare scale`, and how long that
 //!   takes for a million nodes;
 //! * [`stream`]: the bandwidth of memory, compared with STREAM's loops in C;
+//! * [`switches`]: planted switches are found by a screening, and no others;
 //! * [`boot`]: the start of the smallest image compared with a guest of two instructions, that of
 //!   an instance of `tare start`, a name server's first answer, and the cost of an idle image.
 
@@ -50,6 +51,7 @@ mod scale;
 mod service;
 mod start;
 mod stream;
+mod switches;
 mod verdict;
 
 use std::path::Path;
@@ -72,10 +74,11 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 18] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("culprits", culprits::run),
+    ("switches", switches::run),
     ("offline", offline::run),
     ("pace", pace::run),
     ("boot", boot::run),
