@@ -281,7 +281,7 @@ fn the_study_of_noise_is_planned_in_both_variants() {
     }
     bench
         .run("reproduce kot-2019 --dry-run")
-        .expect(0, &["6045 cells"]);
+        .expect(0, &["10075 cells"]);
     bench
         .run("reproduce kot-2019 --quick --dry-run")
         .expect(0, &["84 cells", "unikernel,irq=off prime 46"]);

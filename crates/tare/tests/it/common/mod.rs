@@ -235,13 +235,15 @@ pub fn send(pid: u32, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Returns the running agents whose parent is `parent`.
+/// Returns the running agents whose parent is `parent`, without the one that only keeps the kernel's
+/// events open.
 pub fn agents_of(parent: u32) -> Vec<u32> {
     let is_agent = |pid: &u32| {
         let Some((name, ppid)) = name_and_parent(*pid) else {
             return false;
         };
-        name == "tare-agent" && ppid == parent
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        name == "tare-agent" && ppid == parent && !words.ends_with(b"\0events\0")
     };
     processes().filter(is_agent).collect()
 }
