@@ -202,6 +202,8 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
                     false => Some(Taker::Throttling),
                 }
             }
+            // Some kernels leave out the switch from the idle thread back to ours.
+            Doing::Unseen { last: Some(IDLE) } if has_faulted => Some(Taker::PageFault),
             doing => Taker::of(doing).map(|taker| taker.with(&called)),
         };
         match taker {

@@ -552,6 +552,8 @@ fn a_page_that_was_not_there_is_named_also_where_the_thread_sleeps_until_it_is()
     let ours = (OURS, 120);
     let events = [fault, switch(2_000, ours, IDLE), switch(79_000, IDLE, ours)];
     assert_eq!(taken(1, 80_000, [&events]), wanted);
+    // Where the switch back was not recorded.
+    assert_eq!(taken(1, 80_000, [&events[..2]]), wanted);
 }
 
 #[test]

@@ -128,19 +128,6 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
                 true
             });
         }
-        "memory" => {
-            pin(cpu)?;
-            // Held from one burst to the next: what is given back at once leaves no sum to fold.
-            let mut held: Option<Page> = None;
-            every(Duration::from_millis(300), &mut || {
-                held = match held.take() {
-                    Some(_) => None,
-                    None => Page::new().ok(),
-                };
-                held.iter_mut().for_each(Page::protect);
-                true
-            });
-        }
         "packets" => {
             let [from, to] = flooded(cpu)?;
             pin(other)?;
@@ -174,27 +161,33 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
             // The pages of the measured loop's own code, which the kernel reads at once.
             const PAGES: usize = 16 * PAGE;
             let code = gap::tare_gap as *const ();
-            let page = (code.addr() & !(PAGE - 1)) as *mut libc::c_void;
             let pages = (code.addr() & !(PAGES - 1)) as *mut libc::c_void;
             every(Duration::from_millis(5), &mut || {
-                let mut is_there = 1_u8;
+                let before = major_faults();
                 // SAFETY: the page is a file's, and unchanged: it is read again when it is needed.
                 unsafe {
                     libc::munlock(pages, PAGES);
                     libc::madvise(pages, PAGES, libc::MADV_PAGEOUT);
-                    libc::mincore(page, PAGE, &raw mut is_there);
                 }
                 // The kernel keeps it where it is, at times.
-                let is_gone = is_there & 1 == 0;
-                if is_gone {
-                    spin(Duration::from_micros(50));
-                }
-                is_gone
+                let ends = Instant::now() + Duration::from_millis(1);
+                while major_faults() == before && Instant::now() < ends {}
+                major_faults() > before
             });
         }
         _ => return Err(Error::other("no such kind")),
     }
     Ok(())
+}
+
+/// Returns the number of pages that this process had to read from a disk.
+fn major_faults() -> i64 {
+    // SAFETY: zeroed is a valid `rusage`, which the call fills.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage.ru_majflt
+    }
 }
 
 fn spin(time: Duration) {
@@ -230,13 +223,6 @@ fn checked(result: i32) -> io::Result<()> {
 
 /// A page whose protection changes: the CPUs on which the process runs have to forget it.
 struct Page(*mut libc::c_void);
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: the mapping belongs to this value, which is no longer used.
-        unsafe { libc::munmap(self.0, PAGE) };
-    }
-}
 
 impl Page {
     fn new() -> io::Result<Self> {
