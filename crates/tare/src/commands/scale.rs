@@ -279,7 +279,7 @@ fn picture(
         ..Dimension::logarithmic(title, write, write)
     };
     let curve = Curve {
-        title: name,
+        title: "By the number of nodes",
         read: "Upright bars are 95 % intervals over the runs; rings are lower bounds.",
         ..Curve::new(Line::each(lines), across, upward)
     };
