@@ -100,7 +100,7 @@ impl Taker {
     }
 }
 
-/// What the events of a delay say of one who took the CPU.
+/// The functions that a taker called, and the threads that sent it, by the events of a delay.
 #[derive(Clone, Debug, Default)]
 struct Called {
     functions: Vec<String>,

@@ -107,8 +107,7 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
     let mut every = |pause: Duration, burst: &mut dyn FnMut() -> bool| {
         while Instant::now() < ends {
             if kind == "fault" {
-                // Pages that a CPU has just read wait in a list of its own, until all lists are
-                // emptied, as here.
+                // A CPU keeps pages that it has just read in its own list. This empties all lists.
                 // SAFETY: the call takes no pointers.
                 unsafe { libc::posix_fadvise(exe.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
             }

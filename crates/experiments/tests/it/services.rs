@@ -97,7 +97,7 @@ fn a_server_that_answers_nothing_is_said_first() {
     other.asked(1, "runc", Asked::default());
     let analysis = run.analyse();
     assert_eq!(verdict(&analysis)[0], "No request was answered on process.");
-    // What is said of the CPU time of a request has no column.
+    // No caption describes a column of CPU time, which is missing.
     let text = plain(&terminal::render(&analysis, 100, false));
     assert!(!text.contains("CPU time of all threads"), "{text}");
     let both = verdict(&other.analyse());

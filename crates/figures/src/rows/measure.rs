@@ -537,7 +537,7 @@ fn of_distribution(
 }
 
 /// What programs counted on the measured CPU, from first to last sample: interrupts of the
-/// unikernel.
+/// unikernel; of Linux interrupts and softirqs, where its events can't be recorded.
 pub const INTERRUPTS: Measure = Measure {
     id: "interrupts",
     title: "interrupts counted beneath",

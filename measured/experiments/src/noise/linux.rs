@@ -36,7 +36,7 @@ struct Events {
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
-    /// What is counted instead where they can't be recorded.
+    /// Counts of interrupts and softirqs, where events can't be recorded.
     arrivals: Option<Arrivals>,
 }
 

@@ -47,13 +47,13 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Found)
 }
 
-/// What is in `summary.json` beside rows.
+/// The part of `summary.json` that is not in rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 struct Found {
     /// How the lost time divides.
     #[serde(flatten)]
     split: split::Attribution,
-    /// What the switches of `--isolate` and `--screen` change, by workload, load and target.
+    /// The effects of the switches of `--isolate` and `--screen`, by workload, load and target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     switched: Vec<switched::Switched>,
 }
