@@ -14,6 +14,7 @@
 //! * [`ring`]: the kernel's buffer of one CPU;
 //! * `snapshots`: the copies of one thread;
 //! * [`recording`]: everything on a CPU for a time, joined with the delays of what ran there;
+//! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
 //! * [`symbols`]: names of kernel functions;
@@ -21,6 +22,7 @@
 //! * [`timerlat`]: a second opinion;
 //! * `error`: possible failures.
 
+mod cost;
 mod decode;
 mod error;
 mod joined;

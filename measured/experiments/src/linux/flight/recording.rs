@@ -7,9 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::{fs, ptr};
+use std::fs;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munlock, munmap};
 use rustix::thread::gettid;
 use tare_wire::cpus::Cpus;
 use tare_wire::record;
@@ -17,13 +16,14 @@ use tare_wire::trace::{Kind, Task};
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::bare_rdtsc;
 
+use super::cost::costs_ns;
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
 use super::ring::{self, Ring};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
-use super::tracepoint::{self, Point, Tracepoint};
+use super::tracepoint::{self, Tracepoint};
 use crate::linux::clock::now_ns;
 
 /// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
@@ -253,51 +253,6 @@ fn others(cpu: u32) -> Vec<u32> {
 fn name_of(tid: u64) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
-}
-
-/// Measures how long the kernel takes to record an event without and with a stack, in ns, by page
-/// faults that are recorded and others that are not: the difference of the least of several times.
-fn costs_ns(cpu: u32, tracepoints: &[Tracepoint]) -> Option<[u64; 2]> {
-    const TRIES: usize = 16;
-    let is_fault = |point: &&Tracepoint| point.point == Point::PageFault;
-    let fault = tracepoints.iter().find(is_fault)?;
-    let least = || {
-        let all = (0..TRIES).map(|_| fault_ns());
-        all.collect::<Option<Vec<_>>>()?.into_iter().min()
-    };
-    let cost = |fault| {
-        let ring = Ring::open(cpu, &[fault], LEAST_SENT_BYTES).ok()?;
-        let recorded = least()?;
-        ring.stop();
-        Some(recorded.saturating_sub(least()?))
-    };
-    Some([cost(fault.clone())?, cost(fault.clone().with_stack())?])
-}
-
-/// Returns the time that a page takes that was not there, in ns, of several.
-fn fault_ns() -> Option<u64> {
-    const PAGES: usize = 64;
-    let bytes = PAGES * rustix::param::page_size();
-    let (read, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping, at an address of the kernel's choice.
-    let map = unsafe { mmap_anonymous(ptr::null_mut(), bytes, read, private) }.ok()?;
-    // Where all memory is locked, the pages are there at once.
-    // SAFETY: of the mapping made above, which holds nothing.
-    let gone =
-        unsafe { munlock(map, bytes).and_then(|()| madvise(map, bytes, Advice::LinuxDontNeed)) };
-    let began = now_ns();
-    for page in 0..PAGES {
-        // SAFETY: within the mapping, which nothing else uses.
-        unsafe {
-            map.cast::<u8>()
-                .add(page * (bytes / PAGES))
-                .write_volatile(1)
-        };
-    }
-    let took = now_ns() - began;
-    // SAFETY: the mapping made above, no longer used.
-    let _ = unsafe { munmap(map, bytes) };
-    gone.ok().map(|()| took / PAGES as u64)
 }
 
 /// A delay, by CLOCK_MONOTONIC in ns.
