@@ -27,7 +27,10 @@ impl Files {
     /// Encodes a cell after checking that it can be read back; says what contradicts itself.
     pub(crate) fn encode(cell: &Cell, samples: Option<&Samples>) -> Result<Self, String> {
         bounds::check_cell(cell)?;
-        let mut files = vec![(layout::CELL, record::encode(cell)?)];
+        let mut sets = cell.outcome.record().into_iter().flat_map(|of| &of.sets);
+        // Of hundreds of cells of a long run, each is to take little room.
+        let is_indented = sets.all(|head| head.listed.is_none());
+        let mut files = vec![(layout::CELL, record::encode(cell, is_indented)?)];
         match (cell.outcome.record(), samples) {
             (Some(record), Some(samples)) => {
                 samples::check(record, samples)

@@ -31,8 +31,8 @@ impl Head {
             return Err(format!("its schema is not {SCHEMA}"));
         }
         check_plan(plan)?;
-        let plan = record::encode(plan)?;
-        let machine = record::encode(machine)?;
+        let plan = record::encode(plan, true)?;
+        let machine = record::encode(machine, true)?;
         let sums = Sums::of([
             (layout::PLAN, plan.as_slice()),
             (layout::MACHINE, machine.as_slice()),

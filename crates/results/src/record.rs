@@ -36,14 +36,18 @@ struct Version {
     tare_version: Option<String>,
 }
 
-/// Writes a record as indented JSON, and makes sure that it reads back as the same.
+/// Writes a record as JSON, indented or in one line, and makes sure that it reads back as the same.
 ///
 /// JSON has no infinity and no NaN, and would hold null in their place.
-pub(crate) fn encode<T>(record: &T) -> Result<Vec<u8>, String>
+pub(crate) fn encode<T>(record: &T, is_indented: bool) -> Result<Vec<u8>, String>
 where
     T: Serialize + DeserializeOwned + PartialEq,
 {
-    let mut content = serde_json::to_vec_pretty(record).map_err(|error| error.to_string())?;
+    let written = match is_indented {
+        true => serde_json::to_vec_pretty(record),
+        false => serde_json::to_vec(record),
+    };
+    let mut content = written.map_err(|error| error.to_string())?;
     content.push(b'\n');
     match serde_json::from_slice::<T>(&content) {
         Ok(same) if same == *record => Ok(content),
@@ -88,15 +92,15 @@ mod tests {
     fn figures_keep_their_last_bit() {
         // Read back without care, this one changes.
         let made = figures(5.100_000_000_000_001e-250, Some(0.1 + 0.2));
-        let content = encode(&made).unwrap();
+        let content = encode(&made, true).unwrap();
         assert!(content.ends_with(b"}\n"));
         assert_eq!(decode::<Figures>(&content).unwrap(), made);
     }
 
     #[test]
     fn what_json_cannot_hold_is_refused() {
-        assert!(encode(&figures(f64::NAN, None)).is_err());
-        assert!(encode(&figures(1.0, Some(f64::INFINITY))).is_err());
+        assert!(encode(&figures(f64::NAN, None), true).is_err());
+        assert!(encode(&figures(1.0, Some(f64::INFINITY)), true).is_err());
     }
 
     #[test]
@@ -118,7 +122,7 @@ mod tests {
 
     #[test]
     fn damage_says_where() {
-        let content = encode(&figures(1.0, None)).unwrap();
+        let content = encode(&figures(1.0, None), true).unwrap();
         let Unusable::Broken(reason) = decode::<Figures>(&content[..20]).unwrap_err() else {
             panic!("damage expected");
         };

@@ -39,7 +39,7 @@ pub struct Work {
     /// Whether it reports while it still measures, one thing after the other, and not all at its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reports_between: bool,
-    /// Value above which a sample is reported at once, in the unit of its set; null for no limit.
+    /// Value above which a sample is reported at once, in ns; null for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
 }

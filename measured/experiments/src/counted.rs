@@ -24,11 +24,27 @@ impl Counted {
         platform: &impl Platform,
         measured: impl FnOnce() -> R,
     ) -> Result<(R, Self), Moved> {
-        let before = platform.counters();
+        let mut counted = Self::begin(platform);
         let result = measured();
-        let after = platform.counters();
-        platform.stayed()?;
-        Ok((result, Self { before, after }))
+        counted.end(platform)?;
+        Ok((result, counted))
+    }
+
+    /// Reads the counters before the measurement.
+    pub fn begin(platform: &impl Platform) -> Self {
+        let before = platform.counters();
+        let after = before;
+        Self { before, after }
+    }
+
+    /// Reads the counters after the measurement.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Moved`] if this thread did not stay on its CPU.
+    pub fn end(&mut self, platform: &impl Platform) -> Result<(), Moved> {
+        self.after = platform.counters();
+        platform.stayed()
     }
 
     /// Writes the differences.

@@ -29,7 +29,7 @@ pub(crate) struct Envelope<'a> {
     pub width: u64,
     /// The bins.
     pub bins: &'a mut [Bin],
-    first: u64,
+    pub first: u64,
     current: usize,
     /// End of the current bin, counted from the first stamp.
     current_end: u64,

@@ -295,6 +295,8 @@ pub struct Set<'a> {
     pub seen: u64,
     /// Events listed: fewer than seen if the buffer was full.
     pub kept: u64,
+    /// Events listed, if only longer ones are, of all that are kept in the counts.
+    pub listed: Option<u64>,
     /// Greatest value at or above the threshold that is not listed; 0 if all are.
     pub unkept_max: u64,
     /// Sum of the values at or above the threshold that are not listed.
@@ -425,7 +427,7 @@ pub struct Live {
     pub max: u64,
 }
 
-/// A value above the plan's limit.
+/// A value above the plan's limit, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exceeded {

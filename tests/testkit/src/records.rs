@@ -352,7 +352,7 @@ impl Lists {
         assert!(self.counts.is_sorted_by(|a, b| place(a) < place(b)));
         assert!(self.counts.iter().all(|row| row.part < set.parts));
         let kept = (self.events.len() as u64, self.raw.len() as u64);
-        assert_eq!(kept, (set.kept, set.raw));
+        assert_eq!(kept, (set.listed.unwrap_or(set.kept), set.raw));
         for list in [&self.events, &self.raw] {
             assert!(list.is_sorted_by(|a, b| a.index < b.index));
             let is_in_time = |row: &Sample| match set.period {

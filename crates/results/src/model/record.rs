@@ -114,6 +114,10 @@ pub struct SetHead {
     pub seen: u64,
     /// Samples listed: fewer than seen if the buffer was full.
     pub kept: u64,
+    /// Samples listed, where the others are only counted, values from 8192 ticks on to 1 %; null
+    /// where all that are kept are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<u64>,
     /// Greatest value at or above the threshold that is not listed; 0 if all are.
     #[serde(default)]
     pub unkept_max: u64,
@@ -188,6 +192,11 @@ impl SetHead {
     /// Returns the time from the first sample to the end of the last one.
     pub fn length(&self) -> u64 {
         self.last.wrapping_sub(self.first)
+    }
+
+    /// Returns how many samples are listed one by one.
+    pub fn listed(&self) -> u64 {
+        self.listed.unwrap_or(self.kept)
     }
 }
 

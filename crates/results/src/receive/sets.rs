@@ -47,6 +47,7 @@ impl Sets {
                 threshold: set.threshold,
                 seen: set.seen,
                 kept: set.kept,
+                listed: set.listed,
                 unkept_max: set.unkept_max,
                 unkept_sum: set.unkept_sum,
                 squares_below: set.squares_below,
@@ -156,7 +157,7 @@ impl Sets {
 impl Set {
     fn check(&self) -> Result<(), String> {
         let head = &self.head;
-        let (due, listed) = (head.kept, self.samples.events.len());
+        let (due, listed) = (head.listed(), self.samples.events.len());
         if due != listed as u64 {
             return Err(format!("{due} samples were to be listed, {listed} are"));
         }

@@ -32,7 +32,7 @@ pub(crate) fn check(record: &Record, samples: &Samples) -> Result<(), (&'static 
             .map_err(|problem| format!("is damaged: {problem}"))
             .map_err(named(COUNTS, head))?;
         let counted = check_counts(head, &set.counts).map_err(named(COUNTS, head))?;
-        check_list(head, head.kept, &set.events)
+        check_list(head, head.listed(), &set.events)
             .and_then(|()| check_threshold(head, set))
             .map_err(named(EVENTS, head))?;
         check_list(head, head.raw, &set.raw).map_err(named(RAW, head))?;

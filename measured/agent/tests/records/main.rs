@@ -6,6 +6,7 @@ mod wakeup;
 
 use std::process::Command;
 
+use rustix::process::{Signal, kill_process};
 use tare_testkit::records::{Lists, RecordList};
 use tare_wire::record::Unit;
 
@@ -78,6 +79,42 @@ fn gap_lists_each_gap_and_says_when_the_list_is_full() {
         set.sum,
         "with a threshold of one tick every tick is in a gap"
     );
+}
+
+#[test]
+fn a_spin_of_a_given_time_counts_every_gap_and_ends_when_asked() {
+    // With a threshold of one tick, nearly every read is a gap: tens of millions.
+    let words = "workload=gap repetitions=100000 threshold=1 duration=3s list=1s capacity=1 bins=7";
+    let (told, lists) = batch(words);
+    let set = lists.set;
+    assert!(
+        set.n >= 10_000_000 && set.n.is_multiple_of(100_000),
+        "{}",
+        set.n
+    );
+    assert_eq!(
+        (set.kept, set.listed, set.unkept_sum),
+        (set.seen, Some(0), 0)
+    );
+    let (n, sum) = lists.counts.iter().fold((0, 0), |(n, sum), row| {
+        (n + row.count, sum + row.count * row.value)
+    });
+    assert_eq!((n, sum), (set.seen, set.sum));
+    assert_eq!(lists.counts.last().unwrap().value, set.max);
+    assert!(told.value("unwatched", "").unwrap() > 0.0);
+
+    let words = "workload=gap repetitions=100000 duration=60s above=0ns until=1s";
+    let mut agent = Agent::start(words);
+    assert!(agent.read_until("exceeded").kinds().contains(&"begins"));
+    kill_process(agent.pid(), Signal::TERM).unwrap();
+    let (status, told) = agent.finish();
+    assert_eq!(status, Some(0));
+    assert!(told.kinds().contains(&"cut-short"));
+
+    let words = "workload=gap repetitions=100000 threshold=1 duration=60s above=0ns until=1ns";
+    let told = measured(words);
+    assert_eq!(told.sets()[0].set.n, 100_000);
+    assert!(!told.kinds().contains(&"cut-short"));
 }
 
 #[test]

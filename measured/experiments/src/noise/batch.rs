@@ -11,6 +11,7 @@ use tare_workloads::noise::{Kind, Timed};
 use tare_workloads::timing::{Stamp, bare_rdtsc};
 
 use super::fold;
+use super::long;
 use super::plan::{Plan, Timing};
 use super::witness::Witness;
 use crate::arena::Arena;
@@ -22,7 +23,7 @@ use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 
 /// The number of the set: a batch has only one, described by the cell's plan.
-const SET: u32 = 0;
+pub(super) const SET: u32 = 0;
 
 /// How many repetitions of the warm-up follow the reading of the platform's counters, so that the
 /// first timed repetition does not see the cache misses of a system call.
@@ -34,6 +35,7 @@ pub fn arena_bytes(plan: &Plan) -> usize {
     let stamped =
         Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
     match plan.workload.kind {
+        Kind::Clock(_) if plan.duration_ns.is_some() => long::arena_bytes(plan),
         Kind::Clock(_) => lists,
         Kind::Timed(timed) => {
             lists + stamped + Arena::bytes::<u64>((timed.room)(plan.size) as usize)
@@ -46,7 +48,7 @@ pub fn run(
     plan: &Plan,
     output: &mut Output<'_, impl Platform>,
     arena: &mut Arena,
-    threshold_cycles: u64,
+    (threshold_cycles, hz): (u64, Option<f64>),
     mut witness: impl Witness,
 ) -> Result<(), Stop> {
     let mut values = Values {
@@ -56,6 +58,10 @@ pub fn run(
         fold_cycles: 0,
     };
     let counted = match plan.workload.kind {
+        Kind::Clock(spins) if plan.duration_ns.is_some() => {
+            let ticks = (threshold_cycles, hz);
+            long::spin(plan, (spins, &mut witness), output, arena, ticks)?
+        }
         Kind::Clock(spins) => spin(plan, (spins, &mut witness), output, arena, values)?,
         Kind::Timed(timed) => {
             let stamps = arena.take(plan.repetitions as usize);
@@ -196,7 +202,7 @@ fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sam
 }
 
 /// A loop that reads the clock.
-type Spins = unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals);
+pub(super) type Spins = unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals);
 
 fn spin(
     plan: &Plan,
@@ -261,7 +267,7 @@ fn spin(
 }
 
 /// Writes the head of the set, then the envelope.
-fn put(
+pub(super) fn put(
     output: &mut Output<'_, impl Platform>,
     set: Set<'_>,
     envelope: &Envelope<'_>,
@@ -288,7 +294,7 @@ fn sample(gap: Gap, first: u64) -> Sample {
     }
 }
 
-fn rows(counts: impl Iterator<Item = (u64, u64)>) -> impl Iterator<Item = Count> {
+pub(super) fn rows(counts: impl Iterator<Item = (u64, u64)>) -> impl Iterator<Item = Count> {
     counts.map(|(value, count)| Count {
         set: SET,
         part: 0,

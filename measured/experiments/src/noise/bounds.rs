@@ -14,6 +14,12 @@ pub const MAX_STAMPED_REPETITIONS: u64 = 1 << 28;
 /// The greatest number of timer reads: about forty minutes. Sums of squares then fit into 64 bits.
 pub const MAX_READS: u64 = 100_000_000_000;
 
+/// The most timer reads in a piece of a spin of a given time: about 10 ms.
+pub const MAX_PIECE: u64 = 1 << 20;
+
+/// The longest spin of a given time, in ns. Sums of squares then fit into 64 bits.
+pub const MAX_SPIN_NS: u64 = 3_600_000_000_000;
+
 /// The greatest number of delays that can be listed.
 pub const MAX_CAPACITY: u64 = 1 << 26;
 
@@ -30,7 +36,11 @@ pub fn check(plan: &Plan) -> Result<(), Refusal> {
         within(size.key, plan.size, size.least, size.most)?;
     }
     let is_spin = plan.workload.only_reads_clock();
+    if let Some(duration) = plan.duration_ns {
+        within("duration in ns", duration, 1, MAX_SPIN_NS)?;
+    }
     let most = match is_spin {
+        true if plan.duration_ns.is_some() => MAX_PIECE,
         true => MAX_READS,
         false => MAX_STAMPED_REPETITIONS,
     };

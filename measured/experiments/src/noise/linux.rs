@@ -13,6 +13,7 @@ use crate::output::{self, Output};
 use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 use crate::table::{Failure, Measurement, Threads};
+use crate::wakeup::linux::Signals;
 
 /// Returns the experiment on Linux.
 pub fn on<P: Platform>() -> Measurement<P>
@@ -38,6 +39,9 @@ struct Events {
     recording: Option<Result<Recording, FlightError>>,
     /// Counts of interrupts and softirqs, where events can't be recorded.
     arrivals: Option<Arrivals>,
+    /// Whether the batch is a spin of a given time, which may be asked to end.
+    is_long: bool,
+    signals: Option<Signals>,
 }
 
 impl Events {
@@ -47,6 +51,8 @@ impl Events {
             above_ns: plan.explain_ns,
             recording: None,
             arrivals: None,
+            is_long: plan.duration_ns.is_some(),
+            signals: None,
         }
     }
 }
@@ -54,10 +60,19 @@ impl Events {
 impl Witness for Events {
     fn begin(&mut self) {
         let cpu = self.cpu.ok_or(FlightError::Unpinned);
-        self.recording = self.above_ns.map(|_| cpu.and_then(Recording::open));
+        let open = |cpu| Recording::open(cpu, self.is_long);
+        self.recording = self.above_ns.map(|_| cpu.and_then(open));
         if let Some(Err(_)) = self.recording {
             self.arrivals = self.cpu.map(Arrivals::begin);
         }
+        if self.is_long {
+            // Without a descriptor, a signal ends the process as usual.
+            self.signals = Signals::take_over().ok();
+        }
+    }
+
+    fn is_asked_to_end(&mut self) -> bool {
+        self.signals.as_ref().is_some_and(Signals::came)
     }
 
     fn end(&mut self) {

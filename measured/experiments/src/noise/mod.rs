@@ -6,7 +6,7 @@
 //!
 //! * [`Plan`], [`bounds`]: the plan as words, and its limits;
 //! * `threshold`: the plan's threshold in ticks, and the defaults;
-//! * `batch`: runs the workload;
+//! * `batch`: runs the workload; `long`: spins for a given time;
 //! * `fold`: folds raw stamps into exact counts, delays and an envelope;
 //! * [`witness`]: sees the system during a batch; on Linux (`linux`), by the kernel's events.
 
@@ -15,6 +15,7 @@ pub mod bounds;
 pub(crate) mod fold;
 #[cfg(feature = "linux")]
 pub mod linux;
+mod long;
 mod plan;
 mod threshold;
 pub mod witness;
@@ -56,6 +57,7 @@ pub fn run(plan: &Plan, platform: &mut impl Platform, witness: impl Witness) -> 
     session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;
-        batch::run(plan, output, &mut given.arena, threshold, witness)
+        let ticks = (threshold, given.hz);
+        batch::run(plan, output, &mut given.arena, ticks, witness)
     })
 }

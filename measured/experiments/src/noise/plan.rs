@@ -42,6 +42,10 @@ const WORDS_OF_ALL: &str = "\
   bins=N                    bins of the envelope over time (1000)
   window=N                  raw samples kept from the middle of the batch (500)
   explain=TIME              from which delay on the kernel's events say what it was (Linux)
+  duration=TIME             repeat the timer reads until this time is over; counts are to 1 %
+  list=TIME                 from which length on gaps are then listed (none)
+  above=TIME                gap that is then reported at once
+  until=TIME                gap that then ends the batch
   cpu=N                     CPU to run on
 ";
 
@@ -68,6 +72,14 @@ pub struct Plan {
     pub window: u32,
     /// Delay from which on the kernel's events around it are recorded, in ns; None for none.
     pub explain_ns: Option<u64>,
+    /// Time of a spin that repeats its timer reads until then, in ns; None for one spin.
+    pub duration_ns: Option<u64>,
+    /// Length from which on gaps of such a spin are listed, in ns; None for none.
+    pub list_ns: Option<u64>,
+    /// Length above which a gap of such a spin is reported at once, in ns.
+    pub above_ns: Option<u64>,
+    /// Length above which a gap ends such a spin, in ns.
+    pub until_ns: Option<u64>,
     /// CPU to which the code is pinned; None leaves it where it starts.
     pub cpu: Option<u32>,
 }
@@ -127,6 +139,10 @@ impl Plan {
             bins: Self::DEFAULT_BINS,
             window: Self::DEFAULT_WINDOW,
             explain_ns: None,
+            duration_ns: None,
+            list_ns: None,
+            above_ns: None,
+            until_ns: None,
             cpu: None,
         }
     }
@@ -161,7 +177,7 @@ impl Plan {
 }
 
 /// The words besides the workload and its size. The CPU comes last.
-const WORDS: [Word<Plan>; 9] = [
+const WORDS: [Word<Plan>; 13] = [
     ("repetitions", |plan| Slot::Number(&mut plan.repetitions)),
     ("warmup", |plan| Slot::Number(&mut plan.warmup)),
     ("timing", |plan| Slot::Form(&mut plan.timing)),
@@ -170,6 +186,10 @@ const WORDS: [Word<Plan>; 9] = [
     ("bins", |plan| Slot::Small(&mut plan.bins)),
     ("window", |plan| Slot::Small(&mut plan.window)),
     ("explain", |plan| Slot::AnyTime(&mut plan.explain_ns)),
+    ("duration", |plan| Slot::AnyTime(&mut plan.duration_ns)),
+    ("list", |plan| Slot::AnyTime(&mut plan.list_ns)),
+    ("above", |plan| Slot::AnyTime(&mut plan.above_ns)),
+    ("until", |plan| Slot::AnyTime(&mut plan.until_ns)),
     ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
 ];
 
@@ -179,7 +199,7 @@ pub struct OwnWords<'a>(pub &'a Plan);
 
 impl fmt::Display for OwnWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(&WORDS[..8], f)
+        self.0.write(&WORDS[..12], f)
     }
 }
 

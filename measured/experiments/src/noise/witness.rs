@@ -10,6 +10,11 @@ pub trait Witness {
     /// Begins, before the warm-up.
     fn begin(&mut self) {}
 
+    /// Returns whether somebody asked the batch to end early. Only asked in a spin of a given time.
+    fn is_asked_to_end(&mut self) -> bool {
+        false
+    }
+
     /// Ends, right after the batch.
     fn end(&mut self) {}
 

@@ -28,12 +28,16 @@ use crate::linux::clock::now_ns;
 
 /// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
 const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
+/// The first of them for minutes.
+const LONG_SIZE: usize = 64 << 20;
 /// How far the times of events and of delays may be apart, in ns.
 const SLACK_NS: u64 = 500;
 /// The most groups of delays while they are added up, and those of them that are written, which take
 /// the most time. All others are one group without events.
 const MOST_GROUPS: usize = 20_000;
 const MOST_WRITTEN: usize = 1_000;
+/// Those of one of many measurements of minutes, and their events.
+const MOST_WRITTEN_OF_MANY: (usize, usize) = (20, 120);
 /// How often the clocks are read together.
 const READINGS: usize = 16;
 
@@ -54,6 +58,7 @@ pub struct Recording {
     /// Time to record an event, in ns: without and with a stack.
     costs_ns: Option<[u64; 2]>,
     clocks: [Clocks; 2],
+    most_written: (usize, usize),
 }
 
 /// Delays with the kernel's events in them.
@@ -92,16 +97,19 @@ impl Clocks {
 }
 
 impl Recording {
-    /// Starts recording on a CPU, that of the calling thread.
+    /// Starts recording on a CPU, that of the calling thread, for less than a minute or for longer.
     ///
     /// # Errors
     ///
     /// Returns [`FlightError`] if the kernel does not show its events, or not to this user.
-    pub fn open(cpu: u32) -> Result<Self, FlightError> {
+    pub fn open(cpu: u32, is_long: bool) -> Result<Self, FlightError> {
         tracepoint::check_namespace()?;
         let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
         let tracepoints = tracepoint::find_all(&tracefs)?;
-        let [large, small] = SIZES.map(|bytes| move |all: &[_]| Ring::open(cpu, all, bytes));
+        let [large, small] = SIZES;
+        let large = if is_long { LONG_SIZE } else { large };
+        let [large, small] =
+            [large, small].map(|bytes| move |all: &[_]| Ring::open(cpu, all, bytes));
         let ring = large(&tracepoints).or_else(|_| small(&tracepoints))?;
         let sent_points: Vec<_> = tracepoint::find_sent(&tracefs, cpu).collect();
         let others = others(cpu);
@@ -119,6 +127,10 @@ impl Recording {
             tracepoints,
             sent_points,
             clocks: [Clocks::read(); 2],
+            most_written: match is_long {
+                true => MOST_WRITTEN_OF_MANY,
+                false => (MOST_WRITTEN, usize::MAX),
+            },
         })
     }
 
@@ -200,7 +212,7 @@ impl Recording {
             [0, least].map(|ticks| self.ns(self.clocks[0].tsc.wrapping_add(ticks)));
         let least_ns = above_ns + (to_ns - from_ns);
         let delays = all.filter(|delay| delay.to_ns.saturating_sub(delay.from_ns) >= least_ns);
-        let kinds = written(grouped(delays, &events, since_ns));
+        let kinds = written(grouped(delays, &events, since_ns), self.most_written);
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();
         let mut first = Some(names);
         let trace = Trace::new(kinds.into_iter().map(|kind| {
@@ -362,19 +374,28 @@ fn grouped(
     kinds.into_values().collect()
 }
 
-/// Returns the kinds that take the most time, and all others as one.
-fn written(mut kinds: Vec<Group>) -> Vec<Group> {
+/// Returns the kinds that take the most time, or have the longest delays, at most so many with so many
+/// events, and all others as one.
+fn written(mut kinds: Vec<Group>, (most, mut events): (usize, usize)) -> Vec<Group> {
     kinds.sort_by_key(|kind| Reverse(kind.sum_ns));
-    if kinds.len() > MOST_WRITTEN {
-        let mut others = Group::default();
-        for kind in kinds.split_off(MOST_WRITTEN - 1) {
+    let mut room = kinds.len();
+    if kinds.len() > most {
+        kinds[most / 2..].sort_by_key(|kind| Reverse(kind.greatest));
+        room = most - 1;
+    }
+    let (mut written, mut others) = (Vec::new(), Group::default());
+    for kind in kinds {
+        if written.len() < room && kind.events.len() <= events {
+            events -= kind.events.len();
+            written.push(kind);
+        } else {
             others.samples += kind.samples;
             others.sum_ns += kind.sum_ns;
             others.greatest = others.greatest.max(kind.greatest);
         }
-        kinds.push(others);
     }
-    kinds
+    written.extend((others.samples > 0).then_some(others));
+    written
 }
 
 /// Returns what delays have in common that are added up: their events, and between which of them the
@@ -493,7 +514,7 @@ mod tests {
             complete: true,
             events: Vec::new(),
         });
-        let all = written(kinds.collect());
+        let all = written(kinds.collect(), (MOST_WRITTEN, usize::MAX));
         assert_eq!(all.len(), MOST_WRITTEN);
         assert_eq!(all[0].greatest, (2_000, 2_000));
         let last = &all[MOST_WRITTEN - 1];
@@ -503,5 +524,21 @@ mod tests {
             (1_001, of_others, (1_001, 1_001))
         );
         assert!(!last.complete);
+
+        // The one with the longest delay is written, one with too many events is not.
+        let kind = |sum_ns, greatest, events| Group {
+            samples: 1,
+            sum_ns,
+            greatest: (greatest, 1),
+            complete: true,
+            events: vec![at(0, Kind::TimerEntry, 236).1; events],
+        };
+        let kinds = vec![kind(9, 1, 2), kind(8, 1, 9), kind(7, 1, 2), kind(6, 5, 2)];
+        let all = written(kinds, (3, 5));
+        let sums: Vec<_> = all
+            .iter()
+            .map(|kind| (kind.sum_ns, kind.complete))
+            .collect();
+        assert_eq!(sums, [(9, true), (6, true), (15, false)]);
     }
 }

@@ -56,7 +56,7 @@ use crate::wakeup::{Identity, NAME, Plan, Recorder, arena_bytes, buffer_bytes};
 pub use self::error::ThreadsError;
 use self::placing::Place;
 use self::shared::Shared;
-use self::signals::Signals;
+pub(crate) use self::signals::Signals;
 use self::thread::Thread;
 use self::throttling::Throttling;
 use self::watch::Watch;
