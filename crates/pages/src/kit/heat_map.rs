@@ -19,8 +19,8 @@ pub struct HeatMap<'a> {
     pub axes: [&'a str; 2],
     /// The figures, each with its numbers across and upwards; all above 0.
     pub tiles: Vec<([u64; 2], f64)>,
-    /// How numbers on both axes are written.
-    pub label: fn(u64) -> String,
+    /// How numbers on the two axes are written.
+    pub labels: [fn(u64) -> String; 2],
     /// How figures are written.
     pub write: fn(f64) -> String,
 }
@@ -51,7 +51,7 @@ impl HeatMap<'_> {
         for (at, value) in &self.tiles {
             let place = |axis: usize| numbers[axis].partition_point(|n| *n < at[axis]) as f64;
             let from = (left + place(0) * size.0, bottom - (place(1) + 1.0) * size.1);
-            let [across, upward] = at.map(self.label);
+            let [across, upward] = [0, 1].map(|axis| self.labels[axis](at[axis]));
             let said = format!("{across} by {upward}: {}", (self.write)(*value));
             plot.tile(from, size, (value / low).ln() / range, &said);
         }
@@ -62,7 +62,7 @@ impl HeatMap<'_> {
             let ends = (from + step / 2.0, from + step * (counts[axis] - 0.5));
             let scale = Scale::linear((0.0, counts[axis] - 1.0), ends);
             let places = (0..numbers[axis].len()).map(|place| place as f64);
-            let label = |place: f64| (self.label)(numbers[axis][place as usize]);
+            let label = |place: f64| self.labels[axis](numbers[axis][place as usize]);
             plot.axis(Axis::new(side, scale, self.axes[axis], places, label));
         }
         let figure = Figure {

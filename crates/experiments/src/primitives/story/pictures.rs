@@ -164,7 +164,7 @@ fn map(run: &Run, of: &Row) -> Option<Markup> {
         read: String::new(),
         axes: ["working set", "stride"],
         tiles: tiles.collect(),
-        label: |bytes| N.bytes(bytes),
+        labels: [|bytes| N.bytes(bytes); 2],
         write: |ns| N.ns(ns, None),
     };
     let (low, high) = map.ends()?;
