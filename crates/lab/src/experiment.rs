@@ -86,6 +86,11 @@ pub trait Experiment: Debug + Sync {
         asked
     }
 
+    /// Says whether a cell is one of a run of hours, which is judged after each cell.
+    fn is_long(&self, _cell: &CellPlan) -> bool {
+        false
+    }
+
     /// Makes the work of words that the agent takes, if they are a plan of this experiment.
     fn work(&self, _words: &str) -> Option<Work> {
         None

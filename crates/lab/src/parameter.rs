@@ -33,6 +33,8 @@ pub struct Parameter {
     pub meaning: &'static str,
     /// Why a study can't give it, if it can't.
     pub command_only: Option<&'static str>,
+    /// Whether it decides how often each combination runs, so that a number of runs contradicts it.
+    pub fixes_runs: bool,
     /// Returns whether it has an effect, given the other values.
     pub applies: fn(&Self, &Values) -> bool,
 }
@@ -95,6 +97,7 @@ impl Parameter {
         default: "",
         meaning: "",
         command_only: None,
+        fixes_runs: false,
         applies: |_, _| true,
     };
 

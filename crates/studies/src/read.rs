@@ -260,6 +260,13 @@ fn part<'a>(
     let targets = own.targets.or_else(|| common.targets.clone());
     let loads = own.loads.or_else(|| common.loads.clone());
     let runs = own.runs.or(common.runs);
+    let mut all = experiment.parameters().iter();
+    let fixed = all.find(|parameter| parameter.fixes_runs && values.has(parameter.name));
+    if let (Some(Parameter { name, .. }), Some(item)) = (fixed, layers.get("runs")) {
+        let text = format!("'{name}' decides how many runs there are: give one of the two");
+        reader.wrong(item.span(), text);
+    }
+    let runs = runs.filter(|_| fixed.is_none());
     let given = [
         ("targets", targets.is_some()),
         ("loads", loads.is_some()),

@@ -1,4 +1,5 @@
-//! Actions when a latency exceeds `--trace-above`, as in rtla's `--on-threshold`.
+//! Actions when a latency exceeds `--trace-above` or a gap the limit of `--on`, as in rtla's
+//! `--on-threshold`, and at the end of a run.
 //!
 //! They run at once, during the measurement: a command that stops a tracer or copies a log must run
 //! before its cause is gone. They run off the measured CPU, like `tare` itself.
@@ -39,7 +40,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Reads an action: `report`, `signal:USR1,pid=123`, `command:CMD`, `continue`.
+    /// Reads an action: `report` or `trace`, `signal:USR1,pid=123`, `command:CMD` or `shell:CMD`,
+    /// `continue`.
     ///
     /// # Errors
     ///
@@ -47,9 +49,9 @@ impl Action {
     pub fn parse(text: &str) -> Result<Self, String> {
         const WANTED: &str = "want report, signal:NAME[,pid=PID], command:CMD or continue";
         match text.split_once(':') {
-            None if text == "report" => Ok(Self::Report),
+            None if matches!(text, "report" | "trace") => Ok(Self::Report),
             None if text == "continue" => Ok(Self::Continue),
-            Some(("command", command)) if !command.trim().is_empty() => {
+            Some(("command" | "shell", command)) if !command.trim().is_empty() => {
                 Ok(Self::Command(command.to_owned()))
             }
             Some(("signal", words)) => {
@@ -83,9 +85,27 @@ fn signal(text: &str) -> Option<Signal> {
     (1..32).filter_map(Signal::from_named_raw).find(is_meant)
 }
 
+/// An action, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct On {
+    /// Its moment.
+    pub when: When,
+    /// The action.
+    pub action: Action,
+}
+
+/// The moment of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A value above the plan's limit, and above this one, in ns.
+    Above(u64),
+    /// The end of the run.
+    End,
+}
+
 /// Does what is to be done, and watches what was started.
 pub struct Actions<'a> {
-    actions: &'a [Action],
+    actions: &'a [On],
     guard: &'a Guard,
     /// Commands that run, with the time when they are ended.
     running: Vec<(OwnedChild, Instant)>,
@@ -95,7 +115,7 @@ pub struct Actions<'a> {
 
 impl<'a> Actions<'a> {
     /// Prepares the actions; what they start belongs to the guard.
-    pub fn new(actions: &'a [Action], guard: &'a Guard) -> Self {
+    pub fn new(actions: &'a [On], guard: &'a Guard) -> Self {
         Self {
             actions,
             guard,
@@ -104,21 +124,56 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Does everything that is to be done about a latency.
-    pub fn act(&mut self, exceeded: &Exceeded, terminal: &Terminal) {
+    /// Does everything that is to be done about a value of a measure.
+    pub fn act(&mut self, measure: &str, exceeded: &Exceeded, terminal: &Terminal) {
         self.look(terminal);
-        // What still runs is about the latency before; a burst must not become a burst of commands.
+        // What still runs is about the value before; a burst must not become a burst of commands.
         let is_busy = !self.running.is_empty();
         let mut left_out = false;
-        for action in self.actions {
+        for On { when, action } in self.actions {
             match action {
+                _ if !matches!(when, When::Above(ns) if exceeded.value > *ns) => {}
                 Action::Report | Action::Continue => {}
                 Action::Signal { signal, pid } => send(*signal, *pid, terminal),
                 Action::Command(_) if is_busy => left_out = true,
-                Action::Command(command) => self.start(command, exceeded, terminal),
+                Action::Command(command) => {
+                    let variables = [
+                        (
+                            format!("TARE_{}_NS", measure.to_uppercase()),
+                            exceeded.value,
+                        ),
+                        ("TARE_THREAD".to_owned(), exceeded.set.into()),
+                        ("TARE_ACTIVATION".to_owned(), exceeded.index),
+                    ];
+                    self.start(command, variables, terminal);
+                }
             }
         }
         self.left_out += u64::from(left_out);
+    }
+
+    /// Returns whether a value of this many ns ends the run: an action is for it, and none of its
+    /// limit goes on.
+    pub fn ends_at(&self, ns: u64) -> bool {
+        let goes_on = |when| {
+            self.actions.contains(&On {
+                when,
+                action: Action::Continue,
+            })
+        };
+        let mut all = self.actions.iter().map(|on| on.when);
+        all.any(|when| matches!(when, When::Above(limit) if ns > limit) && !goes_on(when))
+    }
+
+    /// Does what is to be done at the end of the run.
+    fn end(&mut self, terminal: &Terminal) {
+        for on in self.actions.iter().filter(|on| on.when == When::End) {
+            match &on.action {
+                Action::Signal { signal, pid } => send(*signal, *pid, terminal),
+                Action::Command(command) => self.start(command, [], terminal),
+                Action::Report | Action::Continue => {}
+            }
+        }
     }
 
     /// Looks after what was started. Returns after how long again, or None if nothing runs.
@@ -127,7 +182,7 @@ impl<'a> Actions<'a> {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return false,
                 Ok(Some(status)) => {
-                    terminal.warn(&format!("the command of --on-threshold failed: {status}"));
+                    terminal.warn(&format!("the command of an action failed: {status}"));
                     return false;
                 }
                 Err(error) => {
@@ -139,7 +194,7 @@ impl<'a> Actions<'a> {
             let late = Instant::now() >= *ends;
             if late {
                 terminal.warn(&format!(
-                    "the command of --on-threshold took longer than {} s and was ended",
+                    "the command of an action took longer than {} s and was ended",
                     COMMAND_LIMIT.as_secs()
                 ));
                 if let Err(error) = child.kill_group() {
@@ -151,37 +206,47 @@ impl<'a> Actions<'a> {
         (!self.running.is_empty()).then_some(LOOK)
     }
 
-    /// Waits for what still runs, at most until it is ended for taking too long, or the user wants
-    /// to stop.
+    /// Waits for what still runs, does what is to be done at the end, and waits for that; for each
+    /// at most until it is ended for taking too long, or the user wants to stop.
     pub fn finish(mut self, interrupt: &Interrupt, terminal: &Terminal) {
-        while let Some(pause) = self.look(terminal)
-            && !interrupt.stop_requested()
-        {
-            std::thread::sleep(pause);
-        }
+        self.wait(interrupt, terminal);
+        self.end(terminal);
+        self.wait(interrupt, terminal);
         if self.left_out > 0 {
             terminal.note(&format!(
-                "the limit was exceeded {} more times while the command of --on-threshold still ran; it \
-                 was not started again for them",
+                "the limit was exceeded {} more times while the command of an action still ran; it was not started \
+                 again for them",
                 self.left_out
             ));
         }
     }
 
-    fn start(&mut self, command: &str, exceeded: &Exceeded, terminal: &Terminal) {
+    fn wait(&mut self, interrupt: &Interrupt, terminal: &Terminal) {
+        while let Some(pause) = self.look(terminal)
+            && !interrupt.stop_requested()
+        {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn start(
+        &mut self,
+        command: &str,
+        variables: impl IntoIterator<Item = (String, u64)>,
+        terminal: &Terminal,
+    ) {
+        let variables = variables.into_iter();
         // Standard output is for results.
         let mut sh = Command::new("/bin/sh");
         sh.arg("-c")
             .arg(command)
-            .env("TARE_LATENCY_NS", exceeded.value.to_string())
-            .env("TARE_THREAD", exceeded.set.to_string())
-            .env("TARE_ACTIVATION", exceeded.index.to_string())
+            .envs(variables.map(|(name, value)| (name, value.to_string())))
             .stdin(Stdio::null())
             .stdout(terminal.for_command());
         match self.guard.spawn(&mut sh) {
             Ok(child) => self.running.push((child, Instant::now() + COMMAND_LIMIT)),
             Err(error) => terminal.warn(&format!(
-                "the command of --on-threshold could not be started: {error}"
+                "the command of an action could not be started: {error}"
             )),
         }
     }
@@ -190,12 +255,12 @@ impl<'a> Actions<'a> {
 fn send(signal: Signal, pid: Option<Pid>, terminal: &Terminal) {
     let parent = || i32::try_from(parent_id()).ok().and_then(Pid::from_raw);
     let Some(pid) = pid.or_else(parent) else {
-        return terminal.warn("there is no parent to send the signal of --on-threshold to");
+        return terminal.warn("there is no parent to send the signal of an action to");
     };
     if let Err(errno) = kill_process(pid, signal) {
         let number = pid.as_raw_nonzero();
         terminal.warn(&format!(
-            "the signal of --on-threshold could not be sent to process {number}: {errno}"
+            "the signal of an action could not be sent to process {number}: {errno}"
         ));
     }
 }
@@ -213,6 +278,8 @@ mod tests {
         for (text, action) in [
             ("report", Action::Report),
             ("continue", Action::Continue),
+            ("trace", Action::Report),
+            ("shell:true", Action::Command("true".to_owned())),
             ("signal:10", to(None)),
             ("signal:USR1", to(None)),
             ("signal:SIGUSR1,pid=123", to(Pid::from_raw(123))),

@@ -9,6 +9,7 @@
 mod actions;
 mod cli;
 mod commands;
+mod ending;
 mod error;
 mod exit;
 mod progress;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use tare_experiments::catalogue;
-use tare_figures::rows::written;
+use tare_figures::rows::{Figure, written};
 use tare_guard::{CpuClaim, Interrupt};
 use tare_lab::units::{counted, human};
 use tare_lab::{Event, Observer};
@@ -20,6 +20,7 @@ use tare_wire::record::Live;
 
 use crate::actions::Actions;
 use crate::commands::host::{Aside, Host};
+use crate::ending::Ending;
 use crate::terminal::{Line, Terminal};
 
 /// How often the line is redrawn.
@@ -44,6 +45,9 @@ pub struct Progress<'a> {
     live: BTreeMap<u32, Live>,
     /// Actions on a value above a limit.
     actions: Actions<'a>,
+    ending: Ending<'a>,
+    /// The plan of the running cell.
+    plan: Option<CellPlan>,
     /// The claim that shows other runs how long the CPUs are still measured.
     claim: Option<CpuClaim>,
     host: &'a Host,
@@ -57,7 +61,7 @@ impl<'a> Progress<'a> {
     pub fn new(
         folder: &RunFolder,
         host: &'a Host,
-        actions: Actions<'a>,
+        (actions, ending): (Actions<'a>, Ending<'a>),
         claim: Option<CpuClaim>,
         terminal: &'a Terminal,
     ) -> Self {
@@ -75,16 +79,20 @@ impl<'a> Progress<'a> {
             begun: Instant::now(),
             live: BTreeMap::new(),
             actions,
+            ending,
+            plan: None,
             claim,
             host,
             aside: None,
         }
     }
 
-    /// Takes the line away, and waits for what was started.
-    pub fn close(self, interrupt: &Interrupt) {
+    /// Takes the line away, and waits for what was started. Returns whether the run ended before its
+    /// last cell because of a gate or an action.
+    pub fn close(self, interrupt: &Interrupt) -> bool {
         drop(self.line);
         self.actions.finish(interrupt, self.terminal);
+        self.ending.has_ended
     }
 
     fn redraw(&self) {
@@ -133,6 +141,7 @@ impl Progress<'_> {
     fn began(&mut self, plan: &CellPlan, number: usize, of: usize) {
         (self.number, self.of) = (number, of);
         self.current = plan.label();
+        self.plan = Some(plan.clone());
         self.is_booting = false;
         self.measure = measure(plan);
         self.begun = Instant::now();
@@ -146,15 +155,22 @@ impl Progress<'_> {
     }
 
     fn exceeded(&mut self, exceeded: &Exceeded) {
-        let (measure, unit) = self.measure;
+        let (measure, _) = self.measure;
         let text = format!(
             "{}: {measure} of {} above the limit, sample {} of set {}",
             self.current,
-            written(exceeded.value as f64, unit),
+            written(exceeded.value as f64, "ns"),
             exceeded.index,
             exceeded.set
         );
-        self.actions.act(exceeded, self.terminal);
+        self.actions.act(measure, exceeded, self.terminal);
+        if let Some(plan) = self
+            .plan
+            .as_ref()
+            .filter(|_| self.actions.ends_at(exceeded.value))
+        {
+            self.ending.ask(plan);
+        }
         self.terminal.note(&text);
     }
 
@@ -199,13 +215,16 @@ impl Progress<'_> {
             line.done(1);
         }
         self.redraw();
+        self.ending.look(cell, self.terminal);
     }
 }
 
-/// Returns what a cell tells while it runs, the first measure of its experiment, and its unit.
+/// Returns what a cell tells while it runs, and its unit: the first measure of its experiment that has
+/// a greatest value.
 fn measure(plan: &CellPlan) -> (&'static str, &'static str) {
     let view = catalogue().view(&plan.experiment);
-    let first = view.and_then(|view| view.measures().first());
+    let mut all = view.into_iter().flat_map(|view| view.measures());
+    let first = all.find(|measure| measure.figures.contains(&Figure::Max));
     first.map_or(("value", ""), |measure| (measure.id, measure.unit))
 }
 

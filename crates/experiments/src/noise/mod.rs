@@ -5,6 +5,7 @@
 //! ([`tare_measured::noise::workloads`]).
 
 mod estimate;
+mod long;
 mod story;
 mod switched;
 
@@ -20,11 +21,12 @@ use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_wire::cpus::Cpus;
 
+pub use long::event;
 pub use story::{run_of, schema};
 use switched::Variation;
 
 use tare_lab::ExperimentError;
-use tare_lab::experiment::{Conditions, Experiment};
+use tare_lab::experiment::{Conditions, DEFAULT_RUNS, Experiment};
 use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_lab::plan::at_most;
 use tare_results::target::Kernel;
@@ -52,6 +54,8 @@ struct Options {
     window: u32,
     /// Delay from which on the kernel's events are recorded, in ns; None for none.
     explain_ns: Option<u64>,
+    /// What a long run asks for.
+    long: Option<long::Long>,
 }
 
 /// Returns the workloads that are named, or all, each with every size that is given, or its
@@ -185,6 +189,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         EXPLAIN,
     ]);
     parameters.extend(switched::PARAMETERS);
+    parameters.extend(long::PARAMETERS);
     parameters
 });
 
@@ -264,6 +269,14 @@ impl Experiment for Noise {
          a block that holds every combination once, in random order."
     }
 
+    fn default_runs(&self, values: &Values) -> u32 {
+        long::runs(values).unwrap_or(DEFAULT_RUNS)
+    }
+
+    fn is_long(&self, cell: &CellPlan) -> bool {
+        plan_of(cell).is_some_and(|plan| plan.duration_ns.is_some())
+    }
+
     fn parameters(&self) -> &'static [Parameter] {
         &PARAMETERS
     }
@@ -290,7 +303,8 @@ impl Experiment for Noise {
     }
 
     fn announces(&self, cell: &CellPlan) -> Option<String> {
-        plan_of(cell).as_ref().map(listed)
+        let plan = plan_of(cell)?;
+        long::listed(&plan).or_else(|| Some(listed(&plan)))
     }
 }
 
@@ -306,6 +320,7 @@ impl Options {
     fn of(values: &Values) -> Result<Self, ExperimentError> {
         let threshold = values.text("threshold").and_then(Threshold::parse);
         Ok(Self {
+            long: long::Long::of(values)?,
             works: works(values)?,
             repetitions: values.number("repetitions"),
             warmup: values.number("warmup"),
@@ -325,9 +340,10 @@ impl Options {
 /// Returns whether a workload is among those that values name.
 fn names(values: &Values, workload: &str) -> bool {
     let named = values.texts("workload");
+    // A screening has many cells, and only gaps are watched for hours.
+    let only_gaps = values.has(switched::SCREEN) || values.has(long::DURATION);
     match named.is_empty() {
-        // A screening has many cells.
-        true => !values.has(switched::SCREEN) || only_reads_clock(workload),
+        true => !only_gaps || only_reads_clock(workload),
         false => named.contains(&workload),
     }
 }
@@ -396,6 +412,8 @@ fn cell(
         cpu: Some(conditions.cpu),
         ..measured::Plan::new(&workload.code, size, repetitions)
     };
+    let long = options.long.as_ref();
+    let plan = long.map_or(plan, |long| long.plan(plan));
     bounds::check(&plan).map_err(|refusal| ExperimentError::OutOfBounds {
         workload: plan.workload.id,
         refusal,
@@ -404,9 +422,12 @@ fn cell(
         Some(_) => format!("{} {size}", plan.workload.id),
         None => plan.workload.id.to_owned(),
     };
+    let mut work = work(&plan);
+    // Nothing reaches code without a kernel before it is done.
+    work.ends_early &= target.kernel() != Kernel::None;
     let cell = CellPlan {
         labels: labels(&plan),
-        ..CellPlan::new(NAME, target.clone(), &name, work(&plan))
+        ..CellPlan::new(NAME, target.clone(), &name, work)
     };
     Ok(conditions.under(load, cell, estimate::seconds(&plan, workload)))
 }
@@ -442,6 +463,8 @@ fn work(plan: &measured::Plan) -> Work {
     Work {
         cpus: plan.cpu.map(Cpus::one),
         buffer_bytes: measured::buffer_bytes(plan) as u64,
+        ends_early: plan.duration_ns.is_some(),
+        above: plan.above_ns,
         ..Work::new(plan.workload.id, &measured::OwnWords(plan).to_string())
     }
 }
@@ -509,6 +532,7 @@ mod tests {
             threshold: Threshold::Auto,
             window: 500,
             explain_ns: None,
+            long: None,
         }
     }
 
@@ -724,5 +748,84 @@ mod tests {
             works(&values).unwrap_err().to_string(),
             "'limit' is for the workload prime, which is not selected"
         );
+    }
+
+    #[test]
+    fn a_long_run_is_equal_cells_of_gap_that_decide_how_many_runs_there_are() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let given = |all: &[(&'static str, Vec<Value>)]| {
+            let mut values = Values::default();
+            for (name, given) in all {
+                values.give(name, given.clone());
+            }
+            values
+        };
+        let duration = ("duration", vec![Value::Number(720_000_000_000)]);
+        let on = [
+            "gap > 1ms",
+            "signal:USR1",
+            "gap > 50us",
+            "shell:true",
+            "gap > 50us",
+            "continue",
+        ];
+        let values = given(&[
+            duration.clone(),
+            ("list", vec![Value::Number(20_000)]),
+            ("on", on.map(text).to_vec()),
+        ]);
+        assert_eq!(Noise.default_runs(&values), 3);
+        let cells = Noise.combinations(&conditions(), &values).unwrap();
+        let [cell] = cells.as_slice() else {
+            panic!("{cells:?}");
+        };
+        assert!(Noise.is_long(cell) && cell.work.ends_early && cell.estimate_seconds > 240.0);
+        assert_eq!(cell.work.above, Some(50_000));
+        assert!(
+            cell.work.words.ends_with(
+                "explain=5000ns duration=240000000000ns list=20000ns above=50000ns until=1000000ns"
+            ),
+            "{}",
+            cell.work.words
+        );
+        // Less than 12 MB of gaps, whatever happens.
+        assert!(
+            cell.work.buffer_bytes < 24 << 20,
+            "{}",
+            cell.work.buffer_bytes
+        );
+        for (more, why) in [
+            (
+                vec![("list", vec![Value::Number(1)])],
+                "noise: list needs a duration",
+            ),
+            (
+                vec![duration.clone(), ("repetitions", vec![Value::Number(1)])],
+                "noise: duration takes the place of repetitions: give one",
+            ),
+            (
+                vec![duration.clone(), ("workload", vec![text("prime")])],
+                "noise: a duration is only for the workload gap",
+            ),
+            (
+                vec![
+                    duration.clone(),
+                    ("on", vec![text("lost > 1%"), text("continue")]),
+                ],
+                "noise: 'lost > 1%' is not an event: want one such as 'gap > 100us'",
+            ),
+        ] {
+            let refused = Noise.combinations(&conditions(), &given(&more));
+            assert_eq!(refused.unwrap_err().to_string(), why);
+        }
+        for wrong in [
+            "gap.p99 > 1us",
+            "gap{load=dd} > 1us",
+            "gap < 1us",
+            "gap > 1%",
+            "gap",
+        ] {
+            assert!(event(wrong).is_err(), "{wrong}");
+        }
     }
 }

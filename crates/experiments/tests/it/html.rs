@@ -3,7 +3,7 @@
 use tare_experiments::catalogue;
 use tare_host::{Finding, Severity};
 use tare_pages::{Report, RunData, analyse_with, page};
-use tare_results::model::{Bin, Count, Event, SetHead};
+use tare_results::model::{Bin, Count, Event, Outcome, SetHead};
 use tare_results::{CellState, MachineRecord};
 use tare_testkit::assert_contains;
 
@@ -74,6 +74,54 @@ fn a_page_groups_thousands_in_one_way() {
     assert_contains(&pages[0], &["2 000–6 000"]);
     assert_contains(&pages[1], &["process at 64 000/s</text>"]);
     assert!(!pages[0].contains("2,000–6,000") && !pages[1].contains("64,000/s</text>"));
+}
+
+#[test]
+fn a_long_run_is_a_map_of_lengths_over_time_and_has_no_period() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut run = Run::new(26);
+    for block in 1..=7 {
+        let gaps = gaps_like(0.5, 700.0, &mut random);
+        let cell = run.gap(
+            block,
+            "process",
+            spin(60_000_000, 25, &gaps, Fold::above(1_300)),
+        );
+        cell.started_at += std::time::Duration::from_secs(300 * u64::from(block));
+    }
+    let short = run.data();
+    let mut long = short.clone();
+    for (cell, samples) in &mut long.cells {
+        let CellState::Done(cell) = cell else {
+            panic!("all are done");
+        };
+        let Outcome::Done { record, .. } = &mut cell.outcome else {
+            panic!("all are done");
+        };
+        record.sets[0].listed = Some(0);
+        samples.sets[0].events.clear();
+    }
+    let (short, long) = (analyse(short), analyse(long));
+    let page = page::render(&long);
+    assert_whole(&page);
+    assert_contains(
+        &page,
+        &[
+            "Gaps over time · process",
+            "25 min by ",
+            "Each column is one cell",
+        ],
+    );
+    assert!(!page.contains("From gap to gap") && !page.contains("Interruptions over time"));
+    // All other figures are the same.
+    let own = |analysis: &Report| -> Vec<String> {
+        let rows = analysis.rows().0.iter();
+        let own = rows.filter(|row| !row.measure.id.starts_with("period"));
+        own.map(|row| format!("{} {:?} {:?}", row.name(), row.labels, row.over))
+            .collect()
+    };
+    assert_eq!(own(&long), own(&short));
+    assert!(long.rows().0.len() < short.rows().0.len());
 }
 
 #[test]

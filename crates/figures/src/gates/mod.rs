@@ -132,6 +132,8 @@ pub enum GateError {
 pub struct Judgement {
     /// Whether a row is beyond the limit, or inconclusive.
     pub failed: bool,
+    /// Whether a row is beyond it for certain.
+    pub is_beyond: bool,
     /// The limit and the figure that decides, in one sentence.
     pub sentence: String,
 }
@@ -411,6 +413,7 @@ impl Gate {
             let failed = self.side.excess(0.0, self.limit) > 0.0;
             return Ok(Judgement {
                 failed,
+                is_beyond: failed,
                 sentence: format!(
                     "Gate {}: {} of {} has only one mode.",
                     if failed { "failed" } else { "passed" },
@@ -521,6 +524,7 @@ impl Gate {
         }
         Ok(Judgement {
             failed: !failed.is_empty(),
+            is_beyond: !beyond.is_empty(),
             sentence: match within.first() {
                 Some((row, value)) if failed.is_empty() => {
                     format!("Gate passed: {}, not {word} {limit}.", judged(row, *value))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
-use tare_experiments::{experiments, find};
+use tare_experiments::{experiments, find, noise};
 use tare_figures::gates::Gate;
 use tare_lab::Experiment;
 use tare_lab::parameter::{Parameter, Takes, Value, Values};
@@ -15,7 +15,7 @@ use tare_lab::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
 use tare_results::model::SettingPlan;
 
-use crate::actions::Action;
+use crate::actions::{Action, On, When};
 
 /// The request for an experiment.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub struct MeasureCommand {
     pub experiment: &'static dyn Experiment,
     /// The values of its parameters.
     pub values: Values,
-    /// Actions when a limit is exceeded.
-    pub actions: Vec<Action>,
+    /// Actions when a limit is exceeded, and at the end.
+    pub actions: Vec<On>,
     /// The CPU to measure on, where the experiment has no parameter for it.
     pub cpu: CpuArgument,
     /// Whether only what can be chosen is listed.
@@ -166,11 +166,14 @@ impl FromArgMatches for MeasureCommand {
             }
             if let Takes::Action = parameter.takes {
                 let all = matches.get_many::<String>(parameter.name);
-                let all = all.into_iter().flatten();
-                actions = all
-                    .map(|text| Action::parse(text))
-                    .collect::<Result<_, _>>()
-                    .map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
+                let all: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
+                let own = all.chunks(names_of(parameter).count());
+                let own = own.map(|texts| on(parameter, texts));
+                let own: Result<Vec<On>, String> = own.collect();
+                actions.extend(own.map_err(|why| {
+                    let why = format!("--{}: {why}", parameter.name);
+                    Error::raw(ErrorKind::ValueValidation, why)
+                })?);
             }
             values.give(parameter.name, given);
         }
@@ -235,6 +238,9 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         .chain(own.map(|parameter| parameter.name))
         .collect();
     let runs = experiment.default_runs(&Values::default());
+    let fixed = experiment.parameters().iter();
+    let fixed = fixed.filter(|parameter| parameter.fixes_runs);
+    let fixed = fixed.map(|parameter| parameter.name);
     let refused = experiment.refuses().iter();
     let command = MeasureArguments::augment_args(command);
     refused
@@ -245,7 +251,9 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
         .about(about)
         .mut_arg("resume", |resume| resume.conflicts_with_all(not_resumed))
         .mut_arg("runs", |option| {
-            option.help(format!("Runs of each combination [default: {runs}]"))
+            option
+                .help(format!("Runs of each combination [default: {runs}]"))
+                .conflicts_with_all(fixed)
         })
 }
 
@@ -281,8 +289,8 @@ fn option(parameter: &'static Parameter) -> Arg {
         Takes::Flag => option.action(ArgAction::SetTrue),
         Takes::Action => option
             .action(ArgAction::Append)
-            .value_name(parameter.value)
-            .value_parser(|text: &str| Action::parse(text).map(|_| text.to_owned())),
+            .num_args(names_of(parameter).count())
+            .value_names(names_of(parameter)),
         _ if parameter.many => option
             .action(ArgAction::Append)
             .value_delimiter(',')
@@ -291,6 +299,29 @@ fn option(parameter: &'static Parameter) -> Arg {
         _ => option
             .value_name(parameter.value)
             .value_parser(|text: &str| parameter.read(text)),
+    }
+}
+
+/// Returns the names of the values that each use of a parameter takes.
+fn names_of(parameter: &Parameter) -> impl Iterator<Item = &'static str> {
+    parameter.value.split(' ')
+}
+
+/// Reads the values of one use of a parameter that takes an action, perhaps after its event.
+fn on(parameter: &Parameter, texts: &[&str]) -> Result<On, String> {
+    let (when, action) = match texts {
+        [text, action] => (When::Above(noise::event(text)?), action),
+        [action] if parameter.name == "on-end" => (When::End, action),
+        // Beyond the limit of the plan.
+        [action] => (When::Above(0), action),
+        _ => return Err("want an event and an action".to_owned()),
+    };
+    let action = Action::parse(action)?;
+    match (when, &action) {
+        (When::End, Action::Report | Action::Continue) => {
+            Err("want signal:NAME[,pid=PID] or shell:CMD".to_owned())
+        }
+        _ => Ok(On { when, action }),
     }
 }
 

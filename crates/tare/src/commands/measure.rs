@@ -17,7 +17,7 @@ use tare_lab::plan::{Frame, Starts, more_runs};
 use tare_lab::units::counted;
 use tare_lab::{Settings, Tally, execute};
 use tare_pages::Report;
-use tare_results::model::{CellPlan, Plan, SettingPlan, Unit};
+use tare_results::model::{CellPlan, Plan, SettingPlan};
 use tare_results::{CellState, MachineRecord, RunFolder};
 use tare_wire::cpus::Cpus;
 
@@ -26,8 +26,9 @@ use super::describe::{describe, describe_missing, introduce};
 use super::host::{Host, allowed_cpus};
 use super::run_folder::{judge, new_path, present};
 use super::{clean_up, close, command_line, resume};
-use crate::actions::{Action, Actions};
+use crate::actions::{Actions, On};
 use crate::cli::measure::RunOptions;
+use crate::ending::Ending;
 use crate::error::CommandError;
 use crate::exit;
 use crate::progress::Progress;
@@ -44,8 +45,8 @@ pub struct Request<'a> {
     pub cpus: Vec<u32>,
     /// Runs of each combination to add to the run that is resumed.
     pub more_runs: Option<u32>,
-    /// What to do at once when a limit of the plan is exceeded.
-    pub actions: &'a [Action],
+    /// What to do at once when a limit of the plan is exceeded, and at the end.
+    pub actions: &'a [On],
     /// What holds for whatever is run.
     pub options: &'a RunOptions,
 }
@@ -147,7 +148,8 @@ fn run(
     }
 
     let actions = Actions::new(request.actions, &guard);
-    let mut progress = Progress::new(&folder, &host, actions, claim, terminal);
+    let ending = Ending::new(&folder, &options.result.fail_if, interrupt);
+    let mut progress = Progress::new(&folder, &host, (actions, ending), claim, terminal);
     interrupt.prepare(false);
     let tally = execute(
         &folder,
@@ -158,7 +160,7 @@ fn run(
         &mut progress,
     );
     let tally = tally.and_then(|tally| settings.restore().map(|()| tally));
-    progress.close(interrupt);
+    let has_ended = progress.close(interrupt);
     close(guard, terminal);
     interrupt.nothing_is_left();
     let tally = match tally {
@@ -176,7 +178,7 @@ fn run(
     };
     let presented = present(&folder, None, &options.result, terminal)?;
     let analysis = &presented.analysis;
-    let code = conclude(&folder, analysis, tally, json, terminal)?;
+    let code = conclude(&folder, analysis, (tally, has_ended), json, terminal)?;
     if code == exit::INTERRUPTED {
         // Gates are of what was planned, and that is not there yet.
         return Ok(code);
@@ -293,11 +295,12 @@ pub fn require(
     first.map_or(Ok(()), Err)
 }
 
-/// Says what was not done, and decides the exit code.
+/// Says what was not done, and decides the exit code. A run that a gate or an action has ended is
+/// not interrupted.
 fn conclude(
     folder: &RunFolder,
     analysis: &Report,
-    tally: Tally,
+    (tally, has_ended): (Tally, bool),
     json: bool,
     terminal: &Terminal,
 ) -> Result<u8, CommandError> {
@@ -329,11 +332,18 @@ fn conclude(
             (_, 0) => "one cell was cut short".to_owned(),
             (_, _) => format!("one cell was cut short, {missing} missing"),
         };
+        let why = if has_ended {
+            "ended early"
+        } else {
+            "interrupted"
+        };
         terminal.note(&format!(
-            "interrupted: {what}; {} continues the run",
+            "{why}: {what}; {} continues the run",
             folder.resume_command()
         ));
-        return Ok(exit::INTERRUPTED);
+        if !has_ended {
+            return Ok(exit::INTERRUPTED);
+        }
     }
     let exceeded = exceeded(analysis);
     if let Some(sentence) = &exceeded {
@@ -362,10 +372,7 @@ fn exceeded(analysis: &Report) -> Option<String> {
         .collect();
     let (plan, record, greatest) = all.iter().rev().max_by_key(|(.., of)| of.value)?;
     let head = record.sets.get(greatest.set as usize)?;
-    let in_unit = |value: u64| match head.unit {
-        Unit::Ns => written(value as f64, "ns"),
-        Unit::Cycles => written(value as f64, "cycles"),
-    };
+    let in_unit = |ns: u64| written(ns as f64, "ns");
     let labels = match head.labels.is_empty() {
         true => String::new(),
         false => format!(" ({})", head.labels),

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use tare_testkit::assert_contains;
 
 use crate::common::{self, Bench, Ran, files};
@@ -262,4 +264,71 @@ fn one_node_at_scale_takes_what_the_run_lost() {
     bench
         .run("scale prime")
         .expect(2, &["no run of the workload gap"]);
+}
+
+#[test]
+fn a_long_run_ends_by_the_first_gate_that_fails_or_by_a_gap_that_is_waited_for() {
+    let bench = Bench::new();
+    let long = "noise --duration 30s --every 500ms --explain 0 --cpu 0";
+    bench
+        .run(&format!("{long} --runs 2"))
+        .expect(2, &["--duration <TIME>", "--runs"]);
+    bench
+        .run(&format!(
+            "{long} --fail-if gap.max>1s --fail-if gap.max>1ns --output run"
+        ))
+        .expect(
+            3,
+            &[
+                "This ends the run.",
+                "ended early: 59 cells are missing",
+                "Gate passed",
+                "Gate failed",
+            ],
+        );
+    let mut command = bench.command(long);
+    let on = [
+        "--on",
+        "gap > 1ns",
+        "shell:echo $TARE_GAP_NS > gap",
+        "--on-end",
+        "shell:echo done > end",
+    ];
+    let ran = Ran::of(command.args(on).output().unwrap());
+    ran.expect(
+        3,
+        &[
+            "an action of --on ends the run",
+            "Limit exceeded: gap of ",
+            "59 cells are missing",
+        ],
+    );
+    let read = |name| fs::read_to_string(bench.work().join(name)).unwrap();
+    assert!(read("gap").trim().parse::<u64>().unwrap() > 0);
+    assert_eq!(read("end"), "done\n");
+    // With `continue`, all cells run, and each is small.
+    let mut command = bench.command("noise --duration 1s --every 500ms --cpu 0 --output all");
+    let on = ["--on", "gap > 1ns", "continue", "--list", "1ns"];
+    let ran = Ran::of(command.args(on).output().unwrap());
+    ran.expect(3, &["[2/2]", "Limit exceeded"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_cell_of_a_long_run_at_once_and_reports_it() {
+    let bench = Bench::new();
+    let started = bench.start("noise --duration 1h --cpu 0 --output run");
+    started.agent();
+    // It gets ready, and spins for some time.
+    thread::sleep(Duration::from_secs(5));
+    let begun = Instant::now();
+    started.signal(Signal::INT);
+    started.end().expect(
+        4,
+        &[
+            "what it has measured so far is reported",
+            "one cell was cut short",
+            " lost",
+        ],
+    );
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }

@@ -230,10 +230,7 @@ fn measuring_goes_on_after_a_late_wake_up_if_asked_to() {
     });
     fs::write(bench.work().join("enough"), "").unwrap();
     let ran = Ran::of(child.wait_with_output().unwrap());
-    ran.expect(
-        3,
-        &["more times while the command of --on-threshold still ran"],
-    );
+    ran.expect(3, &["more times while the command of an action still ran"]);
     let record = record(&run, 1);
     assert_eq!(record.sets[0].n, 100);
     assert!(record.exceeded.len() > 1);

@@ -7,6 +7,7 @@ use tare_results::model::{Labels, Plan};
 use tare_stats::{Counts, StatsError};
 
 use super::measures::Spin;
+use super::page::Moment;
 
 /// The data of the pictures of one case.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub(super) struct Pictures {
     pub window: Vec<u64>,
     /// Every run over time, in running order.
     pub runs: Vec<Track>,
+    /// The cells of a long run, in running order.
+    pub moments: Vec<Moment>,
 }
 
 impl Pictures {
@@ -33,7 +36,13 @@ impl Pictures {
         let message = |error: StatsError| error.to_string();
         let own = counts(set.1)?;
         pictures.counts = pictures.counts.merge(&own).map_err(message)?;
-        if let Some(spin) = &spin {
+        if let Some(spin) = spin.as_ref().filter(|spin| !spin.has_list()) {
+            if let Some(ns) = data.ns(set.0) {
+                let seconds = spin.head.length() as f64 * ns / 1e9;
+                let began = data.cell.started_at.as_second();
+                pictures.moments.push(Moment::new(began, seconds, &own, ns));
+            }
+        } else if let Some(spin) = &spin {
             let times = spin.trace(usize::MAX)?.inter_arrivals().into_iter();
             let times = Counts::from_samples(times.map(|time| leading(time, 8)).collect());
             pictures.between = pictures.between.merge(&times).map_err(message)?;

@@ -199,6 +199,11 @@ impl<'a> Spin<'a> {
         self.head.kept < self.head.seen
     }
 
+    /// Returns whether its gaps are listed one by one, and not only counted.
+    pub fn has_list(&self) -> bool {
+        self.head.listed.is_none()
+    }
+
     fn lost(&self) -> Sample {
         let lost = self.in_gaps as f64 - self.quiet * self.head.seen as f64;
         Sample::Ratio(lost.max(0.0), self.head.length() as f64)
@@ -335,6 +340,9 @@ fn iteration(data: &CellData<'_>) -> Samples {
 /// Takes something of the strongest clock among the first gaps.
 fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples {
     spun(data, |spin, ns| {
+        if !spin.has_list() {
+            return Ok(None);
+        }
         let search = || Ok(spin.trace(PERIOD_GAPS)?.period());
         let period: &Result<Option<Period>, String> = data.shared(search);
         let period = period.as_ref().map_err(String::clone)?;

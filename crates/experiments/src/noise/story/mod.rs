@@ -285,8 +285,10 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
             (Some((_, rate)), _) => N.rate(rate),
             (None, total) => format!("{} gaps", N.short(total.map_or(0.0, |(_, gaps)| gaps))),
         };
+        let by = takers::of_longest(data, longest.time(cycles));
+        let by = by.map_or_else(String::new, |taker| format!(" ({taker})"));
         let (lost, longest) = (N.percent(lost), longest.in_time(N, cycles));
-        return Ok(format!("{lost} lost, {often}, longest {longest}"));
+        return Ok(format!("{lost} lost, {often}, longest {longest}{by}"));
     }
     let (Some((median, typical)), Some((max, longest))) =
         (of("duration", Figure::MEDIAN), of("duration", Figure::Max))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
+use tare_figures::interval::Time;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::CellData;
 use tare_figures::words::{self, NONE};
@@ -143,6 +144,18 @@ impl Takers {
         let named = Vec::from_iter(named);
         (!named.is_empty()).then(|| words::list(&named))
     }
+}
+
+/// Returns who took most of the longest delay of a cell, if the kernel's events say so.
+pub(super) fn of_longest(data: &CellData<'_>, longest: Time) -> Option<Taker> {
+    // The clocks of delays and of events differ by less.
+    const SAME: f64 = 0.99;
+    let traces = data.record.traces.iter();
+    let trace = traces.max_by_key(|trace| trace.greatest)?;
+    let is_it = trace.complete && trace.greatest as f64 >= longest.ns? * SAME;
+    let way_ns = way_in_ns(&data.record.traces, 0);
+    let mut shares = takers(trace, 0, way_ns).takers.into_iter();
+    shares.next().filter(|_| is_it).map(|(taker, _)| taker)
 }
 
 /// Says where the kernel's events are missing, and where not all are there: then time may be called

@@ -1,6 +1,7 @@
 //! The pictures of the page.
 
 mod curves;
+mod long;
 mod sweep;
 mod time;
 mod window;
@@ -11,6 +12,8 @@ use tare_pages::html::overview::overview;
 use tare_pages::html::parts::N;
 use tare_pages::html::{Detail, Section};
 
+pub(super) use long::Moment;
+
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series};
 
@@ -18,7 +21,8 @@ use super::panels::{Panel, series};
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
     match *series(panels).first()? {
         [panel] if panel.members.len() == 1 && alike(panels, panel).count() == 1 => {
-            time::over_time(panel, detail.bytes / 3)
+            let map = long::over_time(panel).next();
+            map.or_else(|| time::over_time(panel, detail.bytes / 3))
         }
         [panel] => at_a_glance(panels, panel),
         sizes => sweep::shares(sizes),
@@ -129,7 +133,17 @@ fn spread_out(all: usize, shown: usize) -> Vec<usize> {
 /// many bytes.
 fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> Markup {
     let mut pictures = Vec::new();
+    let mut maps = long::over_time(panel).peekable();
+    let is_long = maps.peek().is_some();
     if with_time {
+        pictures.extend(maps);
+    }
+    let mut runs = panel
+        .members
+        .iter()
+        .flat_map(|member| &member.pictures.runs);
+    // A long run lists few of its gaps, if any.
+    if with_time && !is_long || is_long && runs.any(|run| run.longest().is_some()) {
         pictures.extend(time::over_time(panel, bytes));
     }
     match panel.only_reads_clock() {
