@@ -12,7 +12,7 @@
 //! and damaged records are detected:
 //!
 //! ```text
-//! tare3: 17 counts BQQAABQB ecaa6fdf
+//! tare4: 17 counts BQQAABQB ecaa6fdf
 //! marker  |  kind   |       CRC-32 of `17 counts BQQAABQB`
 //!      sequence  payload: base64 (no padding) of the record, as `postcard` encodes it
 //! ```
@@ -44,4 +44,4 @@ pub mod words;
 
 /// The version of the protocol: the digit in [`line::MARKER`] and a field of
 /// [`record::Hello`].
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;

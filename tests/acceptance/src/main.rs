@@ -47,6 +47,7 @@ mod pace;
 mod places;
 mod primitives;
 mod qemu;
+mod recorded;
 mod scale;
 mod service;
 mod start;
@@ -74,7 +75,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("culprits", culprits::run),
@@ -89,6 +90,7 @@ const CHECKS: [(&str, Check); 18] = [
     ("primitives", primitives::run),
     ("stream", stream::run),
     ("scale", scale::run),
+    ("recorded", recorded::run),
     ("service", service::run),
     ("latency", latency::run),
     ("compare", compare::run),

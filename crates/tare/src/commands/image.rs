@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(readable(&line), Some(format!("SeaBIOS {told}")));
         }
         assert_eq!(readable(b"hello"), None);
-        let damaged = readable(b"tare3: 0 hello AAAA 00000000").unwrap();
+        let damaged = readable(b"tare4: 0 hello AAAA 00000000").unwrap();
         assert!(damaged.contains("damaged"), "{damaged}");
     }
 }
