@@ -142,7 +142,7 @@ SOURCES = $(firstword $(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 SHORTER = "-Crelocation-model=static","--remap-path-prefix=$(SOURCES)=","--remap-path-prefix=$(CURDIR)="
 
 small: setup measured
-	cd measured && $(CARGO) build --release -p tare-agent --example planted
+	cd measured && $(CARGO) build --release -p tare-agent --example planted --example osnoise
 	cd measured && $(CARGO) build --release -p tare-images --bin floor
 	cd measured && $(CARGO) build --profile service -p tare-images --bin inside
 	cd measured && CARGO_PROFILE_SERVICE_OPT_LEVEL=3 $(CARGO) build --profile service -p tare-service --example inside

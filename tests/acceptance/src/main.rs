@@ -21,6 +21,7 @@
 //! * [`latency`]: wake-ups compared with Debian's cyclictest, the cost of recording them, and their
 //!   disk usage per day;
 //! * [`offline`]: a measured CPU that is taken offline for a moment fails its cell;
+//! * [`osnoise`]: the kernel's tracer osnoise counts the same interruptions as `tare`;
 //! * [`pace`]: the duration of commands that promise one;
 //! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
 //!   Debian cloud guest, at rest, and for ten minutes;
@@ -43,6 +44,7 @@ mod landolfi;
 mod latency;
 mod left;
 mod offline;
+mod osnoise;
 mod pace;
 mod places;
 mod primitives;
@@ -86,6 +88,7 @@ const CHECKS: [(&str, Check); 19] = [
     ("containers", containers::run),
     ("start", start::run),
     ("guests", guests::run),
+    ("osnoise", osnoise::run),
     ("places", places::run),
     ("primitives", primitives::run),
     ("stream", stream::run),
