@@ -3,6 +3,7 @@
 //! [`TABLE`] is the list: a switch consists of the files that serve one purpose. [`switches`]
 //! returns those that this machine has and that are not yet set as wanted.
 
+use crate::fact::Fact;
 use crate::source::Source;
 use tare_wire::cpus::Cpus;
 
@@ -71,6 +72,14 @@ const TABLE: &[Row] = &[
         "huge-pages",
         &[("/sys/kernel/mm/transparent_hugepage/enabled", Is("never"))],
     ),
+    // Memory is not moved about to make room in one piece.
+    (
+        "compaction",
+        &[
+            ("/proc/sys/vm/compaction_proactiveness", Is("0")),
+            ("/proc/sys/vm/compact_unevictable_allowed", Is("0")),
+        ],
+    ),
     // Memory is not searched for equal pages.
     ("page-merging", &[("/sys/kernel/mm/ksm/run", Is("0"))]),
     // Pages are not unmapped to see who uses them.
@@ -84,6 +93,14 @@ const TABLE: &[Row] = &[
         &[(
             "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
             Is("performance"),
+        )],
+    ),
+    // The processor prefers speed to saving energy.
+    (
+        "energy-bias",
+        &[(
+            "/sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias",
+            Is("0"),
         )],
     ),
     // Corrected machine errors are not polled for.
@@ -109,24 +126,36 @@ pub fn switch_ids() -> impl Iterator<Item = &'static str> {
 /// Returns the switches that this machine has and that are not set as a measurement on a CPU wants
 /// them. Each has at least one file.
 pub fn switches(source: &Source, cpu: u32) -> Vec<Switch> {
-    let online: Option<Cpus> = source.value("/sys/devices/system/cpu/online").into_known();
-    let others = online.unwrap_or_default().without(&Cpus::one(cpu));
-    let all = TABLE.iter().map(|(id, files)| {
-        let named = files.iter().flat_map(|(pattern, wanted)| {
-            let pattern = pattern.replace("{cpu}", &cpu.to_string());
-            let paths = expanded(source, &pattern).into_iter();
-            paths.map(|path| (path, *wanted))
-        });
-        let files = named.filter_map(|(path, wanted)| {
-            let value = wanted.value(&source.line(&path).into_known()?, cpu, &others)?;
-            Some((path, value))
-        });
-        Switch {
-            id,
-            files: files.collect(),
-        }
+    let all = switch_ids().map(|id| Switch {
+        id,
+        files: settings(source, cpu, id)
+            .filter_map(|(path, _, wanted)| Some((path, wanted?)))
+            .collect(),
     });
     all.filter(|switch| !switch.files.is_empty()).collect()
+}
+
+/// Returns the files of a switch, with what each holds and, if that has to change, the value that it
+/// is to have.
+pub(crate) fn settings(
+    source: &Source,
+    cpu: u32,
+    id: &str,
+) -> impl Iterator<Item = (String, Fact<String>, Option<String>)> {
+    let online: Option<Cpus> = source.value("/sys/devices/system/cpu/online").into_known();
+    let others = online.unwrap_or_default().without(&Cpus::one(cpu));
+    let rows = TABLE.iter().filter(move |(known, _)| *known == id);
+    let files = rows.flat_map(|(_, files)| files.iter());
+    files.flat_map(move |(pattern, wanted)| {
+        let pattern = pattern.replace("{cpu}", &cpu.to_string());
+        expanded(source, &pattern).into_iter().map(move |path| {
+            let found = source.line(&path);
+            let wanted = found
+                .known()
+                .and_then(|found| wanted.value(found, cpu, &others));
+            (path, found, wanted)
+        })
+    })
 }
 
 /// Returns the files that a pattern stands for.

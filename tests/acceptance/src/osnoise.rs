@@ -118,7 +118,7 @@ fn counted(record: &Record) -> [u64; CLASSES.len()] {
 /// Returns its class and the TSC at its end; nothing of the idle thread and of the one that measures.
 fn noise(line: &str, of: &str) -> Option<(usize, u64)> {
     let is_of = |class: &&str| line.contains(&format!(": {class}_noise: "));
-    let class = CLASSES.iter().position(|class| is_of(&class))?;
+    let class = CLASSES.iter().position(is_of)?;
     let (before, noise) = line.split_once("_noise: ")?;
     let stamp = before.rsplit(' ').nth(1)?.strip_suffix(':')?;
     let who = noise.rsplit_once(" start ");

@@ -137,13 +137,13 @@ const SETTINGS: [&str; 14] = [
     "idle-states",
     "irqbalance",
     "mitigations",
-    "nmi-watchdog",
     "numa-balancing",
     "rt-throttling",
     "stat-interval",
     "swap",
     "thp",
     "timer-migration",
+    "watchdog",
 ];
 
 /// Finds in what the sides differ that bears on their figures.

@@ -73,6 +73,13 @@ pub(super) const CHECKS: &[Check] = &[
         frequency::turbo,
     ),
     Check(
+        "energy-bias",
+        "Preference for saving energy",
+        "By this hint the processor decides how soon it raises its frequency and how deeply it \
+         sleeps; 0 is for speed, 15 for saving energy.",
+        |e| kernel::switched(e, "energy-bias"),
+    ),
+    Check(
         "idle-states",
         "Idle states (C-states)",
         "A core that sleeps deeply needs up to hundreds of microseconds to wake and finds its \
@@ -102,12 +109,26 @@ pub(super) const CHECKS: &[Check] = &[
         isolation::scheduler,
     ),
     Check(
+        "parameters",
+        "Kernel parameters",
+        "A list of CPUs that is empty, contradicts another or is cut off does not do what was \
+         meant, and the kernel boots all the same.",
+        isolation::parameters,
+    ),
+    Check(
         "tick",
         "Periodic tick",
         "The tick interrupts running code at a fixed frequency for one to several microseconds, \
          and deferred kernel work follows it. On a CPU of nohz_full= it stops while a single task \
          runs.",
         isolation::tick,
+    ),
+    Check(
+        "skew-tick",
+        "Moment of the tick",
+        "If the ticks of all CPUs come at the same moment, their handlers wait for each other's \
+         locks, and take longer.",
+        kernel::skewed_tick,
     ),
     Check(
         "rcu-callbacks",
@@ -124,11 +145,38 @@ pub(super) const CHECKS: &[Check] = &[
         interrupts::affinity,
     ),
     Check(
+        "bound-irqs",
+        "Interrupts of this CPU alone",
+        "Drivers with a queue for each CPU have an interrupt for each, whose CPU only the kernel \
+         chooses (managed interrupts). It comes when programs on this CPU use the device.",
+        interrupts::bound,
+    ),
+    Check(
         "irqbalance",
         "irqbalance",
         "irqbalance moves device interrupts between CPUs every ten seconds, so the noise of one \
          CPU changes in the middle of a measurement. It leaves isolated CPUs alone by default.",
         interrupts::irqbalance,
+    ),
+    Check(
+        "tuners",
+        "Programs that change settings",
+        "They set governors, frequencies, affinities or the kernel's parameters while something is \
+         measured, so the first half of a run may be of another machine than the second.",
+        kernel::tuners,
+    ),
+    Check(
+        "workqueues",
+        "Kernel workers",
+        "Queued functions of the kernel that are bound to no CPU, and the writing of dirty pages, \
+         run on any CPU of these masks, for microseconds to milliseconds.",
+        |e| kernel::switched(e, "workqueues"),
+    ),
+    Check(
+        "rcu-normal",
+        "Expedited RCU grace periods",
+        "To end a grace period at once, the kernel interrupts all CPUs that are not idle.",
+        |e| kernel::switched(e, "rcu-normal"),
     ),
     Check(
         "rt-throttling",
@@ -170,6 +218,20 @@ pub(super) const CHECKS: &[Check] = &[
         memory::transparent_hugepages,
     ),
     Check(
+        "compaction",
+        "Compaction of memory",
+        "To make room in one piece, the kernel moves pages, locked ones too if it may: a program \
+         that touches one meanwhile waits, and all its CPUs flush their TLBs.",
+        |e| kernel::switched(e, "compaction"),
+    ),
+    Check(
+        "page-merging",
+        "Merging of equal pages (KSM)",
+        "The kernel compares pages and lets programs share equal ones: the comparison takes CPU \
+         time and cache, and the first write to a shared page is a fault.",
+        |e| kernel::switched(e, "page-merging"),
+    ),
+    Check(
         "swap",
         "Swap",
         "A page that was swapped out costs its owner a major fault of tens of microseconds to \
@@ -183,6 +245,13 @@ pub(super) const CHECKS: &[Check] = &[
          to time; each first access afterwards is a minor fault, and the page may be copied to \
          another node.",
         memory::numa_balancing,
+    ),
+    Check(
+        "memory-speed",
+        "Speed of memory",
+        "Memory that is run slower than its modules allow lengthens every cache miss and limits \
+         the bandwidth of all CPUs.",
+        memory::memory_speed,
     ),
     Check(
         "debug-kernel",
@@ -200,12 +269,13 @@ pub(super) const CHECKS: &[Check] = &[
         kernel::preemption,
     ),
     Check(
-        "nmi-watchdog",
-        "NMI watchdog",
-        "The hard-lockup detector occupies one performance counter and interrupts each watched \
-         CPU after every watchdog_thresh seconds (10 by default) of running, with an interrupt \
-         that nothing can mask.",
-        kernel::nmi_watchdog,
+        "watchdog",
+        "Lockup detectors",
+        "The detector of hard lockups occupies one performance counter and interrupts each watched \
+         CPU after every watchdog_thresh seconds (10 by default) of running, with an interrupt that \
+         nothing can mask. That of soft lockups wakes a thread of the highest priority on each \
+         watched CPU every 4 seconds.",
+        kernel::watchdog,
     ),
     Check(
         "timer-migration",
@@ -221,6 +291,20 @@ pub(super) const CHECKS: &[Check] = &[
         "Every vm.stat_interval seconds a kernel worker runs for some microseconds on each CPU \
          that changed its memory counters.",
         kernel::stat_interval,
+    ),
+    Check(
+        "machine-check",
+        "Polling for machine errors",
+        "Every check_interval seconds (300 by default) a timer on each CPU reads all banks of its \
+         error registers.",
+        |e| kernel::switched(e, "machine-check"),
+    ),
+    Check(
+        "console",
+        "Console for the kernel's messages",
+        "A message to a serial line of 115,200 baud takes 87 µs for each character, some of it \
+         with interrupts off on the CPU that writes it.",
+        kernel::console,
     ),
     Check(
         "mitigations",

@@ -3,7 +3,9 @@
 use super::{Examination, Judgement, Severity::*, advise, good, unknown};
 use crate::machine::FrequencyGroup;
 
-const INVISIBLE: &str = "not visible from inside a guest, where the hypervisor's host decides";
+/// The state of what only the hypervisor's host shows.
+pub(super) const INVISIBLE: &str =
+    "not visible from inside a guest, where the hypervisor's host decides";
 
 /// Checks that the measured CPU is kept at one frequency.
 pub(super) fn governor(e: &Examination<'_>) -> Judgement {

@@ -48,12 +48,7 @@ pub(super) fn affinity(e: &Examination<'_>) -> Judgement {
 
 /// Checks whether irqbalance may move interrupts to the measured CPU.
 pub(super) fn irqbalance(e: &Examination<'_>) -> Judgement {
-    let names = e.sample.names.get()?;
-    let container = &e.machine.virtualisation.container;
-    let namespaces = container.separate_namespaces.known();
-    if namespaces.is_some_and(|apart| apart.iter().any(|kind| kind == "pid")) {
-        return unknown("the processes of the host cannot be seen from this PID namespace");
-    }
+    let names = e.visible_names()?;
     if !names.iter().any(|name| name == "irqbalance") {
         return good("not running");
     }
@@ -66,6 +61,37 @@ pub(super) fn irqbalance(e: &Examination<'_>) -> Judgement {
         e.cpu_word()
     );
     advise(Warning, "running", remedy)
+}
+
+/// Checks for interrupts that can go to no other CPU.
+pub(super) fn bound(e: &Examination<'_>) -> Judgement {
+    let cpu = e.cpu.ok_or("no CPU to measure on")?;
+    let interrupts = e.sample.interrupts.get()?;
+    if e.online() == 1 {
+        return good("only one CPU");
+    }
+    let is_bound = |line: &&Interrupt| {
+        let allowed = line.number().map(|number| {
+            let path = format!("/proc/irq/{number}/smp_affinity_list");
+            e.source.value::<Cpus>(&path)
+        });
+        allowed.is_some_and(|allowed| allowed.is(&Cpus::one(cpu)))
+    };
+    let bound: Vec<&Interrupt> = interrupts.iter().filter(is_bound).collect();
+    if bound.is_empty() {
+        return good(format!("none is for CPU {cpu} alone"));
+    }
+    let name = |line: &&Interrupt| format!("{} {}", line.name, line.device());
+    let names: Vec<String> = bound.iter().take(NAMED).map(name).collect();
+    let state = format!(
+        "{} are for CPU {cpu} alone ({})",
+        bound.len(),
+        names.join(", ")
+    );
+    let remedy = "where writing to /proc/irq/N/smp_affinity_list fails, the kernel manages it, and \
+                  `isolcpus=managed_irq` does not move it: give the device fewer queues (`sudo \
+                  ethtool -L INTERFACE combined 1`), or do no input and output on this CPU";
+    advise(Note, state, e.on_kernel(remedy))
 }
 
 /// Returns whether the kernel delivers an interrupt to this CPU when it comes.

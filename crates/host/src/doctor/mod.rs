@@ -146,6 +146,26 @@ impl<'a> Examination<'a> {
         }
     }
 
+    /// Returns the names of all processes of the machine.
+    fn visible_names(&self) -> Result<&[String], String> {
+        let container = &self.machine.virtualisation.container;
+        let namespaces = container.separate_namespaces.known();
+        if namespaces.is_some_and(|apart| apart.iter().any(|kind| kind == "pid")) {
+            let because = "the processes of the host cannot be seen from this PID namespace";
+            return Err(because.to_owned());
+        }
+        Ok(self.sample.names.get()?)
+    }
+
+    /// Returns whether the kernel has no such setting, and not just hides it.
+    fn lacks(&self, path: &str) -> bool {
+        let shown = match path.starts_with("/proc") {
+            true => "/proc/sys/kernel/osrelease",
+            false => "/sys/devices/system/cpu/online",
+        };
+        self.source.exists(shown) && !self.source.exists(path)
+    }
+
     fn is_guest(&self) -> bool {
         self.machine.virtualisation.guest_of().is_some()
     }

@@ -6,6 +6,20 @@ use crate::realtime::RtGroup;
 /// Linux 6.12 replaced throttling by a server that runs ordinary tasks when they starve.
 const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 
+/// Returns the command that keeps the fair server off the measured CPU; `None` where there is none, or
+/// it is off already.
+pub(super) fn without_fair_server(e: &Examination<'_>) -> Option<String> {
+    let word = e.cpu_word();
+    let file = format!("/sys/kernel/debug/sched/fair_server/cpu{word}/runtime");
+    let is_off = e.source.line(&file).is(&"0".to_owned());
+    (has_fair_server(e) && !is_off).then(|| format!("`echo 0 | sudo tee {file}`"))
+}
+
+fn has_fair_server(e: &Examination<'_>) -> bool {
+    let release = e.machine.kernel.release_numbers();
+    release.is_some_and(|release| release >= FAIR_SERVER_SINCE)
+}
+
 /// Checks whether the kernel takes time from real-time tasks.
 pub(super) fn throttling(e: &Examination<'_>) -> Judgement {
     let sysctls = &e.machine.sysctls;
@@ -29,17 +43,15 @@ pub(super) fn throttling(e: &Examination<'_>) -> Judgement {
         e.machine.process.rt_group.known(),
         Some(RtGroup::Budget { .. } | RtGroup::NoBudgetPossible)
     );
-    let release = e.machine.kernel.release_numbers();
-    if release.is_some_and(|release| release >= FAIR_SERVER_SINCE) && !grouped {
+    if has_fair_server(e) && !grouped {
+        let Some(forbid) = without_fair_server(e) else {
+            return good("off: the fair server of this CPU has no time");
+        };
         let state = format!(
             "{state}; from Linux 6.12 on only when ordinary tasks wait for the same CPU, which then \
              get their share from the fair server"
         );
-        let remedy = format!(
-            "keep ordinary tasks off the CPU (isolcpus=), or `echo 0 | sudo tee \
-             /sys/kernel/debug/sched/fair_server/cpu{}/runtime`",
-            e.cpu_word()
-        );
+        let remedy = format!("keep ordinary tasks off the CPU (isolcpus=), or {forbid}");
         return advise(Note, state, e.on_kernel(remedy));
     }
     advise(Warning, state, remedy)

@@ -31,6 +31,9 @@ pub struct MemoryModule {
     pub kind: String,
     /// Its transfers per second at which it is run, in millions; null if it is not told.
     pub mega_transfers: Option<u16>,
+    /// The most of which it is capable, in millions; null if one of the two is not told.
+    #[serde(default)]
+    pub rated_mega_transfers: Option<u16>,
     /// Width of its data, in bits; null if it is not told.
     pub width_bits: Option<u16>,
 }
@@ -148,12 +151,12 @@ fn memory_module(structure: &[u8]) -> Option<MemoryModule> {
         _ => "",
     };
     let known = |value: &u16| !matches!(*value, 0 | UNKNOWN);
+    let [configured, rated] = [0x20, 0x15].map(|at| word(at).filter(known));
     Some(MemoryModule {
         bytes,
         kind: kind.to_owned(),
-        mega_transfers: word(0x20)
-            .filter(known)
-            .or_else(|| word(0x15).filter(known)),
+        mega_transfers: configured.or(rated),
+        rated_mega_transfers: configured.and(rated),
         width_bits: word(0x0a).filter(known),
     })
 }
@@ -203,6 +206,7 @@ mod tests {
                 bytes: 16 << 30,
                 kind: "DDR4".to_owned(),
                 mega_transfers: Some(2_933),
+                rated_mega_transfers: Some(3_200),
                 width_bits: Some(64),
             }
         );

@@ -153,14 +153,17 @@ fn the_requested_cpu_is_the_one_that_is_examined() {
 fn parameters_that_do_not_do_what_was_meant_are_told() {
     let booted = |words: &str| telecom().file("/proc/cmdline", words);
     let aimed = booted("isolcpus=2-7 irqaffinity=0-3");
-    let aimed = find(&aimed, "isolation");
+    let aimed = find(&aimed, "parameters");
     assert_eq!(aimed.severity, Severity::Warning);
     assert_eq!(
         aimed.state,
         "irqaffinity= sends device interrupts to isolated CPUs: 2-3"
     );
-    let apart = find(&booted("isolcpus=2-7 irqaffinity=0-1"), "isolation");
-    assert_eq!(apart.severity, Severity::Good);
+    let severity_of = |words: &str| severity(&booted(words), "parameters");
+    assert_eq!(severity_of("isolcpus=2-7 irqaffinity=0-1"), Severity::Good);
+    assert_eq!(severity_of("isolcpus=2-7 irqaffinity="), Severity::Warning);
+    let [kept, cut] = [2_046, 2_047].map(|length| severity_of(&"x".repeat(length)));
+    assert_eq!((kept, cut), (Severity::Good, Severity::Warning));
     let nothing = booted("isolcpus=").file("/sys/devices/system/cpu/isolated", "\n");
     let nothing = find(&nothing, "isolation");
     assert_eq!(nothing.severity, Severity::Warning);
@@ -168,11 +171,84 @@ fn parameters_that_do_not_do_what_was_meant_are_told() {
         nothing.state.ends_with("booted with `isolcpus=`"),
         "{nothing:?}"
     );
+    let tick = |release: &str| telecom().file("/proc/sys/kernel/osrelease", release);
+    assert_eq!(severity(&tick("6.11.0\n"), "tick"), Severity::Good);
+    assert_eq!(severity(&tick("6.12.0\n"), "tick"), Severity::Note);
+    let off = ("/sys/kernel/debug/sched/fair_server/cpu6/runtime", "0\n");
+    assert_eq!(
+        severity(&tick("6.12.0\n").files(&[off]), "tick"),
+        Severity::Good
+    );
     // A kernel without NO_HZ_FULL shows no CPU there.
     let ticks = booted("nohz-full=2-7").file("/sys/devices/system/cpu/nohz_full", "(null)\n");
     let ticks = find(&ticks, "tick");
     assert_eq!(ticks.severity, Severity::Warning, "{ticks:?}");
     assert!(ticks.state.contains("`nohz_full=2-7`"), "{ticks:?}");
+}
+
+#[test]
+fn settings_of_switches_have_their_value_and_the_command_that_changes_it() {
+    let set = |path: &str, value: &str| telecom().file(path, value);
+    let polled = "/sys/devices/system/machinecheck/machinecheck6/check_interval";
+    for (id, path, value, command) in [
+        ("page-merging", "/sys/kernel/mm/ksm/run", "1", "0"),
+        ("rcu-normal", "/sys/kernel/rcu_normal", "0", "1"),
+        ("machine-check", polled, "300", "0"),
+        (
+            "workqueues",
+            "/sys/devices/virtual/workqueue/cpumask",
+            "ff",
+            "bf",
+        ),
+        (
+            "watchdog",
+            "/proc/sys/kernel/watchdog_cpumask",
+            "0-7",
+            "0-5,7",
+        ),
+        (
+            "compaction",
+            "/proc/sys/vm/compaction_proactiveness",
+            "20",
+            "0",
+        ),
+    ] {
+        let found = find(&set(path, value), id);
+        assert_eq!(found.severity, Severity::Note, "{found:?}");
+        assert!(
+            found.state.starts_with(&format!("{path} is {value}")),
+            "{found:?}"
+        );
+        let command = format!("`echo {command} | sudo tee {path}`");
+        assert_eq!(found.remedy, Some(command));
+        assert_eq!(severity(&telecom(), id), Severity::Good);
+    }
+}
+
+#[test]
+fn interrupts_programs_and_consoles_that_disturb_are_named() {
+    let tree = telecom()
+        .files(&[
+            ("/proc/irq/60/smp_affinity_list", "6\n"),
+            ("/sys/class/tty/console/active", "tty0 ttyS0\n"),
+            ("/proc/sys/kernel/printk", "7\t4\t1\t7\n"),
+        ])
+        .process(900, "tuned", 0, 0);
+    let state = |id| find(&tree, id).state;
+    assert_eq!(
+        state("bound-irqs"),
+        "1 are for CPU 6 alone (60 eno1-TxRx-0)"
+    );
+    assert_eq!(state("tuners"), "running: tuned");
+    assert_eq!(state("console"), "ttyS0 gets messages of levels below 7");
+    let slow = find(&telecom().memory_module(4_400, 4_800), "memory-speed");
+    assert_eq!(slow.severity, Severity::Warning);
+    assert!(
+        slow.state.starts_with("4400 MT/s, of 4800 MT/s"),
+        "{slow:?}"
+    );
+    assert_eq!(severity(&telecom(), "skew-tick"), Severity::Good);
+    assert_eq!(severity(&laptop(), "skew-tick"), Severity::Note);
 }
 
 #[test]

@@ -253,6 +253,18 @@ impl Tree {
             .later_file("/proc/interrupts", &(after + local))
     }
 
+    /// A memory module of 16 GiB that is run at so many millions of transfers per second, of those that
+    /// it is capable of.
+    pub(crate) fn memory_module(self, run: u16, rated: u16) -> Self {
+        let mut table = vec![0; 0x22];
+        (table[0], table[1]) = (17, 0x22);
+        for (at, word) in [(0x0c, 16_384), (0x15, rated), (0x20, run)] {
+            table[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        }
+        table.extend([0; 2]);
+        self.bytes("/sys/firmware/dmi/tables/DMI", &table)
+    }
+
     /// A process now and later, with the units of CPU time it used in between.
     pub(crate) fn process(self, pid: u32, name: &str, used: u64, cpu: u32) -> Self {
         let line = |ticks: u64| {
@@ -515,6 +527,8 @@ pub(crate) fn telecom() -> Tree {
             ("/proc/sys/kernel/sched_rt_runtime_us", "-1\n"),
             ("/proc/sys/kernel/nmi_watchdog", "0\n"),
             ("/proc/sys/kernel/timer_migration", "0\n"),
+            ("/proc/sys/kernel/printk", "4\t4\t1\t7\n"),
+            ("/sys/class/tty/console/active", "tty0\n"),
             ("/proc/sys/vm/stat_interval", "10\n"),
             (
                 "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -539,6 +553,7 @@ pub(crate) fn telecom() -> Tree {
             (6, 0, 0),
             (7, 20, 0),
         ])
+        .memory_module(4_800, 4_800)
         .interrupts(8, &[(60, "eno1-TxRx-0", 0, 12)])
         .process(2_000, "dpdk-testpmd", 20, 7)
 }
