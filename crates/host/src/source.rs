@@ -1,4 +1,5 @@
-//! Where facts come from: the running system, or a folder that pretends to be one.
+//! Where facts come from: the running system, a folder that pretends to be one, or files that another
+//! system has sent.
 //!
 //! Everything in this crate reads through a [`Source`], so that its logic can be
 //! tested for machines that nobody has at hand: a tuned telecom host, a container
@@ -6,12 +7,15 @@
 //! files and are therefore carried along: CPUID, the passing of time between two
 //! samples, and whose process is "self".
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tare_wire::files::{LATER, REFUSED};
 
 use crate::cpuid::Cpuid;
 use crate::fact::Fact;
@@ -23,12 +27,22 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// No file that is read here is longer; what follows is cut off.
 const MAX_BYTES: u64 = 8 << 20;
 
+/// The system's files.
+#[derive(Clone, Debug)]
+enum Root {
+    /// Those below a folder.
+    Folder(PathBuf),
+    /// Those of another system by their paths, with the targets of links as their content; None for
+    /// one that may not be read.
+    Sent(Arc<BTreeMap<String, Option<Vec<u8>>>>),
+}
+
 /// A root folder to read the system's files from.
 #[derive(Clone, Debug)]
 pub struct Source {
-    root: PathBuf,
+    root: Root,
     /// The root that holds the files as they are one interval later.
-    later: PathBuf,
+    later: Root,
     interval: Duration,
     cpuid: Fact<Cpuid>,
 }
@@ -37,8 +51,8 @@ impl Source {
     /// Reads the running system: files from `/`, CPUID from the processor, samples 200 ms apart.
     pub fn system() -> Self {
         Self {
-            root: PathBuf::from("/"),
-            later: PathBuf::from("/"),
+            root: Root::Folder(PathBuf::from("/")),
+            later: Root::Folder(PathBuf::from("/")),
             interval: SAMPLE_INTERVAL,
             cpuid: Cpuid::read(),
         }
@@ -47,7 +61,7 @@ impl Source {
     /// Reads files below a folder instead of `/`. CPUID is unknown, and the two samples of a pair
     /// are taken at once and are equal.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        let root = root.into();
+        let root = Root::Folder(root.into());
         Self {
             later: root.clone(),
             root,
@@ -56,10 +70,36 @@ impl Source {
         }
     }
 
+    /// Reads the files that the agent of another system has sent, as names and parts of their content
+    /// ([`tare_wire::files`]).
+    pub fn sent<'a>(parts: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let [mut now, mut later] = [const { BTreeMap::new() }; 2];
+        for (name, part) in parts {
+            if let Some(path) = name.strip_prefix(REFUSED) {
+                now.insert(path.to_owned(), None);
+                continue;
+            }
+            let (files, path) = match name.strip_prefix(LATER) {
+                Some(path) => (&mut later, path),
+                None => (&mut now, name),
+            };
+            let file = files
+                .entry(path.to_owned())
+                .or_insert_with(|| Some(Vec::new()));
+            file.get_or_insert_default().extend(part.as_bytes());
+        }
+        Self {
+            root: Root::Sent(Arc::new(now)),
+            later: Root::Sent(Arc::new(later)),
+            interval: Duration::ZERO,
+            cpuid: Fact::unknown("CPUID is not read for another system"),
+        }
+    }
+
     /// Takes the second sample of a pair from another folder.
     #[cfg(test)]
     pub(crate) fn with_later(mut self, root: impl Into<PathBuf>) -> Self {
-        self.later = root.into();
+        self.later = Root::Folder(root.into());
         self
     }
 
@@ -97,13 +137,12 @@ impl Source {
 
     /// Reads a file whole, up to 8 MiB.
     pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let read = File::open(self.real(path))
-            .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => Fact::Known(bytes),
-            Err(error) => Fact::unknown(excuse(path, &error)),
-        }
+        let read = self.root.file(path, |path| {
+            let mut bytes = Vec::new();
+            File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        known(path, read)
     }
 
     /// Reads a file that holds one line, without the white space around it.
@@ -128,20 +167,32 @@ impl Source {
 
     /// Returns whether there is such a file or folder (false also when it may not be looked up).
     pub fn exists(&self, path: &str) -> bool {
-        self.real(path).exists()
+        match &self.root {
+            Root::Folder(root) => real(root, path).exists(),
+            Root::Sent(files) => files.contains_key(path) || self.names(path).known().is_some(),
+        }
     }
 
     /// Lists the names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Fact<Vec<String>> {
-        match fs::read_dir(self.real(folder)) {
-            Ok(entries) => {
-                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-                let mut names: Vec<String> = names.collect();
-                names.sort();
-                Fact::Known(names)
+        let names: io::Result<BTreeSet<String>> = match &self.root {
+            Root::Folder(root) => fs::read_dir(real(root, folder)).map(|entries| {
+                let names = entries.map(|entry| entry.ok()?.file_name().into_string().ok());
+                names.flatten().collect()
+            }),
+            Root::Sent(files) => {
+                let within = |path: &String| {
+                    let rest = path.strip_prefix(folder)?.strip_prefix('/')?;
+                    rest.split('/').next().map(str::to_owned)
+                };
+                let names: BTreeSet<String> = files.keys().filter_map(within).collect();
+                match names.is_empty() {
+                    true => Err(io::ErrorKind::NotFound.into()),
+                    false => Ok(names),
+                }
             }
-            Err(error) => Fact::unknown(excuse(folder, &error)),
-        }
+        };
+        known(folder, names.map(|names| names.into_iter().collect()))
     }
 
     /// Lists the numbers N of the entries `<prefix>N` of a folder, ascending; none when the folder
@@ -156,24 +207,50 @@ impl Source {
 
     /// Reads where a symbolic link points, as text.
     pub fn link(&self, path: &str) -> Fact<String> {
-        match fs::read_link(self.real(path)) {
-            Ok(target) => Fact::Known(target.to_string_lossy().into_owned()),
-            Err(error) => Fact::unknown(excuse(path, &error)),
-        }
+        let read = self.root.file(path, |path| {
+            let target = fs::read_link(path)?;
+            Ok(target.into_os_string().into_encoded_bytes())
+        });
+        known(path, read).map(|target| String::from_utf8_lossy(&target).into_owned())
     }
 
-    /// Returns whether this process can open a file for writing, by opening and closing it.
+    /// Returns whether this process can open a file for writing, by opening and closing it. Of another
+    /// system, whether its agent can read it.
     pub fn opens_for_writing(&self, path: &str) -> Fact<()> {
-        match OpenOptions::new().write(true).open(self.real(path)) {
-            Ok(_) => Fact::Known(()),
-            Err(error) => Fact::unknown(excuse(path, &error)),
+        let opened = self.root.file(path, |path| {
+            OpenOptions::new().write(true).open(path)?;
+            Ok(Vec::new())
+        });
+        known(path, opened).map(drop)
+    }
+}
+
+impl Root {
+    /// Returns the content of a file by its path, or what `read` does with the file to open.
+    fn file(
+        &self,
+        path: &str,
+        read: impl FnOnce(PathBuf) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Folder(root) => read(real(root, path)),
+            Self::Sent(files) => match files.get(path) {
+                Some(Some(bytes)) => Ok(bytes.clone()),
+                Some(None) => Err(io::ErrorKind::PermissionDenied.into()),
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
         }
     }
+}
 
-    /// Translates a path of the system into the file to open.
-    fn real(&self, path: &str) -> PathBuf {
-        self.root.join(Path::new(path.trim_start_matches('/')))
-    }
+/// Translates a path of the system into the file to open.
+fn real(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// Makes a fact of what was read from a path.
+fn known<T>(path: &str, read: io::Result<T>) -> Fact<T> {
+    read.map_err(|error| excuse(path, &error)).into()
 }
 
 /// Cuts a text that is going to be quoted in a message.

@@ -281,6 +281,9 @@ pub struct DoctorArguments {
     /// CPU to examine [default: the one that a measurement would use]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    /// Target to examine from inside, in place of this machine: linux,kernel=debian-rt,isolate=1
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
     /// Also list what is good, and why each finding matters
     #[arg(long)]
     pub all: bool,

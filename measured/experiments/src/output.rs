@@ -39,7 +39,7 @@ pub fn runs(sorted: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64
 }
 
 /// Truncates a text to at most `most` bytes, between two characters.
-fn cut(text: &str, most: usize) -> &str {
+pub(crate) fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 

@@ -1,7 +1,8 @@
 //! The protocol between the laboratory and the measured code.
 //!
 //! *In* goes a plan: words such as `workload=ID key=value`, on the command line of the agent or of
-//! a kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`]).
+//! a kernel ([`words`], [`bounds`], [`cpus`], [`scheduling`], [`phases`], [`image`], [`guest`],
+//! [`files`]).
 //! *Out* come records, one line of text each ([`record`], [`mod@line`]), over a pipe, a virtio port, a
 //! serial line or serial over LAN.
 //!
@@ -31,6 +32,7 @@ extern crate alloc;
 
 pub mod bounds;
 pub mod cpus;
+pub mod files;
 pub mod guest;
 pub mod image;
 pub mod line;

@@ -221,7 +221,7 @@ pub(super) const CHECKS: &[Check] = &[
         "compaction",
         "Compaction of memory",
         "To make room in one piece, the kernel moves pages, locked ones too if it may: a program \
-         that touches one meanwhile waits, and all its CPUs flush their TLBs.",
+         that touches one then waits, and all its CPUs flush their TLBs.",
         |e| kernel::switched(e, "compaction"),
     ),
     Check(

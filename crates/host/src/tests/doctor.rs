@@ -5,6 +5,7 @@ use crate::doctor::{Finding, Severity, doctor, load_of_all_cpus, summary};
 use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::source::Source;
+use tare_wire::files::{CHANGING, LASTING, LATER, REFUSED};
 
 fn render(findings: &[Finding]) -> String {
     let mut text = summary(findings);
@@ -249,6 +250,54 @@ fn interrupts_programs_and_consoles_that_disturb_are_named() {
     );
     assert_eq!(severity(&telecom(), "skew-tick"), Severity::Good);
     assert_eq!(severity(&laptop(), "skew-tick"), Severity::Note);
+}
+
+/// Returns whether a path has the form of one of the files that an agent sends.
+fn is_sent(path: &str) -> bool {
+    let mut patterns = CHANGING.split(' ').chain(LASTING.split(' '));
+    patterns.any(|pattern| {
+        let mut pairs = pattern.split('/').zip(path.split('/'));
+        let is_as_long = pattern.split('/').count() == path.split('/').count();
+        is_as_long
+            && pairs.all(|(wanted, name)| match wanted.split_once('*') {
+                Some((start, end)) => name.starts_with(start) && name.ends_with(end),
+                None => wanted == name,
+            })
+    })
+}
+
+#[test]
+fn files_that_an_agent_sends_suffice_for_all_checks() {
+    for tree in [laptop(), telecom(), guest(), rt_group()] {
+        let source = tree.source();
+        let parts = tree.paths().into_iter().filter(|path| is_sent(path));
+        let parts = parts.flat_map(|path| {
+            let read = |source: &Source| source.link(&path).or_else(|| source.text(&path));
+            let (now, later) = (read(&source), read(&source.later()));
+            let later = later
+                .into_known()
+                .map(|text| (format!("{LATER}{path}"), text));
+            [now.into_known().map(|text| (path.clone(), text)), later]
+        });
+        let parts: Vec<_> = parts.flatten().collect();
+        let parts = parts.iter().map(|(name, text)| (&**name, &**text));
+        let sent = examine_cpu(&Source::sent(parts), None);
+        // Neither CPUID nor the firmware's tables are sent.
+        let states = |all: &[Finding]| {
+            let known = ["tsc", "hypervisor", "memory-speed"];
+            let all = all.iter().filter(|finding| !known.contains(&&*finding.id));
+            all.map(|finding| format!("{}: {}", finding.id, finding.state))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(states(&sent), states(&examine(&tree)));
+    }
+    let refused = format!("{REFUSED}/proc/cmdline");
+    let source = Source::sent([(&*refused, "")].into_iter());
+    let refused = source.line("/proc/cmdline");
+    assert_eq!(
+        refused.because(),
+        Some("permission denied on /proc/cmdline")
+    );
 }
 
 #[test]

@@ -253,8 +253,8 @@ impl Tree {
             .later_file("/proc/interrupts", &(after + local))
     }
 
-    /// A memory module of 16 GiB that is run at so many millions of transfers per second, of those that
-    /// it is capable of.
+    /// A memory module of 16 GiB, with its transfers per second as configured and as rated, in
+    /// millions.
     pub(crate) fn memory_module(self, run: u16, rated: u16) -> Self {
         let mut table = vec![0; 0x22];
         (table[0], table[1]) = (17, 0x22);

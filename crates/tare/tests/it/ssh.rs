@@ -5,6 +5,7 @@ use std::{fs, thread};
 
 use crate::common::{self, Bench, wait_for};
 use rustix::process::Signal;
+use tare_host::Finding;
 use tare_results::model::Labels;
 use tare_results::{CellState, RunFolder};
 use tare_testkit::sshd::Sshd;
@@ -64,6 +65,18 @@ fn here_and_another_machine_stand_in_one_report() {
     let summary = common::json(&bench.work().join("run/summary.json"));
     let told = summary["alarms"].to_string();
     assert!(told.contains("other-work-unknown"), "{told}");
+    // It is the same machine.
+    let state = |words: &str| {
+        let ran = bench.run(&format!("doctor --json {words}"));
+        ran.expect(0, &[]);
+        let findings: Vec<Finding> = serde_json::from_str(&ran.out).unwrap();
+        let found = findings
+            .into_iter()
+            .filter(|found| found.id == "clocksource");
+        found.map(|found| found.state).collect::<String>()
+    };
+    assert_eq!(state(&format!("--target {target}")), state(""));
+    sshd.wait_until_clean();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What `tare targets` tells, and what experiments refuse.
 
-use crate::common::Bench;
+use crate::common::{Bench, skip};
 
 #[test]
 fn every_kind_is_usable_or_has_a_remedy() {
@@ -62,4 +62,28 @@ fn a_guest_without_the_agent_measures_no_noise() {
     bench
         .run("noise --target guest,image=/dev/null")
         .expect(2, &["needs 'ready'"]);
+}
+
+#[test]
+fn the_doctor_examines_a_guest_from_inside() {
+    let bench = Bench::new();
+    let target = "linux,kernel=debian-cloud-6.1,accel=tcg,cpus=2,isolate=1";
+    let ran = bench.run(&format!("doctor --json --target {target}"));
+    if ran.code == Some(5) {
+        return skip("a guest", &ran.err);
+    }
+    ran.expect(0, &[]);
+    let findings: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let state = |id: &str| {
+        let mut all = findings.as_array().unwrap().iter();
+        let found = all.find(|finding| finding["id"] == id).unwrap();
+        found["state"].as_str().unwrap()
+    };
+    assert_eq!(state("isolation"), "CPU 1 is isolated (isolcpus=1)");
+    assert_eq!(state("container"), "not in one");
+    assert!(state("console").starts_with("ttyS0 "), "{findings}");
+    assert!(state("hypervisor").starts_with("guest of "), "{findings}");
+    assert!(state("load").contains("busy"), "{findings}");
+    let unable = bench.run("doctor --target unikernel");
+    unable.expect(2, &["which unikernel does not run"]);
 }

@@ -2,11 +2,13 @@
 //!
 //! * [`clock`]: the kernel's clocks, and sleeping until a time of them;
 //! * [`arrivals`]: how many interrupts and softirqs the kernel counts on a CPU;
+//! * [`files`]: the files in which the system shows what disturbs measurements;
 //! * [`flight`]: the kernel's events on a CPU;
 //! * [`pinned`]: whether a thread has stayed on its CPU.
 
 pub mod arrivals;
 pub mod clock;
+pub mod files;
 pub mod flight;
 pub mod pinned;
 
@@ -25,6 +27,7 @@ pub fn experiments<P: Platform<Error = ThreadsError>>() -> impl Iterator<Item = 
         wakeup::linux::on(),
         primitives::linux::on(),
         service::linux::on(),
+        files::on(),
     ];
     // The first one that has a workload is taken.
     own.into_iter().chain(everywhere())
