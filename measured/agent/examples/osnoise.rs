@@ -50,7 +50,7 @@ fn begin(cpu: &str) -> io::Result<()> {
     thread::spawn(|| {
         // Each makes every other CPU report what it does, by an NMI.
         while fs::write("/proc/sysrq-trigger", "l").is_ok() {
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(100));
         }
     });
     Ok(())
