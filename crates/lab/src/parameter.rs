@@ -101,6 +101,20 @@ impl Parameter {
         applies: |_, _| true,
     };
 
+    /// Returns a parameter that takes one time; a bare number is in the unit `bare`.
+    pub const fn time(name: &'static str, bare: &'static str, least_ns: u64, most_ns: u64) -> Self {
+        Self {
+            name,
+            value: "TIME",
+            takes: Takes::Time {
+                bare,
+                least_ns,
+                most_ns,
+            },
+            ..Self::NEW
+        }
+    }
+
     /// Reads a value from text.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ impl Action {
     ///
     /// Returns what would be right.
     pub fn parse(text: &str) -> Result<Self, String> {
-        const WANTED: &str = "want report, signal:NAME[,pid=PID], command:CMD or continue";
+        const WANTED: &str = "want report (or trace), signal:NAME[,pid=PID], command:CMD (or shell:CMD), or continue";
         match text.split_once(':') {
             None if matches!(text, "report" | "trace") => Ok(Self::Report),
             None if text == "continue" => Ok(Self::Continue),

@@ -1,5 +1,4 @@
-//! What ends a long run before its last cell: a gate that fails, or a gap for which an action asks
-//! that.
+//! The end of a long run before its last cell: by a gate that fails, or by an action of `--on`.
 
 use tare_experiments::{catalogue, find};
 use tare_figures::gates::Gate;

@@ -1,7 +1,7 @@
 //! Long runs: gaps over hours, in cells of minutes, with actions on long gaps.
 //!
 //! Each cell is one spin of a given time, whose gaps are counted by length. So a cell takes some
-//! kilobytes, and what runs, reports and compares cells needs nothing else for hours.
+//! kilobytes, and cells run, are reported and compared as in any other run.
 
 use tare_figures::gates::Gate;
 use tare_lab::ExperimentError;
@@ -61,8 +61,8 @@ pub(super) const PARAMETERS: [Parameter; 5] = [
         heading: "Long gaps",
         takes: Takes::Action,
         many: true,
-        meaning: "With --duration, act some milliseconds after an event such as 'gap > 100us': trace (show the kernel's events \
-                  around it), signal:NAME[,pid=PID] (to tare's parent by default), shell:CMD (run by sh, for 30 s at most), \
+        meaning: "With --duration, act some milliseconds after an event such as 'gap > 100us': trace (the cell's line names \
+                  who took the longest gap), signal:NAME[,pid=PID] (to tare's parent by default), shell:CMD (run by sh, for 30 s at most), \
                   continue (don't end the run, which exits with code 3)",
         command_only: Some(ACTS),
         applies: is_long,
@@ -83,15 +83,8 @@ pub(super) const PARAMETERS: [Parameter; 5] = [
 
 const fn time(name: &'static str, bare: &'static str, least_ns: u64, most_ns: u64) -> Parameter {
     Parameter {
-        name,
-        value: "TIME",
-        takes: Takes::Time {
-            bare,
-            least_ns,
-            most_ns,
-        },
         applies: is_long,
-        ..Parameter::NEW
+        ..Parameter::time(name, bare, least_ns, most_ns)
     }
 }
 
@@ -100,7 +93,7 @@ fn is_long(own: &Parameter, values: &Values) -> bool {
     values.has(DURATION) || own.name == DURATION && may_be()
 }
 
-/// What a long run asks of its cells.
+/// The times and limits of the cells of a long run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Long {
     /// Time of a cell, in ns.

@@ -54,7 +54,7 @@ struct Options {
     window: u32,
     /// Delay from which on the kernel's events are recorded, in ns; None for none.
     explain_ns: Option<u64>,
-    /// What a long run asks for.
+    /// The times and limits of a long run.
     long: Option<long::Long>,
 }
 

@@ -153,14 +153,8 @@ const THREADS: Parameter = Parameter {
 
 const fn time(name: &'static str, bare: &'static str, least_ns: u64, most_ns: u64) -> Parameter {
     Parameter {
-        name,
-        value: "TIME",
-        takes: Takes::Time {
-            bare,
-            least_ns,
-            most_ns,
-        },
-        ..THREADS
+        heading: THREADS.heading,
+        ..Parameter::time(name, bare, least_ns, most_ns)
     }
 }
 

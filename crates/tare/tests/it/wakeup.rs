@@ -57,7 +57,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("--on-threshold continue", "give one by --trace-above"),
         (
             "--trace-above 5 --on-threshold stop",
-            "want report, signal:NAME",
+            "want report (or trace), signal:NAME",
         ),
         (
             "--trace-above 5 --on-threshold signal:99",

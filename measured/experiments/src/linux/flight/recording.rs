@@ -335,8 +335,8 @@ impl Group {
     }
 }
 
-/// Puts delays together around which the same happened, and in which the same moment took longest.
-/// Events are in the order of time, and complete from a time on.
+/// Puts delays together around which the same happened, in which the same moment took longest, and
+/// that are about as long. Events are in the order of time, and complete from a time on.
 fn grouped(
     delays: impl Iterator<Item = Delay>,
     events: &[(u64, Event)],
@@ -374,8 +374,8 @@ fn grouped(
     kinds.into_values().collect()
 }
 
-/// Returns the kinds that take the most time, or have the longest delays, at most so many with so many
-/// events, and all others as one.
+/// Returns the kinds that take the most time, or have the longest delays, and all others as one. The
+/// limits are the greatest numbers of kinds and of their events.
 fn written(mut kinds: Vec<Group>, (most, mut events): (usize, usize)) -> Vec<Group> {
     kinds.sort_by_key(|kind| Reverse(kind.sum_ns));
     let mut room = kinds.len();
@@ -398,8 +398,8 @@ fn written(mut kinds: Vec<Group>, (most, mut events): (usize, usize)) -> Vec<Gro
     written
 }
 
-/// Returns what delays have in common that are added up: their events, and between which of them the
-/// most time passed.
+/// Returns the key of delays that are added up: their events, between which of them the most time
+/// passed, and the magnitude of their length.
 fn signature(events: &[Event], ns: u64) -> Vec<u64> {
     let ends = events.iter().map(|event| event.at_ns);
     let mut from = 0;
@@ -408,7 +408,8 @@ fn signature(events: &[Event], ns: u64) -> Vec<u64> {
         longest = longest.max((to - from, place));
         from = to;
     }
-    let mut key = vec![longest.1];
+    // Within a factor of sixteen: a delay far longer than others has a cause of its own.
+    let mut key = vec![longest.1, u64::from(ns.max(1).ilog2() / 4)];
     for event in events {
         let stack = event.stack.iter().copied();
         let a = match event.kind {
@@ -485,24 +486,30 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_in_which_another_moment_took_longest_is_another_kind() {
+    fn a_delay_in_which_another_moment_took_longest_or_that_is_far_longer_is_another_kind() {
         let tick = |from: u64, length: u64| {
             [
                 at(from + 1_000, Kind::TimerEntry, 236),
                 at(from + length, Kind::TimerExit, 236),
             ]
         };
-        let events: Vec<_> = tick(10_000, 6_000)
-            .into_iter()
-            .chain(tick(50_000, 6_000))
-            .collect();
-        // In the second one, something else kept the CPU after the tick.
-        let delays = [(10_000, 6_500), (50_000, 5_000_000)].map(|(from_ns, ns)| Delay {
-            index: 0,
-            from_ns,
-            to_ns: from_ns + ns,
-        });
-        assert_eq!(grouped(delays.into_iter(), &events, 0).len(), 2);
+        // In the second one, something else kept the CPU after the tick; in the third one, what is
+        // longest in the first.
+        let events: Vec<_> = [
+            tick(10_000, 6_000),
+            tick(50_000, 6_000),
+            tick(9_000_000, 600_000),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let delays =
+            [(10_000, 6_500), (50_000, 30_000), (9_000_000, 600_500)].map(|(from_ns, ns)| Delay {
+                index: 0,
+                from_ns,
+                to_ns: from_ns + ns,
+            });
+        assert_eq!(grouped(delays.into_iter(), &events, 0).len(), 3);
     }
 
     #[test]
