@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
-use crate::common::{Bench, Ran, json, skip, wait_for};
+use crate::common::{Bench, Ran, alone, json, skip, wait_for};
 
 /// Returns two CPUs that may be used; the one to measure on first.
 fn two_cpus() -> Option<[usize; 2]> {
@@ -103,12 +103,13 @@ fn alarm<'a>(summary: &'a Value, id: &str) -> Option<&'a str> {
 
 #[test]
 fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
+    let _alone = alone();
     let Some([cpu, other]) = two_cpus() else {
         return;
     };
     let bench = Bench::new();
     let noise = format!("noise --workload gap --cpu {cpu} --runs 1");
-    let first = bench.start(&format!("{noise} --repetitions 200000000 --output a"));
+    let first = bench.start(&format!("{noise} --repetitions 600000000 --output a"));
     first.agent();
     let run = bench.work().join("a");
     let second = bench.run(&format!("{noise} --repetitions 1000 --output b"));
@@ -173,6 +174,7 @@ fn a_second_run_on_a_measured_cpu_is_refused_unless_it_is_to_share() {
 
 #[test]
 fn a_run_that_was_killed_holds_no_cpu() {
+    let _alone = alone();
     let bench = Bench::new();
     let words = "noise --workload gap --runs 1 --cpu 0 --output";
     let first = bench.start(&format!("{words} a --repetitions 5000000000"));
@@ -188,6 +190,7 @@ fn a_run_that_was_killed_holds_no_cpu() {
 
 #[test]
 fn work_that_comes_and_goes_within_a_cell_is_named() {
+    let _alone = alone();
     let Some([cpu, _]) = two_cpus() else {
         return;
     };
@@ -226,6 +229,7 @@ fn comes_and_goes(cpu: usize, start: fn(usize) -> Option<Hog>) {
 
 #[test]
 fn a_cell_that_fails_says_what_took_its_cpu() {
+    let _alone = alone();
     let Some([cpu, _]) = two_cpus() else {
         return;
     };
@@ -247,6 +251,7 @@ fn a_cell_that_fails_says_what_took_its_cpu() {
 
 #[test]
 fn cyclictest_names_other_work_as_well() {
+    let _alone = alone();
     let Some([cpu, _]) = two_cpus() else {
         return;
     };
@@ -284,6 +289,7 @@ impl Drop for Cpuset {
 
 #[test]
 fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
+    let _alone = alone();
     let Some([cpu, other]) = two_cpus() else {
         return;
     };
@@ -294,10 +300,10 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
         );
     };
     let bench = Bench::new();
-    let words = "noise --workload gap --repetitions 80000000 --runs 1 --output run";
+    let words = "noise --workload gap --repetitions 300000000 --runs 1 --output run";
     let started = bench.start(&format!("{words} --cpu {cpu}"));
+    started.measures();
     let agent = started.agent();
-    measures_on(agent, cpu);
     fs::write(cpuset.0.join("tasks"), agent.to_string()).unwrap();
     let moved = format!("moved from CPU {cpu} to CPU {other}");
     started
@@ -307,6 +313,7 @@ fn a_cell_whose_code_was_put_into_another_cpuset_fails_with_the_reason() {
 
 #[test]
 fn a_cpu_that_a_cpuset_holds_for_itself_is_refused_to_containers() {
+    let _alone = alone();
     let Some([other, cpu]) = two_cpus() else {
         return;
     };
@@ -338,6 +345,7 @@ fn a_cpu_that_a_cpuset_holds_for_itself_is_refused_to_containers() {
 
 #[test]
 fn a_cell_whose_code_was_moved_fails_with_the_reason() {
+    let _alone = alone();
     let Some([cpu, other]) = two_cpus() else {
         return;
     };
