@@ -11,6 +11,7 @@ use tare_net::Clock;
 use tare_net::filter::{self, Filter, use_routers};
 use tare_net::settings::{BadWord, Settings, number};
 use tare_net::watch::Watch;
+use tare_unikernel::clock;
 use tare_unikernel::local::local;
 use tare_virtio::device::{self, DeviceError, Kind};
 use tare_virtio::net::{self, Net, Port};
@@ -78,6 +79,7 @@ impl Network {
         command_line: &'static str,
         service: u16,
     ) -> Result<Self, NetworkError> {
+        let begun = clock::begin();
         let (mut addresses, mut card) = (Settings::default(), net::Settings::default());
         for word in command_line.split_ascii_whitespace() {
             let bad = |wanted| NetworkError::Word(BadWord { word, wanted });
@@ -98,7 +100,7 @@ impl Network {
         let device = device::find(Kind::Net, command_line).ok_or(NetworkError::NoCard)?;
         let port = Port::new(device, card).map_err(NetworkError::Card)?;
         // After the card, which enables the interrupt controller and so masks its timer.
-        time::start();
+        time::start(begun);
         let port: &'static Port = Box::leak(Box::new(port));
         let seed = entropy::random(command_line).ok_or(NetworkError::NoEntropy)?;
         let resources = Box::leak(Box::new(StackResources::<SOCKETS>::new()));

@@ -8,7 +8,7 @@ use embassy_time_queue_utils::Queue;
 use tare_unikernel::apic::{self, Mode};
 use tare_unikernel::interrupts::TIMER;
 use tare_unikernel::local::local;
-use tare_unikernel::rate::Scale;
+use tare_unikernel::rate::{Reading, Scale};
 use tare_unikernel::{clock, cpu};
 
 /// The rates of the clocks.
@@ -59,13 +59,13 @@ pub fn micros(ticks: u64) -> u64 {
     rates.map_or(0, |rates| rates.from_tsc.convert(ticks))
 }
 
-/// Starts the clock of the tasks at 0.
+/// Starts the clock of the tasks at 0. A first reading from [`clock::begin`] makes that faster.
 ///
 /// # Panics
 ///
 /// Panics if the frequency of the TSC or of the APIC's timer is unknown.
-pub fn start() {
-    let tsc = clock::tsc_frequency().expect("the frequency of the TSC is known");
+pub fn start(begun: Option<Reading>) {
+    let tsc = clock::tsc_frequency(begun).expect("the frequency of the TSC is known");
     apic::enable();
     let has_deadline = cpu::has_tsc_deadline();
     let timer_hz = if has_deadline {

@@ -1,6 +1,6 @@
 //! The frequency of the TSC, where CPUID does not report it: from the hypervisor's paravirtual
 //! clock, or from at most 2 ms of comparison with a timer of known frequency; and the time of day.
-//! Nothing is measured before the first request.
+//! Nothing is measured before the first request, or before [`begin`].
 
 use core::arch::x86_64::__cpuid;
 use core::ptr::read_volatile;
@@ -30,12 +30,24 @@ pub enum Source {
     ApicTimer,
 }
 
-/// Determines the frequency. None if there is no source.
-pub fn tsc_frequency() -> Option<Frequency> {
+/// Determines the frequency, in less time by the APIC's timer if [`begin`] has let it run. None if there
+/// is no source.
+pub fn tsc_frequency(begun: Option<Reading>) -> Option<Frequency> {
+    let with_apic_timer = |start| Some((Source::ApicTimer, with_apic_timer(start)?));
     paravirtual()
+        // It stands still after four seconds.
+        .or_else(|| with_apic_timer(begun.filter(|_| apic::count() > 0)?))
         .or_else(|| with_pit().map(|rate| (Source::Pit, rate)))
-        .or_else(|| with_apic_timer().map(|rate| (Source::ApicTimer, rate)))
+        .or_else(|| with_apic_timer(begin()?))
         .map(|(source, rate)| Frequency { rate, source })
+}
+
+/// Lets the APIC's timer run, with its interrupts masked, and returns a first reading, if its frequency
+/// is known: what an image does until it asks for the TSC's frequency takes the place of waiting.
+pub fn begin() -> Option<Reading> {
+    apic_timer_hz()?;
+    apic::enable();
+    Some(apic_start())
 }
 
 /// Returns the frequency of the APIC's timer in Hz if it is known without measuring: it is 1 GHz
@@ -64,21 +76,13 @@ pub fn measure_apic_timer_hz() -> Option<f64> {
 /// Counts the APIC's timer against the TSC for 100 ms, with interrupts of the timer masked. Returns
 /// how many ticks of the TSC one step takes; None if it does not count.
 pub fn tsc_per_apic_step(tsc_hz: f64) -> Option<Rate> {
-    /// The number of readings at each end; the tightest is used.
-    const READINGS: u32 = 100;
     const PART_OF_A_SECOND: f64 = 10.0;
     let span = (tsc_hz / PART_OF_A_SECOND) as u64;
-    apic::set_timer(apic::Mode::OneShot, None);
-    apic::set_count(u32::MAX);
-    let tightest = || {
-        let readings = (0..READINGS).map(|_| apic_reading());
-        readings.min_by_key(|reading| reading.after.wrapping_sub(reading.before))
-    };
-    let start = tightest()?;
+    let start = apic_start();
     while tsc().wrapping_sub(start.after) < span {
         core::hint::spin_loop();
     }
-    let end = tightest()?;
+    let end = apic_reading();
     apic::set_count(0);
     rate::between(start, end, 1.0)
 }
@@ -244,28 +248,36 @@ fn with_pit() -> Option<Rate> {
     best
 }
 
-fn with_apic_timer() -> Option<Rate> {
+fn with_apic_timer(start: Reading) -> Option<Rate> {
     const STEPS: u64 = 1_500_000;
     let hz = apic_timer_hz()?;
-    apic::enable();
-    apic::set_timer(apic::Mode::OneShot, None);
-    apic::set_count(u32::MAX);
-    let start = apic_reading();
-    let mut end = start;
-    while end.count - start.count < STEPS {
-        end = apic_reading();
-    }
+    while u64::from(u32::MAX - apic::count()) - start.count < STEPS {}
+    let end = apic_reading();
     apic::set_count(0);
     rate::between(start, end, hz)
 }
 
-/// Reads how far the APIC's timer has counted.
+/// Lets the APIC's timer run down once, with its interrupts masked. Returns a first reading.
+fn apic_start() -> Reading {
+    apic::set_timer(apic::Mode::OneShot, None);
+    apic::set_count(u32::MAX);
+    apic_reading()
+}
+
+/// Reads how far the APIC's timer has counted: the tightest of some readings.
 fn apic_reading() -> Reading {
-    let before = tsc();
-    let count = u32::MAX - apic::count();
-    Reading {
-        before,
-        after: tsc(),
-        count: count.into(),
-    }
+    const READINGS: u32 = 20;
+    let reading = || {
+        let before = tsc();
+        let count = u32::MAX - apic::count();
+        Reading {
+            before,
+            after: tsc(),
+            count: count.into(),
+        }
+    };
+    let width = |reading: &Reading| reading.after.wrapping_sub(reading.before);
+    (1..READINGS).fold(reading(), |best, _| {
+        core::cmp::min_by_key(best, reading(), width)
+    })
 }

@@ -4,6 +4,9 @@
 //! A pass returns its TSC ticks between fenced stamps. Bytes are counted as in STREAM, from the
 //! program's requests: lines that are fetched before a write are not counted.
 //!
+//! Each array is read by an instruction of its own, as compilers do where they don't know how it is
+//! aligned: additions that read memory themselves make Triad 4 % faster.
+//!
 //! # When the method lies
 //!
 //! An array that fits into a cache shows the cache. Stores may still be in the store buffer when
@@ -154,8 +157,8 @@ pub unsafe extern "C" fn tare_stream_add(
     // SAFETY: as above.
     unsafe {
         pass!("",
-            ["movaps xmm0, [{a} + {at} + \\i]", "addpd xmm0, [{b} + {at} + \\i]",
-             "movaps [{c} + {at} + \\i], xmm0"],
+            ["movaps xmm0, [{a} + {at} + \\i]", "movaps xmm1, [{b} + {at} + \\i]",
+             "addpd xmm0, xmm1", "movaps [{c} + {at} + \\i], xmm0"],
             a = in(reg) a, b = in(reg) b, c = in(reg) c, left = inout(reg) elements => _, options(nostack));
     }
     Fenced::after().wrapping_sub(begin)
@@ -180,8 +183,8 @@ pub unsafe extern "C" fn tare_stream_triad(
     // SAFETY: as above.
     unsafe {
         pass!("movq xmm2, {scalar}\nunpcklpd xmm2, xmm2",
-            ["movaps xmm0, [{c} + {at} + \\i]", "mulpd xmm0, xmm2", "addpd xmm0, [{b} + {at} + \\i]",
-             "movaps [{a} + {at} + \\i], xmm0"],
+            ["movaps xmm0, [{c} + {at} + \\i]", "movaps xmm1, [{b} + {at} + \\i]", "mulpd xmm0, xmm2",
+             "addpd xmm0, xmm1", "movaps [{a} + {at} + \\i], xmm0"],
             a = in(reg) a, b = in(reg) b, c = in(reg) c, scalar = in(reg) scalar.to_bits(),
             left = inout(reg) elements => _, options(nostack));
     }

@@ -162,7 +162,7 @@ fn main(boot: &'static Boot) -> Status {
     let Some(requests) = requests.and_then(number) else {
         return Status::Misused;
     };
-    time::start();
+    time::start(None);
     let mut settings = Settings::default();
     if settings.read(WORD).is_err() {
         return Status::Failed;

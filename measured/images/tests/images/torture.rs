@@ -46,7 +46,7 @@ fn main(boot: &'static Boot) -> Status {
         Console.texts(&["torture: want numbers\n"]);
         return Status::Misused;
     };
-    let Some(frequency) = clock::tsc_frequency() else {
+    let Some(frequency) = clock::tsc_frequency(None) else {
         Console.texts(&["torture: the TSC's frequency is unknown\n"]);
         return Status::Failed;
     };

@@ -130,7 +130,7 @@ impl Platform for Machine {
             if cpuid::hz().is_some() {
                 return None;
             }
-            let found = clock::tsc_frequency()?;
+            let found = clock::tsc_frequency(None)?;
             let (source, detail) = match found.source {
                 Source::ParavirtualClock => (FrequencySource::ParavirtualClock, "kvmclock"),
                 Source::Pit => (
