@@ -127,6 +127,20 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
                 true
             });
         }
+        "hog" => {
+            real_time(cpu)?;
+            every(Duration::from_millis(45), &mut || {
+                spin(Duration::from_millis(5));
+                true
+            });
+        }
+        "busy" => {
+            pin(cpu)?;
+            every(Duration::ZERO, &mut || {
+                spin(Duration::from_millis(1));
+                false
+            });
+        }
         "packets" => {
             let [from, to] = flooded(cpu)?;
             pin(other)?;

@@ -2,7 +2,9 @@
 //!
 //! Each notes its bursts by the TSC (`measured/agent/examples/planted.rs`), on its own or as a thread
 //! of the agent. A delay that overlaps a burst is the disturber's. Of these, at least 90 % must be
-//! named so, and of all that are named so, at most 1 % may be of no burst.
+//! named so, and of all that are named so, at most 1 % may be of no burst. Where a guest is measured,
+//! whose TSC is its own, or a thread that is throttled, the long delays are the disturber's. Where no
+//! events may be recorded, the kernel's count must be that of the bursts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,45 +31,78 @@ struct Plant {
     kind: &'static str,
     /// Whether it is a thread of the agent, and not a process.
     is_within: bool,
+    /// What starts `tare`, with its words.
+    by: &'static str,
+    /// The target, and the number of timer reads.
+    measured: (&'static str, u64),
     /// The names that are right, by their beginnings.
     names: &'static [&'static str],
+    by_what: By,
 }
 
-const PLANTS: [Plant; 6] = [
-    Plant {
-        kind: "thread",
-        is_within: false,
-        names: &["thread plant", "interrupt local timer (hrtimer_wakeup"],
-    },
-    Plant {
-        kind: "timer",
-        is_within: false,
-        names: &["thread plant", "interrupt local timer (hrtimer_wakeup"],
-    },
-    Plant {
-        kind: "packets",
-        is_within: false,
-        names: &[
+/// What tells whether the names are right.
+enum By {
+    /// The times of bursts.
+    Times,
+    /// The least length of its delays, and how many of them there are in a second, if that is known.
+    Length(Duration, Option<f64>),
+    /// The number of bursts.
+    Count,
+}
+
+impl Plant {
+    const fn of(kind: &'static str, names: &'static [&'static str]) -> Self {
+        Self {
+            kind,
+            is_within: false,
+            by: "",
+            measured: ("process", READS),
+            names,
+            by_what: By::Times,
+        }
+    }
+
+    const fn within(self) -> Self {
+        Self {
+            is_within: true,
+            ..self
+        }
+    }
+}
+
+const BY_TIMER: &[&str] = &["thread plant", "interrupt local timer (hrtimer_wakeup"];
+const BY_CALL: &[&str] = &["interrupt call function"];
+
+const PLANTS: [Plant; 9] = [
+    Plant::of("thread", BY_TIMER),
+    Plant::of("timer", BY_TIMER),
+    Plant::of(
+        "packets",
+        &[
             "softirq NET_RX",
             "thread ksoftirqd",
             "interrupt call function single",
         ],
+    ),
+    Plant::of("membarrier", BY_CALL).within(),
+    Plant::of("mprotect", BY_CALL).within(),
+    // Other CPUs have to forget a page that is taken away.
+    Plant::of("fault", &["page faults", "interrupt call function"]).within(),
+    Plant {
+        measured: ("linux,kernel=debian-6.12", READS / 2),
+        by_what: By::Length(Duration::from_millis(4), Some(1e3 / 50.0)),
+        ..Plant::of("hog", &["outside this kernel"])
+    },
+    // The kernel lets other threads run in a part of each second.
+    Plant {
+        by: "chrt -f 1",
+        by_what: By::Length(Duration::from_millis(30), None),
+        ..Plant::of("busy", &["throttling of this thread"])
     },
     Plant {
-        kind: "membarrier",
-        is_within: true,
-        names: &["interrupt call function"],
-    },
-    Plant {
-        kind: "mprotect",
-        is_within: true,
-        names: &["interrupt call function"],
-    },
-    Plant {
-        kind: "fault",
-        is_within: true,
-        // Other CPUs have to forget a page that is taken away.
-        names: &["page faults", "interrupt call function"],
+        by: "setpriv --bounding-set -perfmon,-sys_admin",
+        by_what: By::Count,
+        ..Plant::of("membarrier", &["interrupt CAL"]).within()
     },
 ];
 
@@ -77,8 +112,15 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     for plant in PLANTS {
         wait_for_quiet(cpu);
+        let scratch = tempfile::tempdir_in(scratch.path())?;
         let (folder, bursts) = plant.measure(cpu, scratch.path())?;
-        plant.judge(&folder, &bursts, verdicts)?;
+        let cell = folder.plan().cells.first().ok_or("the plan is empty")?.id;
+        let measured = Measurement::of(&folder, cell).ok_or("the cell failed")?;
+        match plant.by_what {
+            By::Times => plant.judge(&folder, &bursts, verdicts)?,
+            By::Length(least, rate) => plant.judge_long(&measured, (least, rate), verdicts),
+            By::Count => plant.judge_counts(&measured, &bursts, verdicts),
+        }
     }
     Ok(())
 }
@@ -98,10 +140,19 @@ impl Plant {
     fn measure(&self, cpu: usize, scratch: &Path) -> Result<(RunFolder, Vec<[u64; 2]>)> {
         let file = scratch.join(format!("{}.bursts", self.kind));
         let run = scratch.join(self.kind);
+        let (target, reads) = self.measured;
         let words = format!(
-            "noise --workload gap --repetitions {READS} --runs 1 --cpu {cpu} --explain {LEAST}"
+            "noise --workload gap --repetitions {reads} --runs 1 --cpu {cpu} --explain {LEAST} --target {target}"
         );
         let mut measuring = tare(&words)?;
+        if let Some((by, before)) = self.by.split_once(' ') {
+            let mut other = Command::new(by);
+            other.args(before.split(' '));
+            other
+                .arg(measuring.get_program())
+                .args(measuring.get_args());
+            measuring = other;
+        }
         measuring.arg("--output").arg(&run);
         let disturber = if self.is_within {
             let planting = format!("{}:{cpu}:{}", self.kind, file.display());
@@ -123,6 +174,58 @@ impl Plant {
         let bursts = rows.iter().map(|row| row.map(u64::from_le_bytes));
         let bursts = bursts.take_while(|[start, _]| *start > 0).collect();
         Ok((RunFolder::open(&run)?, bursts))
+    }
+
+    /// Returns whether a name is right.
+    fn is_right(&self, name: &str) -> bool {
+        self.names.iter().any(|right| name.starts_with(right))
+    }
+
+    /// Compares the names of long delays, and how many there are.
+    fn judge_long(
+        &self,
+        measured: &Measurement,
+        (least, rate): (Duration, Option<f64>),
+        verdicts: &mut Verdicts,
+    ) {
+        let (kind, head) = (self.kind, &measured.head);
+        let seconds = head.length() as f64 / measured.program.frequencies[0].hz;
+        let least_ns = least.as_nanos() as u64;
+        let (mut all, mut right, mut others) = (0, 0, Vec::new());
+        for trace in &measured.record.traces {
+            if trace.value / trace.samples.max(1) < least_ns {
+                continue;
+            }
+            all += trace.samples;
+            match takers(trace, 0, 0).takers.into_iter().next() {
+                Some((taker, _)) if self.is_right(&taker.to_string()) => right += trace.samples,
+                other => others.push((trace.samples, other.map(|(taker, _)| taker.to_string()))),
+            }
+        }
+        println!(
+            "       {kind}: {all} delays of {least:?} or more in {seconds:.1} s; others: {others:?}"
+        );
+        let what = format!("{kind}: long delays that are named so / all");
+        verdicts.within(&what, right as f64 / all as f64, 0.9, 1.0);
+        if let Some(rate) = rate {
+            let what = format!("{kind}: long delays that are named so / bursts");
+            verdicts.within(&what, right as f64 / (rate * seconds), 0.9, 1.1);
+        }
+    }
+
+    /// Compares the number of events that the kernel counted with that of the bursts.
+    fn judge_counts(&self, measured: &Measurement, bursts: &[[u64; 2]], verdicts: &mut Verdicts) {
+        let head = &measured.head;
+        let within = bursts.iter().filter(|[start, _]| {
+            let from = start.wrapping_sub(head.first);
+            *start >= head.first && from < head.length()
+        });
+        let within = within.count() as f64;
+        let counted = measured.program.counters.iter();
+        let counted = counted.filter(|counter| self.is_right(&counter.name));
+        let counted = counted.map(|counter| counter.count).sum::<u64>();
+        let what = format!("{} without events: the kernel's count / bursts", self.kind);
+        verdicts.within(&what, counted as f64 / within, 0.9, 1.1);
     }
 
     /// Compares what was named with the bursts.
@@ -153,8 +256,7 @@ impl Plant {
         for trace in &measured.record.traces {
             let first = takers(trace, 0, way_ns).takers.into_iter().next();
             let first = first.map_or_else(String::new, |(taker, _)| taker.to_string());
-            let is_right = self.names.iter().any(|right| first.starts_with(right));
-            match is_right {
+            match self.is_right(&first) {
                 true => named += trace.samples,
                 false => others.push((trace.samples, first)),
             }
