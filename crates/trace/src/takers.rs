@@ -84,6 +84,11 @@ impl Taker {
         })
     }
 
+    /// Returns whether what it calls was asked of it: not by threads other than the kernel's workers.
+    fn is_called(&self) -> bool {
+        !matches!(self, Self::Thread { name, .. } if !name.starts_with("kworker/"))
+    }
+
     /// Adds the functions that it called, and who sent it.
     fn with(mut self, all: &BTreeMap<Self, Called>) -> Self {
         let called = all.get(&self).cloned().unwrap_or_default();
@@ -275,6 +280,8 @@ fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, bool) {
         let taker = Taker::of(cpu.doing());
         has_faulted |= taker.is_none() && event.what == TraceKind::PageFault;
         let is_call = matches!(event.what, TraceKind::TimerExpired { .. } | TraceKind::Work);
+        // What other threads call on their own CPU is no other CPU's question, and no queued work.
+        let is_call = is_call && taker.as_ref().is_none_or(Taker::is_called);
         if let (true, Some(taker), Some(name)) = (is_call, taker, event.stack.first()) {
             put(&mut all.entry(taker).or_default().functions, name.clone());
         }

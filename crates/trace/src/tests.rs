@@ -538,6 +538,15 @@ fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
     ];
     let wanted = ("thread kworker/1:1 (vmstat_update)".to_owned(), 32_000);
     assert_eq!(taken(1, 32_000, [&events]), [wanted]);
+    // What another thread calls on its own CPU is not queued.
+    let other = ("rustc/7", 120);
+    let events = [
+        switch(1_000, ours, other),
+        with_stack(at(1_200, TraceKind::Work), &["flush_tlb_func"]),
+        switch(31_000, other, ours),
+    ];
+    let wanted = ("thread rustc".to_owned(), 32_000);
+    assert_eq!(taken(1, 32_000, [&events]), [wanted]);
     // A thread with a real-time priority would not have made way for it.
     let events = [switch(1_000, US, worker), switch(31_000, worker, US)];
     let wanted = ("throttling of this thread".to_owned(), 32_000);

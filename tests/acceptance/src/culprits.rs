@@ -71,7 +71,6 @@ impl Plant {
 }
 
 const BY_TIMER: &[&str] = &["thread plant", "interrupt local timer (hrtimer_wakeup"];
-const BY_CALL: &[&str] = &["interrupt call function"];
 
 const PLANTS: [Plant; 9] = [
     Plant::of("thread", BY_TIMER),
@@ -84,8 +83,22 @@ const PLANTS: [Plant; 9] = [
             "interrupt call function single",
         ],
     ),
-    Plant::of("membarrier", BY_CALL).within(),
-    Plant::of("mprotect", BY_CALL).within(),
+    Plant::of(
+        "membarrier",
+        &[
+            "interrupt call function single (ipi_mb) from plant",
+            "interrupt call function (ipi_mb) from plant",
+        ],
+    )
+    .within(),
+    Plant::of(
+        "mprotect",
+        &[
+            "interrupt call function single (flush_tlb_func) from plant",
+            "interrupt call function (flush_tlb_func) from plant",
+        ],
+    )
+    .within(),
     // Other CPUs have to forget a page that is taken away.
     Plant::of("fault", &["page faults", "interrupt call function"]).within(),
     Plant {

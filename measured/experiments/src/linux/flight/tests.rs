@@ -202,3 +202,33 @@ fn threads_anywhere_and_too_many_of_them_are_refused() {
     let many = Flight::open(many.into_iter(), 100);
     assert!(matches!(many, Err(FlightError::TooMuch { .. })));
 }
+
+#[test]
+fn what_a_worker_ran_is_told_by_its_function() {
+    let work = decode::Event {
+        at_ns: 5,
+        kind: Kind::Work,
+        a: 0x99,
+        b: 0,
+        stack: Vec::new(),
+    };
+    let decoded = decode::Decoded {
+        trace: tare_wire::record::Trace {
+            place: 0,
+            set: 0,
+            index: 0,
+            value: 1_000,
+            greatest: 1_000,
+            samples: 1,
+            tid: TID,
+            events: 1,
+            complete: true,
+        },
+        events: vec![work],
+        names: decode::Names::new(),
+        waker: None,
+    };
+    let recorded = Recorded::new(&Trace::new([decoded].into_iter()));
+    let wanted = [(5, Kind::Work, 0, 0), (5, Kind::Frame, 0x99, 0)];
+    assert_eq!(recorded.events, [wanted]);
+}

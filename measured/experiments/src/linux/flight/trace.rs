@@ -94,6 +94,7 @@ impl Trace {
             let at = zigzag(event.at_ns);
             let a = match event.kind {
                 Kind::TimerExpired => self.wakers.contains(&event.a).into(),
+                Kind::Work => 0,
                 _ => event.a,
             };
             rows.push([at, event.kind.number(), a, event.b]);
@@ -115,7 +116,7 @@ impl Trace {
         let border = match event.kind {
             Kind::TimerEntry => ENTRY,
             Kind::Switch => SWITCH,
-            Kind::TimerExpired => return Some(std::slice::from_ref(&event.a)),
+            Kind::TimerExpired | Kind::Work => return Some(std::slice::from_ref(&event.a)),
             _ => return None,
         };
         let mut addresses = event.stack.iter();
