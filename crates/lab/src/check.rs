@@ -2,8 +2,9 @@
 //! machine does not have. Otherwise every cell would fail for the same reason.
 
 use std::collections::BTreeSet;
-use std::iter;
+use std::{io, iter};
 
+use rustix::fs::{Access, access};
 use tare_host::realtime::RtGroup;
 use tare_host::{Source, exclusive_cpuset};
 use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
@@ -125,6 +126,7 @@ pub fn check(
             }
         }
     }
+    findings.extend(unwritable(plan));
     let mut each = Vec::new();
     for finding in findings.into_iter().chain(loads).chain(rights) {
         if !each.contains(&finding) {
@@ -140,6 +142,30 @@ fn missing(what: &str, cpus: &Cpus, there: &Cpus, whose: &str) -> Option<Finding
         Finding::NoSuchCpus(format!(
             "{what} names CPU {missing}, which is offline or does not exist {whose} (available: {there})"
         ))
+    })
+}
+
+/// Returns why no setting of a plan's switches can be changed, if it has some.
+fn unwritable(plan: &Plan) -> Option<Finding> {
+    let switches = plan.cells.iter().flat_map(|cell| &cell.switches);
+    let settings = switches.flat_map(|switch| &switch.settings);
+    let paths: BTreeSet<&str> = settings.map(|setting| setting.path.as_str()).collect();
+    let mut first = None;
+    for path in paths {
+        let error = io::Error::from(access(path, Access::WRITE_OK).err()?);
+        first.get_or_insert((path, error));
+    }
+    let (path, error) = first?;
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "name a switch (--isolate --dry-run lists them), or a file below /proc/sys or /sys"
+        }
+        _ => "run tare as root, or measure without --isolate and --screen",
+    };
+    Some(Finding::Unavailable {
+        what: "changing settings".to_owned(),
+        why: format!("{path}: {error}"),
+        remedy: remedy.to_owned(),
     })
 }
 

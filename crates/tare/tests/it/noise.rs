@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tare_testkit::assert_contains;
 
-use crate::common::{self, Bench, Ran, files};
+use crate::common::{self, Bench, OtherUser, Ran, files, skip};
 
 const TINY: &str = "--repetitions 2000 --runs 2 --cpu 0";
 
@@ -191,6 +191,17 @@ fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reporte
         .iter()
         .filter(|cell| cell["labels"]["isolate"] == "yes");
     assert_eq!((with.count(), cells.len()), (3, 6));
+}
+
+#[test]
+fn isolation_is_refused_where_no_setting_can_be_changed() {
+    let Some(user) = OtherUser::new() else {
+        return skip("another user", "becoming one requires root and setpriv");
+    };
+    let why = ["changing settings can't be used here", "run tare as root"];
+    user.run("noise --isolate").expect(5, &why);
+    let why = ["/proc/sys/nothing", "name a switch"];
+    user.run("noise --isolate nothing=1").expect(5, &why);
 }
 
 #[test]
