@@ -6,7 +6,7 @@ use tare_figures::rows::Figure;
 use tare_host::{Fact, Finding, Severity};
 use tare_pages::{Report, page, terminal};
 use tare_results::MachineRecord;
-use tare_results::model::{Instance, InstanceOutcome};
+use tare_results::model::{Instance, InstanceOutcome, Program};
 use tare_testkit::assert_contains;
 use tare_wire::cpus::Cpus;
 
@@ -14,7 +14,8 @@ use crate::compare::{between, is_worse};
 use crate::gates::judge;
 use crate::synthetic::starts::{BEGIN_NS, MS, Starts, done, lost};
 use crate::synthetic::{
-    Run, alarm, analyse, assert_fits, csv, figure, ids, record, row, unknown_machine, verdict,
+    Run, alarm, analyse, assert_fits, csv, figure, ids, measured, record, row, unknown_machine,
+    verdict,
 };
 
 const ALONE: Starts<'_> = Starts {
@@ -308,6 +309,16 @@ fn a_figure_has_one_name_whatever_executed_it() {
 
 #[test]
 fn a_page_says_nothing_of_what_was_not_done() {
+    let mut run = Run::new(1);
+    let cell = run.started(1, Starts::DEFAULT, |_, planned| done(planned, 0, MS));
+    // A command of the user's reports nothing of itself.
+    *measured(cell) = Program::default();
+    let analysis = run.analyse();
+    assert!(!ids(&analysis).contains(&"not-locked"));
+    let page = page::render(&analysis);
+    for wrong in ["Calibration", "in cycles only", "not locked", "<th>Agent"] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
     let mut run = Run::new(1);
     run.not_started(1, Starts::DEFAULT);
     let mut data = run.data();

@@ -126,7 +126,9 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     // A limit of this kind is none of a guest.
     let not_locked = which(&|m| {
         let kernel = m.group.capabilities().kernel;
-        !m.program.preparation.locked && matches!(kernel, Kernel::Host | Kernel::Remote)
+        m.program.is_reported()
+            && !m.program.preparation.locked
+            && matches!(kernel, Kernel::Host | Kernel::Remote)
     });
     if !not_locked.is_empty() {
         notices.push(Notice::note(

@@ -26,15 +26,17 @@ const COSTS: [(&str, Cost); 7] = [
     ("iteration of\nan empty loop", |c| c.loop_cycles),
 ];
 
-/// Renders what the stamps and the loop cost, by target.
-pub(super) fn calibration(run: &Run) -> Markup {
+/// Renders what the stamps and the loop cost, by target; `None` where no program reported it.
+pub(super) fn calibration(run: &Run) -> Option<Markup> {
     let programs = run.cells.iter().filter_map(|cell| {
-        let program = cell.outcome.record().and_then(Record::program)?;
+        let program = cell.outcome.record().and_then(Record::program);
+        let program = program.filter(|program| program.is_reported())?;
         // Of a server, the client measures.
         let target = Some(&cell.plan.target).filter(|_| cell.plan.server.is_none());
         Some((target, (cell, program)))
     });
     let mut targets: Vec<Target<'_>> = grouped(programs);
+    targets.first()?;
     targets.sort_by_key(|(target, _)| target.map(|target| (target.group, target)));
     let mut costs = Table::new(["median over the cells"]);
     costs.head.extend(COSTS.map(|(name, _)| name.to_owned()));
@@ -55,7 +57,7 @@ pub(super) fn calibration(run: &Run) -> Markup {
         }));
         costs.rows.push(row);
     }
-    html! {
+    Some(html! {
         p.read {
             "Measured before every cell, for start once before the first one of a target. The "
             "step is the least by which the timer advances: nothing shorter can be seen, and every "
@@ -70,7 +72,7 @@ pub(super) fn calibration(run: &Run) -> Markup {
         }
         @let rows = frequencies(&targets);
         (facts(&rows.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>()))
-    }
+    })
 }
 
 /// Names a target, marked if an emulator executed it, or the client of servers.

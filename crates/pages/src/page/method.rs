@@ -224,6 +224,10 @@ fn agents(report: &Report) -> Vec<String> {
         if cell.plan.target.kernel() == Kernel::Unknown {
             return Some((format!("imported from {}", agent.version), cell.plan.id));
         }
+        if !program.is_reported() {
+            let accelerator = agent.accelerator.as_ref()?;
+            return Some((format!("none; executed by {accelerator}"), cell.plan.id));
+        }
         let mut text = format!(
             "{} on {}{}, SHA-256 {}; buffers {}locked; /dev/cpu_dma_latency {}",
             agent.version,

@@ -241,9 +241,12 @@ impl Page<'_> {
         add("loads", name, places::loads(summary));
         let every_run = self.each_story(|story| grouped::every_run(story, run));
         add("runs", "Every run", every_run);
-        let is_known = !run.cells.is_empty() && !run.is_imported();
-        let calibration = is_known.then(|| calibration::calibration(run));
-        add("calibration", "Calibration", calibration);
+        let own = Some(run).filter(|run| !run.is_imported());
+        add(
+            "calibration",
+            "Calibration",
+            own.and_then(calibration::calibration),
+        );
         add(
             "places",
             "The targets, from inside",

@@ -201,6 +201,12 @@ impl SetHead {
 }
 
 impl Program {
+    /// Returns whether it reported itself: a command of the user's, or a foreign guest, does not,
+    /// so its preparation and calibration are unknown.
+    pub fn is_reported(&self) -> bool {
+        !self.agent.version.is_empty()
+    }
+
     /// Returns a fact about the place as a whole.
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.fact_of(name, &Labels::default())
