@@ -6,6 +6,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
 use tare_figures::format::Numbers;
+use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, Severity, name_some};
 use tare_figures::rows::{Figure, Measure, Row, written};
 use tare_figures::verdict::Verdict;
@@ -197,17 +198,23 @@ impl Story for Served {
             held.filter_map(|case| case.rows().next().map(&place))
                 .collect()
         };
+        // Each case with its own reasons.
+        let late = cases.iter().filter(|case| is_late(case));
+        let late = late.filter_map(|case| Some((bottlenecks(case), place(case.rows().next()?))));
+        let late = grouped(late).into_iter().map(|(why, names)| {
+            let names = name_some(&names);
+            format!("for {names}: in a run it {why}")
+        });
+        let late = Vec::from_iter(late);
+        let behind = (!late.is_empty()).then(|| {
+            let text = format!(
+                "The client was a bottleneck {}. Latencies and rates there are partly its own.",
+                late.join("; ")
+            );
+            Notice::warning("client-behind", text)
+        });
         let notices = [
-            about(
-                (Severity::Warning, "client-behind"),
-                &names(is_late),
-                |names| {
-                    format!(
-                        "The client was a bottleneck for {names}: in a run it {}. Latencies and rates there are partly its own.",
-                        words::list(&bottlenecks(&cases))
-                    )
-                },
-            ),
+            behind,
             about(
                 (Severity::Warning, "wrong-answers"),
                 &names(has_wrong),
@@ -556,11 +563,10 @@ fn is_late(case: &Case<'_>) -> bool {
     BOTTLENECKS.iter().any(|(holds, _)| holds(case))
 }
 
-/// Says how the client was a bottleneck of some of the cases.
-fn bottlenecks(cases: &[Case<'_>]) -> Vec<String> {
-    let all = BOTTLENECKS.into_iter();
-    let found = all.filter(|(holds, _)| cases.iter().any(holds));
-    found.map(|(_, words)| words.to_owned()).collect()
+/// Says how the client was a bottleneck of a case.
+fn bottlenecks(case: &Case<'_>) -> String {
+    let found = BOTTLENECKS.iter().filter(|(holds, _)| holds(case));
+    words::list(&Vec::from_iter(found.map(|(_, words)| (*words).to_owned())))
 }
 
 /// Returns the greatest share of one value of a run in another; 0 where there is none of that.

@@ -57,30 +57,35 @@ fn a_client_that_does_not_say_that_it_is_late_is_known_by_its_time() {
 
 #[test]
 fn a_client_that_is_a_bottleneck_says_how() {
-    let told = |values: &[(&str, f64)], answered: f64| {
+    let told = |each: &[&[(&str, f64)]], answered: f64| {
         let mut run = Run::new(1);
-        let window_ns = if answered > 0.0 { 1e9 } else { 0.0 };
-        let asked = Asked {
-            answered,
-            window_ns,
-            ..Asked::default()
-        };
-        let cell = run.asked(1, "process", asked);
-        record(cell)
-            .values
-            .extend(values.iter().copied().map(valued));
+        for (target, values) in ["process", "crun", "runc"].into_iter().zip(each) {
+            let window_ns = if answered > 0.0 { 1e9 } else { 0.0 };
+            let asked = Asked {
+                answered,
+                window_ns,
+                ..Asked::default()
+            };
+            let cell = run.asked(1, target, asked);
+            let values = values.iter().copied().map(valued);
+            record(cell).values.extend(values);
+        }
         let analysis = run.analyse();
         let is_told = ids(&analysis).contains(&"client-behind");
         is_told.then(|| alarm(&analysis, "client-behind").to_owned())
     };
-    let busy = told(&[("client_cpu", 0.95e9), ("behind", 5.0)], 1_000.0).unwrap();
-    assert_contains(&busy, &["in a run it used more than 90 % of its CPU. "]);
-    let both = told(&[("limited", 1.0), ("behind", 20.0)], 1_000.0).unwrap();
+    let busy = [("client_cpu", 0.95e9), ("behind", 5.0)];
+    let late = [("client_cpu", 0.5e9), ("behind", 20.0)];
+    let some = told(&[&busy, &late, &busy], 1_000.0).unwrap();
+    let each = "for process (and 1 more): in a run it used more than 90 % of its CPU; for crun: in a run it sent more than 1 % of its \
+                requests a millisecond or more late. ";
+    assert_contains(&some, &[each]);
+    let both = told(&[&[("limited", 1.0), ("behind", 20.0)]], 1_000.0).unwrap();
     let how = "it sent more than 1 % of its requests a millisecond or more late and ended the search for the highest rate, which is at \
                least";
     assert_contains(&both, &[how]);
     // Of no answer, there is no time that it took.
-    assert_eq!(told(&[("client_cpu", 0.5e9)], 0.0), None);
+    assert_eq!(told(&[&[("client_cpu", 0.5e9)]], 0.0), None);
 }
 
 #[test]
