@@ -483,7 +483,7 @@ fn a_report_says_of_two_targets_what_their_comparison_does() {
     assert!(lost.differs && !lost.is_worse, "{lost:?}");
     let said = verdict(&report);
     let found = format!(
-        "crun against process, share of time lost: better for gap under dd ({}, adjusted p {}) ({} figures judged together",
+        "crun against process, share of time lost: better for gap under dd (median difference {}, adjusted p {}) ({} figures judged together",
         lost.shift_in_words(),
         lost.chance(),
         compared.tests

@@ -4,6 +4,7 @@ use tare_pages::terminal;
 use tare_results::model::{Labels, Value};
 use tare_testkit::assert_contains;
 
+use crate::compare::between;
 use crate::synthetic::services::Asked;
 use crate::synthetic::{Run, alarm, ids, plain, record, verdict};
 
@@ -27,8 +28,42 @@ fn a_comparison_of_several_servers_names_them() {
         }
     }
     let said = &verdict(&run.analyse())[1];
-    let of_both = "worse (nsd) (+15.0 µs (+50.0 %), adjusted p ";
-    assert_contains(said, &[of_both, " and (own) (+10.0 µs (+50.0 %), "]);
+    let of_both = "worse (nsd) (median difference +15.0 µs (+50.0 %), adjusted p ";
+    assert_contains(
+        said,
+        &[
+            of_both,
+            " and (own) (median difference +10.0 µs (+50.0 %), ",
+        ],
+    );
+}
+
+#[test]
+fn a_comparison_names_the_figure_that_its_table_shows_to_differ_most() {
+    let side = |each: [(f64, f64); 6]| {
+        let each = each.map(|(cpu_ns, answered)| {
+            let mut run = Run::new(1);
+            let asked = Asked {
+                cpu_ns,
+                answered,
+                ..Asked::default()
+            };
+            run.asked(1, "process", asked);
+            run.analyse()
+        });
+        Vec::from(each)
+    };
+    let base = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0].map(|us| (us * 1e3, 1_350.0 + us));
+    // The medians grow by less than the median of the differences.
+    let new = [16.0, 16.1, 16.2, 16.3, 30.0, 31.0].map(|us| (us * 1e3, 1_000.0 + us));
+    let compared = between(&side(base), &side(new)).unwrap();
+    let shift = |measure: &str| {
+        let mut rows = compared.rows.iter();
+        rows.find(|row| row.measure == measure).unwrap().relative
+    };
+    let [cpu, answers] = ["per-cpu-second", "answers"].map(shift);
+    assert!(cpu < answers, "{cpu:?} {answers:?}");
+    assert_contains(&compared.verdict[0], &["most in per-cpu-second.rate of "]);
 }
 
 #[test]

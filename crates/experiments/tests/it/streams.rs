@@ -38,7 +38,7 @@ fn bandwidths_are_those_of_the_bytes_moved_and_targets_differ_by_a_share() {
     );
     assert!(
         said[1].starts_with(
-            "crun against process, bandwidth of Triad: worse (−100 MB/s (−1.0 %), adjusted p "
+            "crun against process, bandwidth of Triad: worse (median difference −100 MB/s (−1.0 %), adjusted p "
         ),
         "{said:?}"
     );

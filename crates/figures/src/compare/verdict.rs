@@ -190,11 +190,13 @@ fn nothing(comparison: &Comparison, all: usize) -> String {
     )
 }
 
-/// Returns by which factor a figure grew or shrank, whichever is more than 1.
+/// Returns by which factor a figure grew or shrank by its shift, which the table shows, whichever
+/// is more than 1.
 fn ratio(row: &ComparedRow) -> f64 {
-    let (Some(a), Some(b)) = (row.base, row.new) else {
+    let (Some(a), Some(shift)) = (row.base, row.shift) else {
         return 1.0;
     };
+    let b = a + shift;
     // One in a million, or a ns, stands for nothing.
     let least = if row.unit == "1" { 1e-6 } else { 1.0 };
     let (a, b) = (a.max(least), b.max(least));
