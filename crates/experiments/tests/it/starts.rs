@@ -249,6 +249,17 @@ fn starts_one_after_the_other_are_told_beside_the_lowest_rate_that_has_the_figur
         said(&rates[..1]),
         "Ready after a mean of 1.00 ms one after the other and 4.00 ms at 1/s on process (at least 1/s sustained)."
     );
+    // What one target has both of, each has.
+    let mut run = three(1);
+    for (interval, takes) in [(ALONE, 2), (Starts::DEFAULT, 2)] {
+        let starts = Starts {
+            target: "podman",
+            ..interval
+        };
+        run.started(1, starts, |_, planned| done(planned, 0, takes * MS));
+    }
+    let both = "2.00 ms one after the other and 2.00 ms at 16/s on podman";
+    assert_contains(&verdict(&run.analyse())[0], &[both]);
 }
 
 #[test]
@@ -353,7 +364,9 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
     ladder(&mut run, 1, "unikernel", 90, 1);
     assert_eq!(
         verdict(&run.analyse()),
-        ["Ready after a median of 1.03 ms on process (at least 64/s sustained)."]
+        [
+            "Ready after a median of 1.03 ms one after the other and 1.02 ms at 16/s on process (at least 64/s sustained)."
+        ]
     );
 }
 

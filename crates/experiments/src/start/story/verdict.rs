@@ -27,17 +27,9 @@ fn sentence(all: &[&Series<'_>]) -> String {
     let has_modes = has_modes(all);
     let all = &plain(all);
     let figure = figure(all);
-    // Where one has two times, or none at a rate, the sentence says of each which it is.
     let is_followed = |one: &Series<'_>| {
         ladder::interval_ns(one.first()).is_none() && ladder::open(one).next().is_some()
     };
-    let is_alike = |one: &Series<'_>| {
-        let alone = one.first().value("ready", figure);
-        let other = at_lowest_rate(one, figure).and_then(|(_, row)| row.estimate());
-        let both = alone.zip(other);
-        both.is_some_and(|(alone, other)| !differ(alone, other))
-    };
-    let are_alike = all.iter().all(|one| !is_followed(one) || is_alike(one));
     let is_each = all.len() <= MANY;
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
@@ -55,11 +47,11 @@ fn sentence(all: &[&Series<'_>]) -> String {
             at_lowest_rate(one, figure).and_then(|(rate, row)| Some((rate, row, row.estimate()?)));
         let took = match &lowest_rate {
             // A range has one figure at each end.
-            Some((rate, row, other)) if differ(ns, *other) && is_each => {
+            Some((rate, row, other)) if is_each => {
                 let other = figure_or_modes(row, time(*other), has_modes);
                 format!("{took} one after the other and {other} at {rate}")
             }
-            _ if is_followed(one) && !are_alike => format!("{took} one after the other"),
+            _ if is_followed(one) => format!("{took} one after the other"),
             _ => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
                 Some(rate) => format!("{took} at {}", N.rate(rate)),
                 None => took,
@@ -113,12 +105,6 @@ fn at_lowest_rate<'a>(ladder: &Series<'a>, figure: Figure) -> Option<(String, &'
         Some((N.rate(ladder::rate(case)?), row))
     });
     known.next().filter(|_| !is_first)
-}
-
-/// Returns whether two times are so different that both are worth saying.
-fn differ(one: f64, other: f64) -> bool {
-    const FACTOR: f64 = 1.2;
-    one.max(other) > FACTOR * one.min(other)
 }
 
 /// Returns the figure that all have: the median, or the mean if one of them has too few instances.
