@@ -454,7 +454,7 @@ fn failures_are_told_with_their_reason_and_number() {
             _ => done(planned, 0, MS),
         });
     }
-    let failed = "8 instances of process at 16/s failed, including the warm-up: 8 × exit status 7.";
+    let failed = "6 instances of process at 16/s failed, and 2 in the warm-up: 8 × exit status 7.";
     assert_contains(alarm(&run.analyse(), "instances-failed"), &[failed]);
 }
 

@@ -49,10 +49,16 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             )
         }),
         about((Warning, "instances-failed"), &failing, |names| {
-            let failed = counted(N, failed, "instance", "instances");
-            format!(
-                "{failed} of {names} failed, including the warm-up: {reasons}. They are in no latency."
-            )
+            let within = cases().filter_map(|(_, case)| case.row("failed", Figure::Total, &[]));
+            let within = within.flat_map(|row| &row.each);
+            let within: f64 = within.filter_map(|run| run.figure.value()).sum();
+            let before = failed.saturating_sub(within as u64);
+            let before = match before {
+                0 => String::new(),
+                before => format!(", and {} in the warm-up", N.count(before)),
+            };
+            let within = counted(N, within as u64, "instance", "instances");
+            format!("{within} of {names} failed{before}: {reasons}. They are in no latency.")
         }),
         about((Warning, "busy-beside"), &busy, |names| {
             format!(
