@@ -8,6 +8,7 @@ mod measures;
 mod parameters;
 mod story;
 
+use tare_figures::format::Numbers;
 use tare_lab::estimate::OVERHEAD_SECONDS;
 use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
@@ -208,7 +209,7 @@ fn cell(
     }
     if let Pace::Rate(rate) = pace {
         labels = labels.with(RATE, rate);
-        name = format!("{name} at {rate}/s");
+        name = format!("{name} at {}", Numbers::PLAIN.rate(rate as f64));
     }
     if pace == Pace::Highest {
         labels = labels.with(RATE, HIGHEST);

@@ -470,7 +470,7 @@ fn what_cannot_be_is_flagged() {
     let mut rows = analysis.rows().0.iter();
     assert!(rows.all(|row| row.measure.id != "bandwidth"));
     let details = &analysis.summary().verdict.details;
-    let modes = "Time of a single one has two modes on process, area=memory, primitive=getpid, size=64KiB: about ";
+    let modes = "Time of a single one has two modes on process, memory, getpid, size=64KiB: about ";
     assert!(
         details.iter().any(|text| text.starts_with(modes)),
         "{details:?}"

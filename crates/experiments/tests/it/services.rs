@@ -9,7 +9,30 @@ use crate::synthetic::services::Asked;
 use crate::synthetic::{Run, alarm, ids, plain, record, verdict};
 
 #[test]
-fn a_comparison_of_several_servers_names_them() {
+fn a_comparison_of_several_servers_or_rates_names_them() {
+    let mut run = Run::new(1);
+    for block in 1..=6 {
+        for (target, cpu_ns) in [("process", 20e3), ("runc", 30e3)] {
+            for (labels, words) in [
+                (&[("rate", "500")], "interval=2000000ns"),
+                (&[("rate", "1000")], "interval=1000000ns"),
+            ] {
+                let cpu_ns = cpu_ns + f64::from(block);
+                let asked = Asked {
+                    labels,
+                    words,
+                    cpu_ns,
+                    ..Asked::default()
+                };
+                run.asked(block, target, asked);
+            }
+        }
+    }
+    let said = &verdict(&run.analyse())[1];
+    assert_contains(
+        said,
+        &["worse at 500/s (median ", " and at 1,000/s (median "],
+    );
     let mut run = Run::new(1);
     for block in 1..=6 {
         for (target, factor) in [("process", 1.0), ("runc", 1.5)] {

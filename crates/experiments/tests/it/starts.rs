@@ -487,7 +487,7 @@ fn few_instances_have_a_mean() {
     let modes = "(two modes, mean 17.1 ms) at 16/s on process";
     assert_contains(&verdict(&analysis)[0], &[modes, "4.00 s (mean) on linux"]);
     let page = page::render(&analysis);
-    assert_contains(&page, &["process, 16/s: 17.1 ms*"]);
+    assert_contains(&page, &["process at 16/s: 17.1 ms*"]);
 }
 
 #[test]

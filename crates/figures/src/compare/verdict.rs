@@ -3,7 +3,7 @@
 use super::{CompareUnit, ComparedRow, Comparison, told};
 use crate::group::{distinct, grouped};
 use crate::notices::name_cells;
-use crate::rows::{Figure, labelled};
+use crate::rows::{Figure, behind};
 
 /// Says what a comparison says, the conclusion first, and what bears on all of it.
 pub(super) fn of(comparison: &Comparison) -> Vec<String> {
@@ -94,14 +94,11 @@ fn modes(comparison: &Comparison) -> Vec<String> {
             true => format!("{}; ", those[0]),
             false => String::new(),
         };
-        let labels = row.labels.iter();
-        let labels: String = labels
-            .map(|(key, value)| format!(", {}", labelled(&row.labels, key, value)))
-            .collect();
         let said = format!(
-            "{} on {}{labels}: {those}of {} {base}, of {} {new}. A median between them says nothing of a shift.",
+            "{} on {}{}: {those}of {} {base}, of {} {new}. A median between them says nothing of a shift.",
             crate::modes::has_two(&row.of),
             row.places(),
+            behind(&row.labels, &[]),
             comparison.names[0],
             comparison.names[1],
         );

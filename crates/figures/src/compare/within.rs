@@ -95,8 +95,8 @@ fn judged(rows: &[(&str, &ComparedRow)]) -> String {
         }
         let result = result.words();
         let first = own.first()?;
-        // Alone, a load names where.
-        let is_place = ["(", "without a load", "under "].iter();
+        // Alone, a load or a rate names where.
+        let is_place = ["(", "without a load", "under ", "at "].iter();
         let of = match is_place.into_iter().any(|begin| first.starts_with(begin)) {
             true => "",
             false => "for ",

@@ -25,4 +25,4 @@ pub use flat::FlatRow;
 pub use measure::{
     Better, CONTEXT_SWITCHES, Figure, INTERRUPTS, Measure, RunFigure, Sample, Samples,
 };
-pub use naming::{labelled, live, written};
+pub use naming::{behind, labelled, live, with, written};

@@ -51,12 +51,7 @@ impl Row {
     /// `unikernel (emulated) under dd, thread=0`.
     #[must_use]
     pub fn place(&self) -> String {
-        let mut name = self.marked_target();
-        name.push_str(&self.load.under());
-        for (key, value) in self.labels.iter() {
-            name.push_str(&format!(", {}", labelled(&self.labels, key, value)));
-        }
-        name
+        self.marked_target() + &self.load.under() + &behind(&self.labels, &[])
     }
 
     /// Names the row in a sentence: `latency.p99.9 of process under dd`.
@@ -67,8 +62,34 @@ impl Row {
     }
 }
 
+/// Writes labels except `told` behind a name: ` (dns), work=prime:1000 at 64/s`; nothing if there are
+/// no others. What is of all parts needs no word.
+#[must_use]
+pub fn behind(labels: &Labels, told: &[&str]) -> String {
+    const SERVICE: &str = "service";
+    let is_told = |key: &str| !told.contains(&key);
+    let service = labels.get(SERVICE).filter(|_| is_told(SERVICE));
+    let service = service.map(|service| format!(" ({service})"));
+    let others = labels
+        .iter()
+        .filter(|(key, value)| is_told(key) && *key != SERVICE && *value != "all");
+    let others = others.map(|(key, value)| match key {
+        "area" | "primitive" | "kernel" => with(value),
+        _ => with(&labelled(labels, key, value)),
+    });
+    let (rates, others): (Vec<_>, Vec<_>) = others.partition(|text| text.starts_with(" at "));
+    service.into_iter().chain(others).chain(rates).collect()
+}
+
+/// Writes one more word behind a name: `, alone`, ` at 64/s`.
+#[must_use]
+pub fn with(word: &str) -> String {
+    let between = if word.ends_with("/s") { " at" } else { "," };
+    format!("{between} {word}")
+}
+
 /// Writes a label among others: `thread=0`, `phase 1`; a workload by its name; an interval in parts
-/// of a second or whole seconds as its rate: `64/s`, `0.5/s`, and `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a
+/// of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a
 /// workload is a number of its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
@@ -79,7 +100,9 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     }
     let seconds = seconds(value).filter(|_| key == "interval");
     let rate = seconds.filter(|seconds| value.contains('/') || *seconds >= 1.0);
-    match (key, value, rate.map(|seconds| 1.0 / seconds)) {
+    let rate = rate.map(|seconds| 1.0 / seconds);
+    let offered = labels.number("rate").filter(|_| key == "rate");
+    match (key, value, rate.or(offered.map(|rate| rate as f64))) {
         ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
         ("phase" | "part", ..) => format!("{key} {value}"),
         (_, _, Some(rate)) => Numbers::PLAIN.rate(rate),
@@ -142,4 +165,24 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
         return Ok(format!("{}{of} {}", measure.title, figures.join(", ")));
     }
     Err("it measured nothing".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_behind_a_name_as_in_sentences() {
+        for (words, told, text) in [
+            ("place=all rate=1000 service=dns", "", " (dns) at 1,000/s"),
+            ("place=inside service=dns", "service", ", place=inside"),
+            ("interval=1/64s work=hello", "", ", work=hello at 64/s"),
+            ("interval=alone part=main", "", ", alone, part main"),
+            ("area=syscall primitive=getpid", "", ", syscall, getpid"),
+            ("interval=100us", "", ", interval=100us"),
+        ] {
+            let labels = Labels::parse(words).unwrap();
+            assert_eq!(behind(&labels, &[told]), text, "{words}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use tare_figures::mark::NO_SAMPLE;
+use tare_figures::rows::with;
 
 use crate::html::parts::{Figure, lacking_of, legend_of, line_legend};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
@@ -308,7 +309,7 @@ impl Curve<'_> {
                 .map_or_else(String::new, |doubt| format!(", {doubt}"));
             let written = (self.upward.write)(point.at.1);
             let star = if point.is_marked { "*" } else { "" };
-            let tooltip = format!("{}, {}{doubt}: {written}{star}", line.name, point.name);
+            let tooltip = format!("{}{}{doubt}: {written}{star}", line.name, with(&point.name));
             let mark = if point.doubt.is_some() {
                 "ring"
             } else {

@@ -1,9 +1,9 @@
 //! Cases put together: along one label, by what executed them, and by name.
 
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::CellPlan;
 
 use tare_figures::cases::Case;
-use tare_figures::rows::Row;
+use tare_figures::rows::{Row, behind};
 
 /// Cases of an experiment that differ in one label alone: the points of a curve, the lines below a
 /// heading. It has at least one.
@@ -69,7 +69,7 @@ impl<'a> Series<'a> {
     #[must_use]
     pub fn name(&self) -> String {
         let plan = self.plan();
-        let (under, further) = (plan.load.under(), further(&plan.labels, &[self.label]));
+        let (under, further) = (plan.load.under(), behind(&plan.labels, &[self.label]));
         format!("{}{under}{further}", self.first().target())
     }
 
@@ -95,15 +95,6 @@ pub fn native_first<T>(all: Vec<T>, is_emulated: impl Fn(&T) -> bool) -> (Vec<T>
         true => (emulated, native),
         false => (native, emulated),
     }
-}
-
-/// Names the labels of a plan except `told`: `, interval=1ms`; nothing if there are no others.
-#[must_use]
-pub fn further(plan: &Labels, told: &[&str]) -> String {
-    let further = plan.iter().filter(|(key, _)| !told.contains(key));
-    further
-        .map(|(key, value)| format!(", {key}={value}"))
-        .collect()
 }
 
 /// The data kept for each case while the cells of a run are read one after the other.

@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, SideDifference, signed, told};
 use tare_figures::group::{distinct, grouped};
-use tare_figures::rows::labelled;
+use tare_figures::rows::{behind, labelled};
 use tare_figures::words::{self, NONE};
 
 /// The number of figures up to which all are listed; of more only those that differ.
@@ -221,10 +221,9 @@ fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
         let is_common = |(key, value): &(&str, &str)| {
             same.iter().all(|row| row.labels.get(key) == Some(*value))
         };
-        let mut common = same[0].places();
-        for (key, value) in same[0].labels.iter().filter(is_common) {
-            common.push_str(&format!(", {}", labelled(&same[0].labels, key, value)));
-        }
+        let labels = same[0].labels.iter();
+        let own = labels.filter(|label| !is_common(label)).map(|(key, _)| key);
+        let common = same[0].places() + &behind(&same[0].labels, &Vec::from_iter(own));
         let rows = same.iter();
         let rows = rows.map(|row| cells(row, named(row, |label| !is_common(label))));
         (common, rows.collect())

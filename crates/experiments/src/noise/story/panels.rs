@@ -4,11 +4,11 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{Figure, Row, behind};
 use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::{MANY, alongside};
-use tare_pages::kit::series::{self, PerCase};
+use tare_pages::kit::series::PerCase;
 use tare_results::model::{CellPlan, Labels};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
@@ -243,7 +243,7 @@ pub(super) fn title(plan: &CellPlan) -> String {
 
 /// Names what distinguishes a case from another one of the same work: `, repetitions=200000`.
 pub(super) fn further(plan: &Labels) -> String {
-    series::further(plan, &["workload", "size", "timing"])
+    behind(plan, &["workload", "size", "timing"])
 }
 
 /// Returns the panels of a verdict: each work once, of several that measure the same the one that

@@ -4,13 +4,13 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, Severity};
-use tare_figures::rows::Figure;
+use tare_figures::rows::{Figure, with};
 use tare_figures::words::counted;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::series::Series;
 use tare_results::model::Failure;
 
-use super::ladder::{self, N, arrived, not_open_loop, rate};
+use super::ladder::{self, N, arrived, not_open_loop};
 
 /// The share of all CPUs' time, used by neither instances nor daemons, from which on there is a
 /// warning.
@@ -100,10 +100,7 @@ fn beside(case: &Case<'_>) -> Option<f64> {
 
 /// Names a case: `process at 64/s`.
 fn named(ladder: &Series<'_>, case: &Case<'_>) -> String {
-    match rate(case) {
-        Some(rate) => format!("{} at {}", ladder::name(ladder), N.rate(rate)),
-        None => format!("{}, {}", ladder::name(ladder), ladder::pace(case)),
-    }
+    ladder::name(ladder) + &with(&ladder::pace(case))
 }
 
 /// Returns how many instances failed, and the most frequent reasons.

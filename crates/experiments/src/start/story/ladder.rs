@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_pages::kit::series::{Series, further};
+use tare_figures::rows::behind;
+use tare_pages::kit::series::Series;
 use tare_results::model::{Arrived, CellPlan};
 
 use super::{NAME, is_foreign, work};
@@ -36,7 +37,7 @@ pub(super) fn name(ladder: &Series<'_>) -> String {
 
 /// Names a ladder without its load.
 pub(super) fn name_without_load(ladder: &Series<'_>) -> String {
-    let further = further(&ladder.plan().labels, &[ladder.label]);
+    let further = behind(&ladder.plan().labels, &[ladder.label]);
     ladder.first().target() + &further + &default_work(ladder)
 }
 

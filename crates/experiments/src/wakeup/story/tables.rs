@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::rows::derive::Refused;
-use tare_figures::rows::{Figure, Row};
-use tare_pages::kit::series::further;
+use tare_figures::rows::{Figure, Row, behind};
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::NAME;
@@ -199,7 +198,7 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     } else {
         ""
     };
-    let further = further(&case.plan.labels, &SCHEDULED);
+    let further = behind(&case.plan.labels, &SCHEDULED);
     let schedule = match schedule(case) {
         none if none.is_empty() => none,
         schedule => format!(" · {schedule}"),

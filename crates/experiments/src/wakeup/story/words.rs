@@ -8,9 +8,8 @@ use tare_results::target::Clock;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{Figure, Row, behind};
 use tare_figures::words;
-use tare_pages::kit::series::further;
 
 use super::NAME;
 
@@ -123,7 +122,7 @@ pub(super) fn name(case: &Case<'_>) -> String {
     format!(
         "{}{}",
         case.target(),
-        further(&case.plan.labels, &["traced"])
+        behind(&case.plan.labels, &["traced"])
     )
 }
 
