@@ -49,8 +49,8 @@ fn other_work_on_the_measured_cpu_is_named_with_its_process() {
     assert_contains(
         text,
         &[
-            "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time (42.0 % in cell 2); cc1 (process 41) \
-             used CPU 1 for about 8.00 ms, 0.40 % of the time. Tasks that lived for less than a second may be missing. The figures include \
+            "hog (process 40) used CPU 1 for about 420 ms, 21.0 % of the time of 2 cells (42.0 % in cell 2); cc1 (process 41) \
+             used CPU 1 for about 8.00 ms, 0.40 % of the time of 2 cells. Tasks that lived for less than a second may be missing. The figures include \
              the part",
         ],
     );
@@ -119,7 +119,7 @@ fn what_had_much_of_the_cpu_stands_in_the_first_sentence() {
     // The notice says the same of them.
     assert_contains(
         &verdict.cautions[0],
-        &["hog (2 processes) used CPU 1 for about 1.20 s, 60.0 % of the time"],
+        &["hog (2 processes) used CPU 1 for about 1.20 s, 60.0 % of the time of 2 cells"],
     );
 }
 
@@ -149,7 +149,7 @@ fn the_latest_wake_up_is_named_with_the_work_of_its_own_cell() {
     beside(cell, (40, "hog", 600));
     assert_eq!(
         run.analyse().summary().verdict.headline,
-        "Latest wake-up: 4.10 µs on process alongside stolen time (at most 5.00 % of the CPU's time)."
+        "Latest wake-up: 4.10 µs on process alongside stolen time (at most 5.00 % of the CPU's time) in cell 1."
     );
 }
 
@@ -305,8 +305,8 @@ fn threads_of_one_process_are_one_culprit() {
     }
     let analysis = run.analyse();
     let told = [
-        "java (thread GC) (thread a) (process 41) used CPU 1 for about 60.0 ms, 3.00 % of the time",
-        "rustc (several threads) (process 40) used CPU 1 for about 30.0 ms, 1.50 % of the time.",
+        "java (thread GC) (thread a) (process 41) used CPU 1 for about 60.0 ms, 3.00 % of the time of 2 cells",
+        "rustc (several threads) (process 40) used CPU 1 for about 30.0 ms, 1.50 % of the time of 2 cells.",
     ];
     assert_contains(alarm(&analysis, "other-work"), &told);
 }

@@ -44,6 +44,8 @@ struct OnCpu {
     ns: u64,
     /// Of the time in which the CPU was watched.
     share: f64,
+    /// The number of cells in which it was watched.
+    cells: usize,
     /// Whether that is the time without a load: kernel threads that work for one belong to it.
     is_without_load: bool,
     /// The greatest share of the time of a cell, and the cell.
@@ -223,12 +225,13 @@ fn watched(cell: &Cell, of: fn(&Cell) -> Option<&OtherWork>) -> Option<Watched<'
 fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     let watched = || watched.iter().filter(|it| it.is_telling);
     // In a guest, CPUs have other numbers than in the plan.
-    let watched_ns = |cpu: u32, is_kernel: bool| -> u64 {
+    let watched_ns = |cpu: u32, is_kernel: bool| -> (u64, usize) {
         let watched = || watched().filter(|it| !(is_kernel && it.is_loaded));
         let is_own = |it: &&Watched<'_>| it.cpus.contains(&cpu);
         let is_known = watched().any(|it| is_own(&it));
         let own = watched().filter(|it| !is_known || is_own(it));
-        own.map(|it| it.other.watched_ns).sum()
+        let cells = own.clone().filter(|it| it.cell.is_some()).count();
+        (own.map(|it| it.other.watched_ns).sum(), cells)
     };
     let mut all: Vec<Used<'a>> = Vec::new();
     for Watched {
@@ -271,7 +274,9 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     for used in &mut all {
         let is_kernel = used.is_kernel;
         for on in &mut used.on {
-            on.share = on.ns as f64 / watched_ns(on.cpu, is_kernel).max(1) as f64;
+            let (watched_ns, cells) = watched_ns(on.cpu, is_kernel);
+            on.share = on.ns as f64 / watched_ns.max(1) as f64;
+            on.cells = cells;
             on.is_without_load = is_kernel && any_loaded;
         }
         used.on.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -378,16 +383,21 @@ fn most(on: &OnCpu, begin: &str, end: &str) -> String {
 }
 
 fn on_cpu(on: &OnCpu) -> String {
+    // Sentences about one load or target are of its cells alone.
+    let cells = match on.cells {
+        0 | 1 => String::new(),
+        cells => format!(" of {} cells", N.count(cells as u64)),
+    };
+    let load = if on.is_without_load {
+        " without a load"
+    } else {
+        ""
+    };
     format!(
-        "CPU {} for about {}, {} of the time{}{}",
+        "CPU {} for about {}, {} of the time{cells}{load}{}",
         on.cpu,
         N.ns(on.ns as f64, None),
         N.percent(on.share),
-        if on.is_without_load {
-            " without a load"
-        } else {
-            ""
-        },
         most(on, " (", ")")
     )
 }

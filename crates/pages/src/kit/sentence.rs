@@ -90,8 +90,13 @@ pub fn alongside(case: &Case<'_>) -> String {
 /// Names the same of some cells: of what happened in one, others say nothing.
 #[must_use]
 pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
-    let cells = case.cells.iter().copied();
-    let much = much_other_work(cells.filter(|cell| is_own(cell.plan.id)));
+    let own = case.cells.iter().copied();
+    let own = Vec::from_iter(own.filter(|cell| is_own(cell.plan.id)));
+    let cell = match own.as_slice() {
+        [only] if case.cells.len() > 1 => format!(" in cell {}", only.plan.id),
+        _ => String::new(),
+    };
+    let much = much_other_work(own.into_iter());
     let more = much.len().saturating_sub(NAMED) as u64;
     let mut each: Vec<String> = much.into_iter().take(NAMED).collect();
     if more > 0 {
@@ -104,7 +109,7 @@ pub fn alongside_in(case: &Case<'_>, is_own: impl Fn(u32) -> bool) -> String {
     }
     match each.is_empty() {
         true => String::new(),
-        false => format!(" alongside {}", words::list(&each)),
+        false => format!(" alongside {}{cell}", words::list(&each)),
     }
 }
 
