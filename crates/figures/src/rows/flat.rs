@@ -11,7 +11,7 @@ use tare_results::columns::Column;
 use tare_results::csv::table;
 use tare_results::model::{Labels, Plan};
 
-use super::derive::{Each, Row, Rows};
+use super::derive::{Each, Refused, Row, Rows};
 use super::measure::{Figure, RunFigure};
 use tare_results::target::{Group, Kernel};
 
@@ -144,12 +144,18 @@ fn blank(row: &Row, origin: &Origin) -> FlatRow {
 }
 
 fn of_block(row: &Row, each: &Each, origin: &Origin) -> FlatRow {
+    let figure = row.figure.to_string();
     let refused = match each.figure {
         RunFigure::Value { .. } => None,
-        RunFigure::TooFew { needed, has } => Some(format!("needs {needed} samples, has {has}")),
-        RunFigure::Unlisted => Some("needs all samples, the list was full".to_owned()),
-        RunFigure::AtLeast(_) => Some("lies beyond the end of a histogram".to_owned()),
+        RunFigure::TooFew { needed, has } => Some(Refused::Samples {
+            figure,
+            needed,
+            has,
+        }),
+        RunFigure::Unlisted => Some(Refused::Unlisted { figure }),
+        RunFigure::AtLeast(at_least) => Some(Refused::Beyond { figure, at_least }),
     };
+    let refused = refused.map(|refused| refused.to_string());
     let value = each.figure.value();
     FlatRow {
         invocation: Some(each.invocation),

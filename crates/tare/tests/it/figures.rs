@@ -43,7 +43,7 @@ fn runs_are_added_to_a_finished_run() {
         (&2.into(), &Value::Null)
     );
     let refused = median["refused"].as_str().unwrap();
-    assert!(refused.contains("needs 6 runs, there are 2"), "{refused}");
+    assert!(refused.contains("needs 6 runs, not 2"), "{refused}");
 
     let plan = bench.work().join("run/plan.json");
     let planned = std::fs::read(&plan).unwrap();
