@@ -88,7 +88,8 @@ const LATENCIES: &[Column] = &[
          client says it.",
     ),
 ];
-const SENT: &str = "Service latency counts from when a request was sent.";
+const SENT: &str =
+    "Service latency counts from when a request was sent; one that never was has none.";
 const PLANNED: &str = "Response latency counts from when a request was planned.";
 
 const STARTS: &[Column] = &[

@@ -26,7 +26,7 @@ pub(super) fn method(report: &Report) -> Markup {
     html! {
         @for story in report.stories() { (story.method()) }
         p {
-            "A quantile is given only if ten samples lie beyond it. The unit of replication is the run: shares and rates \
+            "A quantile is given only if ten samples of each run lie beyond it. The unit of replication is the run: shares and rates \
              are those of all runs together, as are means that divide a sum by a number (of delays); other means are the \
              mean of the runs' means, and the share of the slow of two modes is the mean of the runs' shares; \
              quantiles and deviations are the median over the runs. A value that is called max, longest, min, least or shortest is \

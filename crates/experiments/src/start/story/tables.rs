@@ -28,8 +28,7 @@ const READY: &[Column] = &[
         .spared(1)
         .read("To the end, it counts until its end was seen."),
 ];
-const QUANTILE: &str =
-    "A quantile is given only if ten instances lie beyond it, and is the median over the runs.";
+const QUANTILE: &str = "A quantile is given only if ten instances of each run lie beyond it, and is the median over the runs.";
 
 const THROUGHPUT: &[Column] = &[
     Column::new("planned\nper s", "offered", Figure::Rate),

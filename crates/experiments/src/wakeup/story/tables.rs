@@ -102,7 +102,7 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     });
     tables.push(Tabled::interrupts(
         "From first to last sample. Fewer timer interrupts than wake-ups: the time of some had passed before the CPU could halt. More: some were not for a \
-         wake-up.",
+         wake-up. One is missed if its time had passed before the timer could be set; that is no missed activation.",
     ));
     if rows().any(|row| row.over.as_ref().is_ok_and(|over| over.interval.is_ok())) {
         const WITHOUT: [&str; 4] = ["min", "wake-ups", "missed", "absent"];
