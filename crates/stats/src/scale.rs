@@ -64,6 +64,31 @@ pub struct NoiseRun {
     pub gaps: Vec<(f64, f64)>,
 }
 
+impl NoiseRun {
+    /// Returns the share that was lost of each whole quantum of a length in ns, of at most so many.
+    ///
+    /// A fixed time quantum benchmark counts the work done in each (FTQ: M. Sottile, R. Minnich,
+    /// Analysis of microbenchmarks for performance tuning of clusters, CLUSTER 2004). A list of gaps
+    /// says the same: a quantum that lost a share l did 1 − l of the work of an undisturbed one.
+    #[must_use]
+    pub fn quanta(&self, quantum_ns: f64, most: usize) -> Vec<f64> {
+        let mut lost = vec![0.0; ((self.length_ns / quantum_ns) as usize).min(most)];
+        for (start, length) in &self.gaps {
+            let (mut from, to) = (*start, start + length);
+            while from < to {
+                let quantum = (from / quantum_ns) as usize;
+                let Some(lost) = lost.get_mut(quantum) else {
+                    break;
+                };
+                let end = ((quantum + 1) as f64 * quantum_ns).min(to);
+                *lost += (end - from) / quantum_ns;
+                from = end.max(from.next_up());
+            }
+        }
+        lost
+    }
+}
+
 /// A program, and the nodes it runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'a> {
@@ -424,6 +449,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn quanta_hold_all_that_was_lost_where_it_was_lost() {
+        let run = NoiseRun {
+            length_ns: 4.5e6,
+            gaps: vec![(0.5e6, 0.25e6), (1.75e6, 1.5e6)],
+        };
+        assert_eq!(run.quanta(1e6, 9), [0.25, 0.25, 1.0, 0.25]);
+        assert_eq!(run.quanta(1e6, 3), [0.25, 0.25, 1.0]);
+    }
 
     const STEP: f64 = 1e6;
     const NODES: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];

@@ -4,6 +4,7 @@
 //! words. The workloads and all texts about them are their descriptors
 //! ([`tare_measured::noise::workloads`]).
 
+mod cpus;
 mod estimate;
 mod long;
 mod story;
@@ -188,6 +189,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         WINDOW,
         EXPLAIN,
     ]);
+    parameters.push(cpus::PARAMETER);
     parameters.extend(switched::PARAMETERS);
     parameters.extend(long::PARAMETERS);
     parameters
@@ -281,12 +283,18 @@ impl Experiment for Noise {
         &PARAMETERS
     }
 
+    fn cpus(&self, values: &Values, allowed: &Cpus) -> Option<Cpus> {
+        cpus::of(values, allowed)
+    }
+
     fn combinations(
         &self,
         conditions: &Conditions,
         values: &Values,
     ) -> Result<Vec<CellPlan>, ExperimentError> {
-        let cells = combinations(&Options::of(values)?, conditions)?;
+        let options = Options::of(values)?;
+        cpus::check(conditions, values)?;
+        let cells = combinations(&options, conditions)?;
         match Variation::of(values, &Source::system(), conditions.cpu)? {
             None => Ok(cells),
             Some(variation) => {
@@ -343,7 +351,7 @@ fn names(values: &Values, workload: &str) -> bool {
     // A screening has many cells, and only gaps are watched for hours.
     let only_gaps = values.has(switched::SCREEN) || values.has(long::DURATION);
     match named.is_empty() {
-        true => !only_gaps || only_reads_clock(workload),
+        true => !(only_gaps || cpus::are_several(values)) || only_reads_clock(workload),
         false => named.contains(&workload),
     }
 }
@@ -399,7 +407,9 @@ fn cell(
     (workload, size): (&'static Workload, u64),
 ) -> Result<CellPlan, ExperimentError> {
     let repetitions = options.repetitions.unwrap_or(workload.repetitions);
-    let by_default = workload.code.only_reads_clock().then_some(EXPLAINED_NS);
+    let cpus = cpus::of_conditions(conditions);
+    let by_default = workload.code.only_reads_clock() && cpus.count() <= cpus::MOST_EXPLAINED;
+    let by_default = by_default.then_some(EXPLAINED_NS);
     let explain_ns = options.explain_ns.or(by_default);
     let plan = measured::Plan {
         warmup: options
@@ -409,7 +419,8 @@ fn cell(
         threshold: options.threshold,
         window: options.window,
         explain_ns: explain_ns.filter(|ns| *ns > 0 && has_events(target)),
-        cpu: Some(conditions.cpu),
+        cpus: Some(cpus),
+        capacity: cpus::capacity(&cpus),
         ..measured::Plan::new(&workload.code, size, repetitions)
     };
     let long = options.long.as_ref();
@@ -461,7 +472,8 @@ fn labels(plan: &measured::Plan) -> Labels {
 /// Makes the work of a plan.
 fn work(plan: &measured::Plan) -> Work {
     Work {
-        cpus: plan.cpu.map(Cpus::one),
+        threads: plan.threads(),
+        cpus: plan.cpus,
         buffer_bytes: measured::buffer_bytes(plan) as u64,
         ends_early: plan.duration_ns.is_some(),
         above: plan.above_ns,

@@ -6,6 +6,7 @@ mod calder;
 mod claims;
 mod compare;
 mod consistency;
+mod cpus;
 mod extremes;
 mod figures;
 mod folder;

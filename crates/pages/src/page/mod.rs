@@ -27,6 +27,7 @@ use crate::view::Story;
 use crate::words::typeset;
 use tare_figures::analysis::Summary;
 use tare_figures::notices::{Notice, Severity};
+use tare_results::model::CellPlan;
 
 /// The greatest size of the page, in bytes.
 pub const LIMIT: usize = 2_000_000;
@@ -130,9 +131,13 @@ impl Page<'_> {
             Some(of) => format!("reproduce {}", of.study),
             None => summary.experiment.clone(),
         };
-        let title = match self.report.run().plan.measured_cpu() {
-            Some(cpu) => format!("tare {name} on CPU {cpu}"),
-            None => format!("tare {name}"),
+        let plan = &self.report.run().plan;
+        let cells = plan.cells.iter().filter(|cell| cell.has_its_cpus());
+        let cpus = cells.map(CellPlan::measured_cpus);
+        let title = match (plan.measured_cpu(), cpus.max_by_key(|cpus| cpus.count())) {
+            (Some(_), Some(cpus)) if cpus.count() > 1 => format!("tare {name} on CPUs {cpus}"),
+            (Some(cpu), _) => format!("tare {name} on CPU {cpu}"),
+            (None, _) => format!("tare {name}"),
         };
         let sections = self.sections();
         let body = html! {

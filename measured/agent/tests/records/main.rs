@@ -44,6 +44,35 @@ fn prime_accounts_for_every_repetition() {
 }
 
 #[test]
+fn gap_on_several_cpus_has_a_set_for_each_and_all_spin_at_the_same_time() {
+    let cpus = tare_load_driver::cpus::current().unwrap();
+    let cpus: Vec<u32> = cpus.iter().take(2).collect();
+    let [a, b] = cpus[..] else {
+        return tare_testkit::skip("two threads at the same time", "there is but one CPU");
+    };
+    let told = measured(&format!(
+        "workload=gap repetitions=5000000 threshold=1us cpu={a},{b}"
+    ));
+    let sets = told.sets();
+    let labels = sets.iter().map(|lists| lists.set.labels.to_owned());
+    assert_eq!(
+        labels.collect::<Vec<_>>(),
+        [format!("cpu={a}"), format!("cpu={b}")]
+    );
+    for lists in &sets {
+        lists.check();
+        assert_eq!((lists.set.n, lists.set.measure), (5_000_000, "gap"));
+    }
+    let overlap = sets.iter().map(|lists| lists.set.last).min().unwrap()
+        - sets.iter().map(|lists| lists.set.first).max().unwrap();
+    assert!(overlap > (sets[0].set.last - sets[0].set.first) / 4);
+    let why = refused(Agent::start(&format!(
+        "workload=prime limit=22 repetitions=10 cpu={a},{b}"
+    )));
+    assert!(why.contains("CPUs must be from 1 to 1, not 2"), "{why}");
+}
+
+#[test]
 fn facts_about_the_place_follow_the_batch() {
     let told = measured("workload=prime limit=22 repetitions=10");
     for name in ["kernel release", "kernel command line", "CPUs online"] {

@@ -22,7 +22,7 @@ use crate::output::{Output, runs};
 use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 
-/// The number of the set: a batch has only one, described by the cell's plan.
+/// The number of the set: a batch of one thread has only one, described by the cell's plan.
 pub(super) const SET: u32 = 0;
 
 /// How many repetitions of the warm-up follow the reading of the platform's counters, so that the
@@ -36,7 +36,7 @@ pub fn arena_bytes(plan: &Plan) -> usize {
         Arena::bytes::<Stamp>(plan.repetitions as usize) + Arena::bytes::<u32>(fold::TABLE);
     match plan.workload.kind {
         Kind::Clock(_) if plan.duration_ns.is_some() => long::arena_bytes(plan),
-        Kind::Clock(_) => lists,
+        Kind::Clock(_) => lists * plan.threads() as usize,
         Kind::Timed(timed) => {
             lists + stamped + Arena::bytes::<u64>((timed.room)(plan.size) as usize)
         }
@@ -51,18 +51,21 @@ pub fn run(
     (threshold_cycles, hz): (u64, Option<f64>),
     mut witness: impl Witness,
 ) -> Result<(), Stop> {
-    let mut values = Values {
-        result: 0,
-        work: 1,
-        threshold_cycles,
-        fold_cycles: 0,
-    };
+    let mut values = Values::new(threshold_cycles);
     let counted = match plan.workload.kind {
         Kind::Clock(spins) if plan.duration_ns.is_some() => {
             let ticks = (threshold_cycles, hz);
             long::spin(plan, (spins, &mut witness), output, arena, ticks)?
         }
-        Kind::Clock(spins) => spin(plan, (spins, &mut witness), output, arena, values)?,
+        Kind::Clock(spins) => {
+            let list = arena.take(list_length(plan));
+            let (how, around) = ((spins, threshold_cycles), (&*output.platform, &mut witness));
+            let (totals, counted) = counted(around, |begins| spin(plan, how, list, begins))?;
+            let spun = (threshold_cycles, list, totals);
+            values.fold_cycles = report_spin(plan, (SET, ""), spun, output, arena, &mut witness)?;
+            values.write(output)?;
+            counted
+        }
         Kind::Timed(timed) => {
             let stamps = arena.take(plan.repetitions as usize);
             let room = arena.take((timed.room)(plan.size) as usize);
@@ -77,7 +80,7 @@ pub fn run(
 }
 
 /// Figures of a batch that are not sampled.
-struct Values {
+pub(super) struct Values {
     /// Result of the last repetition.
     result: u64,
     /// Elementary steps in one repetition.
@@ -85,11 +88,20 @@ struct Values {
     /// Least delay above the mean that is listed, or the shortest gap.
     threshold_cycles: u64,
     /// Time spent on folding the samples after the batch.
-    fold_cycles: u64,
+    pub fold_cycles: u64,
 }
 
 impl Values {
-    fn write(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
+    pub(super) fn new(threshold_cycles: u64) -> Self {
+        Self {
+            result: 0,
+            work: 1,
+            threshold_cycles,
+            fold_cycles: 0,
+        }
+    }
+
+    pub(super) fn write(self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
         let values = [
             ("result", "", self.result),
             ("work", "", self.work),
@@ -115,18 +127,26 @@ fn repeat(
     let (room, out) = (room.as_mut_ptr(), stamps.as_mut_ptr());
     // SAFETY: the buffer has the size that the workload needs, and `repetitions` never exceeds the
     // number of stamps.
-    warmed_up(plan, around, |repetitions| unsafe {
-        measured(plan.size, room, repetitions, out)
-    })
+    let mut repeat = |repetitions| unsafe { measured(plan.size, room, repetitions, out) };
+    counted(around, |begins| warmed_up(plan, begins, &mut repeat))
 }
 
-/// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch.
-fn warmed_up<R>(
-    plan: &Plan,
+/// Calls `measured`, which says when the warm-up ends, and reads the platform's counters around it.
+fn counted<R>(
     (platform, witness): (&impl Platform, &mut impl Witness),
-    mut measured: impl FnMut(u64) -> R,
+    measured: impl FnOnce(&mut dyn FnMut()) -> R,
 ) -> Result<(R, Counted), Moved> {
     witness.begin();
+    let mut counted = Counted::begin(platform);
+    let result = measured(&mut || counted = Counted::begin(platform));
+    let stayed = counted.end(platform);
+    witness.end();
+    stayed.map(|()| (result, counted))
+}
+
+/// Calls `measured` for the warm-up, in pieces no longer than the batch, and then for the batch, with
+/// `begins` between them.
+fn warmed_up<R>(plan: &Plan, begins: &mut dyn FnMut(), mut measured: impl FnMut(u64) -> R) -> R {
     let settling = SETTLING.min(plan.warmup).min(plan.repetitions);
     let mut left = plan.warmup - settling;
     while left > 0 {
@@ -134,14 +154,11 @@ fn warmed_up<R>(
         measured(piece);
         left -= piece;
     }
-    let ran = Counted::around(platform, || {
-        if settling > 0 {
-            measured(settling);
-        }
-        measured(plan.repetitions)
-    });
-    witness.end();
-    ran
+    begins();
+    if settling > 0 {
+        measured(settling);
+    }
+    measured(plan.repetitions)
 }
 
 fn report(
@@ -177,8 +194,8 @@ fn report(
     let begin = bare_rdtsc();
     let counts = fold::count(stamps, set.min, table);
     values.fold_cycles += bare_rdtsc().wrapping_sub(begin);
-    output.counts(rows(counts))?;
-    let events = delays.iter().map(|delay| sample(*delay, first));
+    output.counts(rows(SET, counts))?;
+    let events = delays.iter().map(|delay| sample(SET, *delay, first));
     output.events(set.period, events)?;
     output.envelope(set.number, envelope.bins)?;
     witness.tell(SET, (set.min, delays), output)?;
@@ -197,34 +214,43 @@ fn window(stamps: &[Stamp], length: u32, first: u64) -> impl Iterator<Item = Sam
                 start: stamp.start,
                 length: fold::duration(*stamp)?,
             };
-            Some(sample(gap, first))
+            Some(sample(SET, gap, first))
         })
 }
 
 /// A loop that reads the clock.
 pub(super) type Spins = unsafe extern "C" fn(u64, u64, *const Buffers, *mut Totals);
 
-fn spin(
+/// Spins on the calling thread, and lists gaps from a threshold in ticks on.
+pub(super) fn spin(
     plan: &Plan,
-    (spins, witness): (Spins, &mut impl Witness),
-    output: &mut Output<'_, impl Platform>,
-    arena: &mut Arena,
-    mut values: Values,
-) -> Result<Counted, Stop> {
-    let list = arena.take::<Gap>(list_length(plan));
-    let bins = arena.take::<Bin>(plan.bins as usize);
-    let threshold = values.threshold_cycles;
+    (spins, threshold): (Spins, u64),
+    list: &mut [Gap],
+    begins: &mut dyn FnMut(),
+) -> Totals {
     let buffers = Buffers {
         gaps: list.as_mut_ptr(),
         capacity: list.len() as u64,
     };
     let mut totals = Totals::default();
-    let around = (&*output.platform, &mut *witness);
     // SAFETY: `list` has room for `capacity` gaps; both pointers are to live values.
-    let ((), counted) = warmed_up(plan, around, |reads| unsafe {
+    warmed_up(plan, begins, |reads| unsafe {
         spins(reads, threshold, &raw const buffers, &raw mut totals);
-    })?;
+    });
+    totals
+}
 
+/// Writes the set of a spin: its number and labels, threshold, gaps and totals. Returns the time
+/// spent on folding, in ticks.
+pub(super) fn report_spin(
+    plan: &Plan,
+    (number, labels): (u32, &str),
+    (threshold, list, totals): (u64, &mut [Gap], Totals),
+    output: &mut Output<'_, impl Platform>,
+    arena: &mut Arena,
+    witness: &mut impl Witness,
+) -> Result<u64, WriteError> {
+    let bins = arena.take::<Bin>(plan.bins as usize);
     let begin = bare_rdtsc();
     let recorded = list.len().min(totals.seen as usize);
     let kept = fold::forwards(&mut list[..recorded]);
@@ -236,9 +262,10 @@ fn spin(
     for gap in &*list {
         envelope.add(gap.start, gap.length);
     }
-    values.fold_cycles = bare_rdtsc().wrapping_sub(begin);
+    let fold_cycles = bare_rdtsc().wrapping_sub(begin);
     let set = Set {
-        number: SET,
+        number,
+        labels,
         measure: "gap",
         n: plan.repetitions - backwards,
         sum: wall,
@@ -255,15 +282,14 @@ fn spin(
         ..Set::default()
     };
     put(output, set, &envelope)?;
-    let events = list.iter().map(|gap| sample(*gap, first));
+    let events = list.iter().map(|gap| sample(number, *gap, first));
     output.events(set.period, events)?;
-    output.envelope(set.number, envelope.bins)?;
-    witness.tell(SET, (0, list), output)?;
+    output.envelope(number, envelope.bins)?;
+    witness.tell(number, (0, list), output)?;
     list.sort_unstable_by_key(|gap| gap.length);
     let counts = runs(list.iter().map(|gap| gap.length));
-    output.counts(rows(counts))?;
-    values.write(output)?;
-    Ok(counted)
+    output.counts(rows(number, counts))?;
+    Ok(fold_cycles)
 }
 
 /// Writes the head of the set, then the envelope.
@@ -285,24 +311,27 @@ pub(super) fn put(
     }))
 }
 
-fn sample(gap: Gap, first: u64) -> Sample {
+fn sample(set: u32, gap: Gap, first: u64) -> Sample {
     Sample {
-        set: SET,
+        set,
         index: gap.index,
         time: gap.start.wrapping_sub(first),
         value: gap.length,
     }
 }
 
-pub(super) fn rows(counts: impl Iterator<Item = (u64, u64)>) -> impl Iterator<Item = Count> {
-    counts.map(|(value, count)| Count {
-        set: SET,
+pub(super) fn rows(
+    set: u32,
+    counts: impl Iterator<Item = (u64, u64)>,
+) -> impl Iterator<Item = Count> {
+    counts.map(move |(value, count)| Count {
+        set,
         part: 0,
         value,
         count,
     })
 }
 
-fn list_length(plan: &Plan) -> usize {
+pub(super) fn list_length(plan: &Plan) -> usize {
     plan.capacity.min(plan.repetitions) as usize
 }

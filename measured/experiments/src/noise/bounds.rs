@@ -26,6 +26,9 @@ pub const MAX_CAPACITY: u64 = 1 << 26;
 /// The greatest number of raw samples in the window.
 pub const MAX_WINDOW: u32 = 1_000_000;
 
+/// The greatest number of CPUs that are measured at once.
+pub const MAX_CPUS: u32 = 1_024;
+
 /// Checks that every value of a plan is within its bounds.
 ///
 /// # Errors
@@ -44,6 +47,11 @@ pub fn check(plan: &Plan) -> Result<(), Refusal> {
         true => MAX_READS,
         false => MAX_STAMPED_REPETITIONS,
     };
+    let most_cpus = match is_spin && plan.duration_ns.is_none() {
+        true => MAX_CPUS,
+        false => 1,
+    };
+    within("CPUs", plan.threads().into(), 1, most_cpus.into())?;
     within("repetitions", plan.repetitions, 1, most)?;
     within("warmup", plan.warmup, 0, MAX_READS)?;
     within("capacity", plan.capacity, 1, MAX_CAPACITY)?;

@@ -5,7 +5,7 @@ use std::mem;
 use tare_workloads::gap::Gap;
 
 use super::witness::Witness;
-use super::{Plan, find, run};
+use super::{Plan, find, run, together};
 use crate::linux::arrivals::Arrivals;
 use crate::linux::flight::FlightError;
 use crate::linux::flight::recording::Recording;
@@ -22,18 +22,27 @@ where
 {
     Measurement {
         has: |id| find(id).is_some(),
-        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        threads: |words| Ok(Threads::of(&Plan::parse(words)?)),
         run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
-            let events = Events::of(&plan);
-            run(&plan, platform, events).map_err(|stop| Failure::Measurement(stop.into()))
+            let ran = match plan.threads() {
+                1 => run(&plan, platform, Events::of(&plan, plan.first_cpu())),
+                _ => together::run(&plan, platform),
+            };
+            ran.map_err(|stop| Failure::Measurement(stop.into()))
         },
     }
 }
 
 /// The kernel's events during a batch.
-struct Events {
+pub(super) struct Events {
     cpu: Option<u32>,
+    /// The labels of the set; empty where there is only one.
+    pub(super) labels: String,
+    /// The number of CPUs, which share the room for groups of delays.
+    cpus: u32,
+    /// The number of groups that were written before.
+    pub(super) written: u32,
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
@@ -45,9 +54,16 @@ struct Events {
 }
 
 impl Events {
-    fn of(plan: &Plan) -> Self {
+    /// Returns those of a CPU; none yet.
+    pub(super) fn of(plan: &Plan, cpu: Option<u32>) -> Self {
         Self {
-            cpu: plan.cpu,
+            cpu,
+            labels: match (plan.threads(), cpu) {
+                (2.., Some(cpu)) => format!("cpu={cpu}"),
+                _ => String::new(),
+            },
+            cpus: plan.threads().max(1),
+            written: 0,
             above_ns: plan.explain_ns,
             recording: None,
             arrivals: None,
@@ -60,9 +76,15 @@ impl Events {
 impl Witness for Events {
     fn begin(&mut self) {
         let cpu = self.cpu.ok_or(FlightError::Unpinned);
-        let open = |cpu| Recording::open(cpu, self.is_long);
+        let open = |cpu| {
+            let mut recording = Recording::open(cpu, self.is_long)?;
+            let most = &mut recording.most_written.0;
+            *most = (*most / self.cpus as usize).max(1);
+            Ok(recording)
+        };
         self.recording = self.above_ns.map(|_| cpu.and_then(open));
-        if let Some(Err(_)) = self.recording {
+        // Counts of several CPUs would have the same names.
+        if let (Some(Err(_)), true) = (&self.recording, self.labels.is_empty()) {
             self.arrivals = self.cpu.map(Arrivals::begin);
         }
         if self.is_long {
@@ -100,13 +122,16 @@ impl Witness for Events {
                     ("recording", "ns", explained.recording_ns),
                     ("switches", "", explained.switches),
                 ];
-                output.values("", &values)?;
-                let written = explained.trace.records(|record| output.put(record));
+                output.values(&self.labels, &values)?;
+                let written = explained
+                    .trace
+                    .records(self.written, |record| output.put(record));
                 // The end of the process ends it, too, and takes no time from what follows.
                 mem::forget(recording);
-                written
+                self.written = written?;
+                Ok(())
             }
-            (Some(Err(why)), _) => {
+            (Some(Err(why)), _) if set == 0 => {
                 let text = format!("delays are not joined with the kernel's events: {why}");
                 output.notice(&output::text(&text))?;
                 self.arrivals.take().unwrap_or_default().write(output)

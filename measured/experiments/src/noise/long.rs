@@ -233,7 +233,7 @@ impl Long<'_> {
         output.events(set.period, events)?;
         output.envelope(SET, self.envelope.bins)?;
         witness.tell(SET, (0, kept), output)?;
-        output.counts(rows(counts(self.buckets, self.longest)))?;
+        output.counts(rows(SET, counts(self.buckets, self.longest)))?;
         if self.not_kept > 0 {
             let (most, n) = (plan.capacity, self.not_kept);
             output.notice(&output::text(&format_args!(

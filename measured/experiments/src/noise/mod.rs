@@ -8,6 +8,7 @@
 //! * `threshold`: the plan's threshold in ticks, and the defaults;
 //! * `batch`: runs the workload; `long`: spins for a given time;
 //! * `fold`: folds raw stamps into exact counts, delays and an envelope;
+//! * `together`: spins on several CPUs at the same time, on Linux;
 //! * [`witness`]: sees the system during a batch; on Linux (`linux`), by the kernel's events.
 
 mod batch;
@@ -18,6 +19,8 @@ pub mod linux;
 mod long;
 mod plan;
 mod threshold;
+#[cfg(feature = "linux")]
+mod together;
 pub mod witness;
 
 pub use self::batch::arena_bytes as buffer_bytes;
@@ -27,17 +30,39 @@ use self::witness::Witness;
 use crate::platform::Platform;
 use crate::session::{self, Resources, Stop, Wanted};
 use crate::table::{Failure, Measurement, Threads};
+use tare_wire::bounds::{Refusal, within};
 pub use tare_workloads::noise::{Code, Workload, add, find, workloads};
 
 /// Returns the experiment on a platform.
 pub fn on<P: Platform>() -> Measurement<P> {
     Measurement {
         has: |id| find(id).is_some(),
-        threads: |words| Ok(Threads::one(Plan::parse(words)?.cpu)),
+        threads: |words| Ok(Threads::of(&Plan::parse(words)?)),
         run: |words, platform| {
             let plan = Plan::parse(words).map_err(Failure::Plan)?;
             run(&plan, platform, ()).map_err(|stop| Failure::Measurement(stop.into()))
         },
+    }
+}
+
+impl Threads {
+    /// Returns those of a plan.
+    fn of(plan: &Plan) -> Self {
+        Self {
+            number: plan.threads(),
+            first_cpu: plan.first_cpu(),
+        }
+    }
+}
+
+/// Returns what a plan requires that is allowed at all.
+fn wanted(plan: &Plan, allowed: Result<(), Refusal>) -> Wanted<'_> {
+    let allowed = allowed.and_then(|()| bounds::check(plan));
+    Wanted {
+        plan,
+        cpu: plan.first_cpu(),
+        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
+        allowed,
     }
 }
 
@@ -47,13 +72,7 @@ pub fn on<P: Platform>() -> Measurement<P> {
 ///
 /// Returns [`Stop`] as [`session::run`] does.
 pub fn run(plan: &Plan, platform: &mut impl Platform, witness: impl Witness) -> Result<(), Stop> {
-    let allowed = bounds::check(plan);
-    let wanted = Wanted {
-        plan,
-        cpu: plan.cpu,
-        bytes: allowed.map_or(0, |()| buffer_bytes(plan)),
-        allowed,
-    };
+    let wanted = wanted(plan, within("CPUs", plan.threads().into(), 1, 1));
     session::run(wanted, platform, Ok, |output, mut given: Resources| {
         let step = given.costs.step_cycles;
         let threshold = threshold::threshold_cycles(plan, given.hz, step)?;

@@ -7,6 +7,7 @@
 use core::fmt;
 
 use heapless::Vec;
+use tare_wire::cpus::Cpus;
 use tare_wire::words::PlanError;
 use tare_workloads::noise::{CODE, Code, codes, find, workloads};
 
@@ -46,7 +47,7 @@ const WORDS_OF_ALL: &str = "\
   list=TIME                 from which length on gaps are then listed (none)
   above=TIME                gap that is then reported at once
   until=TIME                gap that then ends the batch
-  cpu=N                     CPU to run on
+  cpu=CPUS                  CPU to run on; gap on Linux: several, one thread on each at the same time
 ";
 
 /// A batch of one workload.
@@ -80,8 +81,8 @@ pub struct Plan {
     pub above_ns: Option<u64>,
     /// Length above which a gap ends such a spin, in ns.
     pub until_ns: Option<u64>,
-    /// CPU to which the code is pinned; None leaves it where it starts.
-    pub cpu: Option<u32>,
+    /// CPUs to which the code is pinned, one thread each; None leaves one where it starts.
+    pub cpus: Option<Cpus>,
 }
 
 /// A way to take the time stamps around a repetition.
@@ -143,8 +144,18 @@ impl Plan {
             list_ns: None,
             above_ns: None,
             until_ns: None,
-            cpu: None,
+            cpus: None,
         }
+    }
+
+    /// Returns the number of measuring threads.
+    pub fn threads(&self) -> u32 {
+        self.cpus.map_or(1, |cpus| cpus.count())
+    }
+
+    /// Returns the CPU of the first thread.
+    pub fn first_cpu(&self) -> Option<u32> {
+        self.cpus?.in_turn(0)
     }
 
     /// Reads a plan from words.
@@ -190,7 +201,7 @@ const WORDS: [Word<Plan>; 13] = [
     ("list", |plan| Slot::AnyTime(&mut plan.list_ns)),
     ("above", |plan| Slot::AnyTime(&mut plan.above_ns)),
     ("until", |plan| Slot::AnyTime(&mut plan.until_ns)),
-    ("cpu", |plan| Slot::AnySmall(&mut plan.cpu)),
+    ("cpu", |plan| Slot::Cpus(&mut plan.cpus)),
 ];
 
 /// Displays the words of a plan without its workload and its CPU.

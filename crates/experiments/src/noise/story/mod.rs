@@ -7,11 +7,13 @@
 
 mod checks;
 mod collect;
+mod cpus;
 mod csv;
 mod kot_2019;
 mod measures;
 mod page;
 mod panels;
+mod quanta;
 mod split;
 mod switched;
 mod tables;
@@ -157,6 +159,7 @@ impl Story for Shown {
             switched::titled(&self.found.switched),
             self.found.split.titled(),
             takers::titled(&panels, &self.who),
+            quanta::cpus_over_time(&panels),
         ]
     }
 
@@ -230,8 +233,7 @@ impl Story for Shown {
             }
         });
         limits.push(
-            "Only one CPU is measured, awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs \
-             fare.",
+            "Measured CPUs are awake and busy. Nothing here says how late a sleeping task is woken, or how other CPUs fare.",
         );
         limits.into_iter().map(str::to_owned).collect()
     }
@@ -272,10 +274,12 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
             let is_shown = above.is_none_or(|limit| limit == ABOVE.1);
             row.measure.id == measure && row.figure == figure && is_shown
         };
-        let row = rows.0.iter().find(is_of)?;
-        Some((row, row.over.as_ref().ok()?.estimate))
+        let each = rows.0.iter().filter(is_of);
+        let each = each.filter_map(|row| Some((row, row.over.as_ref().ok()?.estimate)));
+        // Of several CPUs, the one with the most.
+        each.max_by(|a, b| a.1.total_cmp(&b.1))
     };
-    if let Some((_, lost)) = of("lost", Figure::Share) {
+    if let Some((worst, lost)) = of("lost", Figure::Share) {
         let Some((longest, cycles)) = of("gap", Figure::Max) else {
             let least = of("threshold", Figure::Max);
             let least = least.map_or_else(String::new, |(row, least)| row.in_time(N, least));
@@ -288,7 +292,14 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
         let by = takers::of_longest(data, longest.time(cycles));
         let by = by.map_or_else(String::new, |taker| format!(" ({taker})"));
         let (lost, longest) = (N.percent(lost), longest.in_time(N, cycles));
-        return Ok(format!("{lost} lost, {often}, longest {longest}{by}"));
+        return Ok(match worst.labels.get(panels::CPU) {
+            None => format!("{lost} lost, {often}, longest {longest}{by}"),
+            Some(cpu) => {
+                format!(
+                    "{lost} lost on CPU {cpu}, the most; at most {often}, longest {longest}{by}"
+                )
+            }
+        });
     }
     let (Some((median, typical)), Some((max, longest))) =
         (of("duration", Figure::MEDIAN), of("duration", Figure::Max))

@@ -4,25 +4,29 @@
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
+use tare_figures::group::distinct;
 use tare_figures::rows::{Figure, Row, behind};
 use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::{MANY, alongside};
 use tare_pages::kit::series::PerCase;
-use tare_results::model::{CellPlan, Labels};
+use tare_results::model::{CellPlan, Labels, SetHead};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
 
 use super::super::only_reads_clock;
 use super::super::switched::{ISOLATE, SCREEN};
-use super::collect::Pictures;
+use super::collect::{Pictures, plan_of_set};
 use super::{ABOVE, NAME};
 
-/// A case with what its pictures are drawn from.
+/// A case, or one CPU of a case that measured several at once, with what its pictures are drawn
+/// from.
 #[derive(Clone, Debug)]
 pub(super) struct Member<'a> {
     pub case: Case<'a>,
     pub pictures: &'a Pictures,
+    /// The label of the CPU; none if the case has but one.
+    pub cpu: Labels,
 }
 
 /// Cases that differ only in their target, so that they can be compared; at least one.
@@ -42,8 +46,27 @@ impl<'a> Member<'a> {
         figure: Figure,
         labels: &[(&str, &str)],
     ) -> Option<Known<'a>> {
-        let row = self.case.row(measure, figure, labels)?;
+        let row = self.row(measure, figure, labels)?;
         Some((row, row.over.as_ref().ok()?))
+    }
+
+    /// Returns the row of a figure.
+    pub fn row(&self, measure: &str, figure: Figure, labels: &[(&str, &str)]) -> Option<&'a Row> {
+        let labels = Vec::from_iter(labels.iter().copied().chain(self.cpu.iter()));
+        self.case.row(measure, figure, &labels)
+    }
+
+    /// Names its target, and its CPU if there are several: `process, CPU 1`.
+    pub fn name(&self) -> String {
+        let cpu = self.cpu.get(CPU);
+        let cpu = cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
+        format!("{}{cpu}", self.case.target())
+    }
+
+    /// Returns the heads of its sets, of each run one.
+    fn heads(&self) -> impl Iterator<Item = &'a SetHead> {
+        let sets = self.case.records().flat_map(|record| &record.sets);
+        sets.filter(|head| head.labels == self.cpu)
     }
 
     /// Returns the share of time that stands for it: lost to gaps, or in delays.
@@ -76,7 +99,7 @@ impl<'a> Member<'a> {
     /// they know also of tasks that lived shortly.
     pub fn alongside(&self) -> String {
         let mut records = self.case.records();
-        match records.any(|record| record.value("explained", &Labels::default()).is_some()) {
+        match records.any(|record| record.value("explained", &self.cpu).is_some()) {
             true => String::new(),
             false => alongside(&self.case),
         }
@@ -89,15 +112,15 @@ impl<'a> Member<'a> {
 
     /// Returns the time from first to last stamp of all its runs, in cycles.
     pub fn wall(&self) -> f64 {
-        let heads = self.case.records().filter_map(|record| record.sets.first());
-        heads.map(|head| head.length() as f64).sum()
+        self.heads().map(|head| head.length() as f64).sum()
     }
 
     /// Returns the same in seconds, of each run by the frequency that it found; `None` if one found
     /// none.
     pub fn seconds(&self) -> Option<f64> {
         let each = self.case.cells.iter().map(|cell| {
-            let head = cell.outcome.record()?.sets.first()?;
+            let mut sets = cell.outcome.record()?.sets.iter();
+            let head = sets.find(|head| head.labels == self.cpu)?;
             Some(head.length() as f64 / tsc(cell)?.hz)
         });
         each.sum()
@@ -107,6 +130,21 @@ impl<'a> Member<'a> {
     pub fn step(&self) -> u64 {
         step(&self.case)
     }
+}
+
+/// The label of a CPU among several.
+pub(super) const CPU: &str = "cpu";
+
+/// Returns the labels of the CPUs that a case measured at once; one without any if it was but one.
+pub(super) fn cpus(case: &Case<'_>) -> Vec<Labels> {
+    let sets = case.records().flat_map(|record| &record.sets);
+    distinct(sets.map(|head| &head.labels).filter(|labels| {
+        let mut keys = labels.iter().map(|(key, _)| key);
+        keys.all(|key| key == CPU)
+    }))
+    .into_iter()
+    .cloned()
+    .collect()
 }
 
 /// Returns the step of a timer in cycles, the largest of the cells.
@@ -121,10 +159,20 @@ impl<'a> Panel<'a> {
     pub fn all(run: &'a Run, pictures: &'a PerCase<Pictures>) -> Vec<Self> {
         let mut panels: Vec<Self> = Vec::new();
         for case in Case::all(run, NAME) {
-            let Some(pictures) = pictures.of(case.plan) else {
-                continue;
-            };
             let plan = case.plan;
+            let members = cpus(&case).into_iter().filter_map(|cpu| {
+                let pictures = pictures.of(&plan_of_set(plan, &cpu))?;
+                let case = case.clone();
+                Some(Member {
+                    case,
+                    pictures,
+                    cpu,
+                })
+            });
+            let own = Vec::from_iter(members);
+            if own.is_empty() {
+                continue;
+            }
             let takes = |panel: &&mut Self| {
                 let first = panel.plan();
                 let is_alike = first.labels == plan.labels && first.load == plan.load;
@@ -133,12 +181,9 @@ impl<'a> Panel<'a> {
                 is_alike && members.all(|member| member.case.plan.target != plan.target)
             };
             let known = panels.iter_mut().find(takes);
-            let member = Member { case, pictures };
             match known {
-                Some(panel) => panel.members.push(member),
-                None => panels.push(Self {
-                    members: vec![member],
-                }),
+                Some(panel) => panel.members.extend(own),
+                None => panels.push(Self { members: own }),
             }
         }
         panels.sort_by_cached_key(|panel| {
@@ -206,7 +251,7 @@ impl<'a> Panel<'a> {
     /// Returns the names of its targets.
     pub fn names(&self) -> Vec<String> {
         let members = self.members.iter();
-        members.map(|member| member.case.target()).collect()
+        members.map(Member::name).collect()
     }
 }
 

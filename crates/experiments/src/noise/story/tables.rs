@@ -8,7 +8,7 @@ use tare_pages::tables::{Column, Line, Tabled};
 
 use super::super::{of_kind, only_reads_clock};
 use super::NAME;
-use super::panels::{further, rank as rank_of};
+use super::panels::{CPU, further, rank as rank_of};
 
 /// The combination of the runs to the figures of a table.
 const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the median over the runs, means the mean of the \
@@ -165,7 +165,8 @@ pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     title.push_str(&further(&line.of.plan));
     let counter = label("counter").or(label("kind"));
     let counter = counter.map_or_else(String::new, |name| format!(" · {name}"));
-    let target = format!("{}{counter}", line.target());
+    let cpu = label(CPU).map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
+    let target = format!("{}{cpu}{counter}", line.target());
     match is_crowded(run) {
         true => (
             Some(format!(
@@ -186,7 +187,7 @@ fn is_crowded(run: &Run) -> bool {
 }
 
 /// Returns the place of a line: by workload, load and size, and then in the order of rows.
-pub(super) fn rank(line: &Line<'_>) -> (usize, bool, String, u64) {
+pub(super) fn rank(line: &Line<'_>) -> (usize, bool, String, u64, u64) {
     let label = |key| line.labels.get(key).unwrap_or_default();
     let load = &line.of.load;
     let size = label("size").parse().unwrap_or_default();
@@ -195,5 +196,6 @@ pub(super) fn rank(line: &Line<'_>) -> (usize, bool, String, u64) {
         !load.is_idle(),
         load.to_string(),
         size,
+        label(CPU).parse().unwrap_or_default(),
     )
 }

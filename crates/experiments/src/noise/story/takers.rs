@@ -13,12 +13,13 @@ use tare_pages::Titled;
 use tare_pages::kit::checks::{about, untraced};
 use tare_pages::kit::series::PerCase;
 use tare_pages::table::Table;
-use tare_results::model::Labels;
+use tare_results::model::SetHead;
 use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 
 use super::NAME;
-use super::panels::{Member, Panel, title};
+use super::collect::plan_of_set;
+use super::panels::{Member, Panel, cpus, title};
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -70,13 +71,21 @@ struct Part {
 impl Takers {
     /// Adds a cell to those of its case.
     pub fn take(cases: &mut PerCase<Self>, data: &CellData<'_>) {
-        let least_ns = data.record.value("explained", &Labels::default());
-        let Some((hz, least_ns)) = data.hz().zip(least_ns) else {
+        let sets = (0..).zip(&data.record.sets);
+        for (place, head) in sets.filter(|(_, head)| ["gap", "duration"].contains(&&*head.measure))
+        {
+            Self::take_set(cases, data, (place, head));
+        }
+    }
+
+    /// Adds a set to those of its case and CPU.
+    fn take_set(cases: &mut PerCase<Self>, data: &CellData<'_>, (place, head): (u32, &SetHead)) {
+        let value = |measure| data.record.value(measure, &head.labels);
+        let Some((hz, least_ns)) = data.hz().zip(value("explained")) else {
             return;
         };
-        let who = cases.entry(data.plan());
+        let who = cases.entry(&plan_of_set(data.plan(), &head.labels));
         who.least_ns = least_ns;
-        let value = |measure| data.record.value(measure, &Labels::default());
         let cost_ns = value("recording").filter(|ns| *ns > 0.0);
         who.cost_ns += cost_ns.unwrap_or(f64::NAN);
         let counters = data
@@ -94,32 +103,32 @@ impl Takers {
             .zip(&mut who.switches)
             .for_each(|(own, all)| *all += own);
         let in_ns = |cycles: u64| cycles as f64 / hz * 1e9;
-        for (head, _) in data.sets("gap").chain(data.sets("duration")) {
-            who.wall_ns += in_ns(head.length());
-            who.repetitions_ns += in_ns(head.sum);
-            let own_ns = match head.measure.as_str() {
-                "gap" => 0,
-                _ => in_ns(head.min) as u64,
-            };
-            let way_ns = way_in_ns(&data.record.traces, own_ns);
-            who.way_ns = who.way_ns.max(way_ns);
-            for trace in &data.record.traces {
-                let shares = takers(trace, own_ns, way_ns);
-                for (taker, (count, ns)) in shares.waits {
-                    let waits = &mut who.takers.entry(taker).or_default().waits;
-                    waits.0 = waits.0.saturating_add(count);
-                    waits.1 = waits.1.saturating_add(ns);
-                }
-                let shares = shares.takers;
-                if let Some((first, _)) = shares.first() {
-                    let part = who.takers.entry(first.clone()).or_default();
-                    part.delays = part.delays.saturating_add(trace.samples);
-                    part.longest_ns = part.longest_ns.max(trace.greatest);
-                }
-                for (taker, ns) in shares {
-                    let part = who.takers.entry(taker).or_default();
-                    part.ns = part.ns.saturating_add(ns);
-                }
+        who.wall_ns += in_ns(head.length());
+        who.repetitions_ns += in_ns(head.sum);
+        let own_ns = match head.measure.as_str() {
+            "gap" => 0,
+            _ => in_ns(head.min) as u64,
+        };
+        let traces = data.record.traces.iter();
+        let traces = Vec::from_iter(traces.filter(|trace| trace.set == place).cloned());
+        let way_ns = way_in_ns(&traces, own_ns);
+        who.way_ns = who.way_ns.max(way_ns);
+        for trace in &traces {
+            let shares = takers(trace, own_ns, way_ns);
+            for (taker, (count, ns)) in shares.waits {
+                let waits = &mut who.takers.entry(taker).or_default().waits;
+                waits.0 = waits.0.saturating_add(count);
+                waits.1 = waits.1.saturating_add(ns);
+            }
+            let shares = shares.takers;
+            if let Some((first, _)) = shares.first() {
+                let part = who.takers.entry(first.clone()).or_default();
+                part.delays = part.delays.saturating_add(trace.samples);
+                part.longest_ns = part.longest_ns.max(trace.greatest);
+            }
+            for (taker, ns) in shares {
+                let part = who.takers.entry(taker).or_default();
+                part.ns = part.ns.saturating_add(ns);
             }
         }
     }
@@ -158,13 +167,23 @@ pub(super) fn of_longest(data: &CellData<'_>, longest: Time) -> Option<Taker> {
     shares.next().filter(|_| is_it).map(|(taker, _)| taker)
 }
 
+impl Member<'_> {
+    /// Returns who took its time; `None` where that is not known.
+    pub fn taken_by<'w>(&self, who: &'w PerCase<Takers>) -> Option<&'w Takers> {
+        who.of(&plan_of_set(self.case.plan, &self.cpu))
+    }
+}
+
 /// Says where the kernel's events are missing, and where not all are there: then time may be called
 /// outside that another thread took.
 pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
     let all = Case::all(run, NAME);
     let has_events = |case: &Case<'_>| {
         let target = case.plan.target.text.clone();
-        (target, cases.of(case.plan).is_some())
+        let mut plans = cpus(case)
+            .into_iter()
+            .map(|cpu| plan_of_set(case.plan, &cpu));
+        (target, plans.any(|plan| cases.of(&plan).is_some()))
     };
     // The unikernel is no kernel that others share: it has no events to be missed.
     let kernels = all
@@ -211,11 +230,12 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCase<Takers>) -> Titled {
     let waits = has_waits.then_some("since raised");
     let columns = ["", "delays", "per s", "of the time", "longest"].into_iter();
     let mut table = Table::new(columns.chain(waits)).of_prose();
-    for Member { case, .. } in panels.iter().flat_map(|panel| &panel.members) {
-        let Some(who) = cases.of(case.plan).filter(|who| !who.takers.is_empty()) else {
+    for member in panels.iter().flat_map(|panel| &panel.members) {
+        let who = member.taken_by(cases);
+        let Some(who) = who.filter(|who| !who.takers.is_empty()) else {
             continue;
         };
-        table.heading(format!("{} · {}", title(case.plan), case.target()));
+        table.heading(format!("{} · {}", title(member.case.plan), member.name()));
         let ranked = who.ranked();
         let row = |name: String, part: Part| {
             let longest = match part.longest_ns {

@@ -430,6 +430,30 @@ impl Run {
         self.done(block, target, "gap", None, folded)
     }
 
+    /// Adds a cell of `gap` on CPUs 0, 1, … at the same time.
+    pub fn gaps_together(&mut self, block: u32, target: &str, each: Vec<Folded>) -> &mut Cell {
+        let plan = self.plan(block, target, "gap", None);
+        let values = each.first().map(Folded::values).unwrap_or_default();
+        let heads = (0..).zip(each).map(|(cpu, folded): (u32, _)| {
+            let labels = Labels::default().with("cpu", cpu);
+            (
+                SetHead {
+                    labels,
+                    ..folded.head
+                },
+                folded.samples,
+            )
+        });
+        let (sets, samples) = heads.unzip();
+        let record = Record {
+            programs: vec![self.program()],
+            values,
+            sets,
+            ..Record::default()
+        };
+        self.push(plan, record, samples)
+    }
+
     fn push(&mut self, plan: CellPlan, record: Record, sets: Vec<SetSamples>) -> &mut Cell {
         let instances = vec![Instance::default()];
         self.push_samples(plan, record, Samples { instances, sets })

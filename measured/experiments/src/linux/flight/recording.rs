@@ -57,8 +57,11 @@ pub struct Recording {
     sent_points: Vec<Tracepoint>,
     /// Time to record an event, in ns: without and with a stack.
     costs_ns: Option<[u64; 2]>,
+    /// The thread that opened it.
+    tid: u32,
     clocks: [Clocks; 2],
-    most_written: (usize, usize),
+    /// The most groups that are written, and events in them.
+    pub most_written: (usize, usize),
 }
 
 /// Delays with the kernel's events in them.
@@ -69,7 +72,7 @@ pub struct Explained {
     pub events: u64,
     /// Time that it took to record them, in ns; 0 if unknown.
     pub recording_ns: u64,
-    /// How often the CPU went from the calling thread to another one, as far as they say.
+    /// How often the CPU went from the thread that opened it to another one, as far as they say.
     pub switches: u64,
 }
 
@@ -126,6 +129,7 @@ impl Recording {
             ring,
             tracepoints,
             sent_points,
+            tid: gettid().as_raw_nonzero().get().cast_unsigned(),
             clocks: [Clocks::read(); 2],
             most_written: match is_long {
                 true => MOST_WRITTEN_OF_MANY,
@@ -213,7 +217,7 @@ impl Recording {
         let least_ns = above_ns + (to_ns - from_ns);
         let delays = all.filter(|delay| delay.to_ns.saturating_sub(delay.from_ns) >= least_ns);
         let kinds = written(grouped(delays, &events, since_ns), self.most_written);
-        let tid = gettid().as_raw_nonzero().get().cast_unsigned();
+        let tid = self.tid;
         let mut first = Some(names);
         let trace = Trace::new(kinds.into_iter().map(|kind| {
             let names = first.take().unwrap_or_default();

@@ -60,14 +60,19 @@ impl Trace {
         }
     }
 
-    /// Passes the records to `put`, one after the other.
+    /// Passes the records to `put`, one after the other; `first` samples came before. Returns how many
+    /// there are then.
     ///
     /// # Errors
     ///
     /// Returns the first error of `put`.
-    pub fn records<E>(&self, mut put: impl FnMut(&Record<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn records<E>(
+        &self,
+        first: u32,
+        mut put: impl FnMut(&Record<'_>) -> Result<(), E>,
+    ) -> Result<u32, E> {
         let mut used = BTreeSet::new();
-        for (place, decoded) in (0..).zip(&self.worst) {
+        for (place, decoded) in (first..).zip(&self.worst) {
             let rows = self.rows(decoded);
             put(&Record::Trace(record::Trace {
                 place,
@@ -84,7 +89,7 @@ impl Trace {
                 put(&Record::Name(Name { of, number, name }))?;
             }
         }
-        Ok(())
+        Ok(first + self.worst.len() as u32)
     }
 
     /// Returns the events of a sample as rows: time, kind and values.

@@ -251,7 +251,7 @@ fn report(
     }
     if let Some(flight) = flight {
         let trace = flight.finish(&of_threads);
-        trace.records(|record| output.put(record))?;
+        trace.records(0, |record| output.put(record))?;
     }
     if lost > 0 {
         output.notice(

@@ -16,6 +16,7 @@ pub(super) use long::Moment;
 
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series};
+use super::quanta;
 
 /// Renders the picture that goes with the verdict.
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
@@ -147,7 +148,10 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
         pictures.extend(time::over_time(panel, bytes));
     }
     match panel.only_reads_clock() {
-        true => pictures.extend(curves::of_gaps(panel, detail.coarseness())),
+        true => {
+            pictures.extend(quanta::heat_maps(panel));
+            pictures.extend(curves::of_gaps(panel, detail.coarseness()));
+        }
         false => {
             pictures.extend(window::windows(panel));
             pictures.extend(curves::histograms(panel, detail.coarseness()));

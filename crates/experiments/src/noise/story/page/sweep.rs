@@ -105,7 +105,7 @@ impl Sweep<'_> {
                 })
             };
             let Some(point) = point() else { continue };
-            let name = member.case.target();
+            let name = member.name();
             match lines.iter_mut().find(|line| line.name == name) {
                 Some(line) => line.points.push(point),
                 None => lines.push(Line {

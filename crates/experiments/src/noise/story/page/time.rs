@@ -19,10 +19,10 @@ pub(super) fn over_time(panel: &Panel<'_>, budget: usize) -> Option<Markup> {
         name: format!(
             "{} · {}",
             member.group().capabilities().heading,
-            member.case.target()
+            member.name()
         ),
         nothing: ": nothing to draw, there was no gap",
-        target: member.case.target(),
+        target: member.name(),
         tracks: &member.pictures.runs,
         ..Strip::default()
     });

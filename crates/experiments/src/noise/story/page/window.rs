@@ -69,7 +69,7 @@ fn window(panel: &Panel<'_>, part: &[Member<'_>]) -> Option<Markup> {
     let figure = Figure {
         title,
         read,
-        legend: legend_of(names.map(|(place, member)| (colour(place), member.case.target()))),
+        legend: legend_of(names.map(|(place, member)| (colour(place), member.name()))),
         plot: &plot,
         table: None,
     };

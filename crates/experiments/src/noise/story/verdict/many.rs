@@ -27,10 +27,10 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
                 );
                 (range, |member| {
                     let size = member.case.plan.labels.number("size").unwrap_or_default();
-                    format!("{} {}", member.case.target(), N.count(size))
+                    format!("{} {}", member.name(), N.count(size))
                 })
             }
-            _ => (panel.title(), |member| member.case.target()),
+            _ => (panel.title(), |member| member.name()),
         };
     let (subject, of_what, longest) = match panel.only_reads_clock() {
         true => (

@@ -15,17 +15,21 @@ use tare_pages::kit::sentence::{MANY, aside, figure_or_modes};
 use tare_pages::kit::series::PerCase;
 
 use super::ABOVE_WORDS;
+use super::cpus;
 use super::panels::{Member, Panel, of_verdict, series};
 use super::takers::{self, Takers};
 use comparison::comparisons;
 use many::about_range;
 
-const N: Numbers = Numbers::PLAIN;
+pub(super) const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads, and
 /// names the greatest share of the others.
 pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Option<Verdict> {
     let panels = of_verdict(panels);
+    if let Some(verdict) = cpus::verdict(&panels, who) {
+        return Some(verdict);
+    }
     let main = panels.first()?.plan();
     let own = series(&panels).into_iter();
     let own = own.filter(|sizes| sizes[0].plan().work.id == main.work.id);
@@ -51,12 +55,12 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Opti
 }
 
 /// Says who took the time in delays on each target of a panel.
-fn culprits(panel: &Panel<'_>, who: &PerCase<Takers>) -> Option<String> {
+pub(super) fn culprits(panel: &Panel<'_>, who: &PerCase<Takers>) -> Option<String> {
     let each = panel.members.iter().filter_map(|member| {
-        let told = who.of(member.case.plan)?.told()?;
+        let told = member.taken_by(who)?.told()?;
         Some(match panel.members.len() {
             1 => told,
-            _ => format!("on {} {told}", member.case.target()),
+            _ => format!("on {} {told}", member.name()),
         })
     });
     let each = Vec::from_iter(each);
@@ -77,7 +81,7 @@ fn shares(panel: &Panel<'_>) -> Vec<(f64, String)> {
         let (_, share) = member.share()?;
         Some((
             share.estimate,
-            format!("{} on {}", panel.title(), member.case.target()),
+            format!("{} on {}", panel.title(), member.name()),
         ))
     });
     each.collect()
@@ -121,7 +125,7 @@ fn about(sizes: &[Panel<'_>], run: &Run) -> String {
                 ),
                 _ => format!(
                     "on {} {}{}",
-                    member.case.target(),
+                    member.name(),
                     about_timed(member),
                     member.alongside()
                 ),
@@ -148,7 +152,7 @@ fn about_gap(member: &Member<'_>, run: &Run) -> String {
     let interruptions = match member.known("gaps", Figure::Rate, &[]) {
         Some((_, rate)) => format!("{} interruptions per second", N.short(rate.estimate)),
         None => {
-            let gaps = member.case.row("gaps", Figure::Total, &[]);
+            let gaps = member.row("gaps", Figure::Total, &[]);
             let each = gaps.into_iter().flat_map(|row| &row.each);
             let all: f64 = each.filter_map(|run| run.figure.value()).sum();
             words::counted(N, all as u64, "interruption", "interruptions")
@@ -174,7 +178,7 @@ fn about_gap_in_short(member: &Member<'_>, is_first: bool, explained: &mut bool)
     });
     let work = member.alongside().trim_start().to_owned();
     let aside = aside(longest.into_iter().chain([work]));
-    let target = member.case.target();
+    let target = member.name();
     format!("{}{of} on {target}{aside}", N.percent(lost))
 }
 
@@ -201,6 +205,6 @@ fn place_of(member: &Member<'_>) -> String {
     let is_usual = member.group().capabilities().is_direct && !case.is_emulated();
     match is_usual && cells.all(|cell| cell.target == case.plan.target) {
         true => String::new(),
-        false => format!(" on {}", member.case.target()),
+        false => format!(" on {}", member.name()),
     }
 }

@@ -1,0 +1,127 @@
+//! Gaps of a spin in fixed quanta of time: CPUs over time.
+
+use std::iter;
+
+use maud::Markup;
+use tare_figures::format::Numbers;
+use tare_figures::rows::CellData;
+use tare_figures::words::NONE;
+use tare_pages::Titled;
+use tare_pages::kit::heat_map::HeatMap;
+use tare_pages::table::Table;
+
+use super::cpus::several;
+use super::measures::Spin;
+use super::panels::{CPU, Member, Panel};
+
+const N: Numbers = Numbers::PLAIN;
+
+/// The length of a quantum, and the most of a run: those of 16 s.
+const QUANTUM_NS: f64 = 250_000.0;
+const MOST: usize = 1 << 16;
+/// The most columns of a heat map, and of its table.
+const COLUMNS: usize = 120;
+const WORDS: usize = 6;
+
+/// The begin of a run in quanta.
+#[derive(Clone, Debug)]
+pub(super) struct InQuanta {
+    /// How many quanta of the first CPU of its cell came before.
+    before: usize,
+    /// The share of each whole quantum that was lost.
+    lost: Vec<f64>,
+}
+
+impl InQuanta {
+    /// Divides a spin of a cell; `None` if nothing tells the frequency of its TSC.
+    pub fn of(data: &CellData<'_>, spin: &Spin<'_>) -> Result<Option<Self>, String> {
+        let Some(ns) = data.ns(spin.head) else {
+            return Ok(None);
+        };
+        let begins = data.sets("gap").map(|(head, _)| head.first).min();
+        let later = spin.head.first - begins.unwrap_or(spin.head.first);
+        Ok(Some(Self {
+            before: (later as f64 * ns / QUANTUM_NS).round() as usize,
+            lost: spin.run(ns)?.quanta(QUANTUM_NS, MOST),
+        }))
+    }
+
+    fn ends(&self) -> usize {
+        self.before + self.lost.len()
+    }
+}
+
+/// Divides the time in which all CPUs measured into at most so many parts, run after run. Returns
+/// their length in ns, and of each CPU the share that it lost in each.
+fn parts(cpus: &[Member<'_>], most: usize) -> (f64, Vec<Vec<f64>>) {
+    let all = cpus.iter().map(|member| &member.pictures.quanta);
+    let all = Vec::from_iter(all);
+    let mut lost = vec![Vec::new(); all.len()];
+    for run in 0..all.iter().map(|runs| runs.len()).min().unwrap_or(0) {
+        let own = || all.iter().map(|runs| &runs[run]);
+        let from = own().map(|run| run.before).max().unwrap_or(0);
+        let until = own().map(InQuanta::ends).min().unwrap_or(0);
+        for (lost, run) in lost.iter_mut().zip(own()).filter(|_| from < until) {
+            lost.extend_from_slice(&run.lost[from - run.before..until - run.before]);
+        }
+    }
+    let size = lost[0].len().div_ceil(most).max(1);
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let parts = lost
+        .iter()
+        .map(|lost| lost.chunks(size).map(mean).collect());
+    (size as f64 * QUANTUM_NS, parts.collect())
+}
+
+/// The title of CPUs over time, and what they are of.
+const CPUS: &str = "Time lost, CPU by CPU over time";
+const OF_CPUS: &str =
+    "Runs follow each other; of each, the time is shown in which all CPUs measured, up to 16 s.";
+
+/// Renders the share of time that each CPU lost over time.
+pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
+    several(panel).filter_map(|cpus| {
+        let (length_ns, parts) = parts(cpus, COLUMNS);
+        let rows = cpus.iter().filter_map(|member| member.cpu.number(CPU));
+        let tiles = rows.zip(&parts).flat_map(|(cpu, lost)| {
+            let each = (0..).zip(lost);
+            each.map(move |(part, lost): (u64, _)| ([part * length_ns as u64, cpu], *lost))
+        });
+        let map = HeatMap {
+            title: format!("{CPUS} · {}{}", cpus[0].case.target(), panel.plan().load.under()),
+            read: format!(
+                "The darker a tile, the more of that time that CPU lost; the scale is logarithmic, and an empty tile lost \
+                 nothing. What darkens a column disturbed all CPUs at once; what darkens a row, one CPU all the time. {OF_CPUS}"
+            ),
+            axes: ["time measured, run after run", "CPU"],
+            tiles: tiles.collect(),
+            labels: [|ns| N.ns_tick(ns as f64), |cpu| cpu.to_string()],
+            write: |lost| N.percent(lost),
+        };
+        map.render()
+    })
+}
+
+/// Returns the same as a table, of all panels.
+pub(super) fn cpus_over_time(panels: &[Panel<'_>]) -> Titled {
+    let heads = (1..=WORDS).map(|part| format!("part {part}"));
+    let mut table = Table::new(iter::once(String::new()).chain(heads)).of_prose();
+    for panel in panels {
+        for cpus in several(panel) {
+            table.heading(format!("{} · {}", panel.title(), cpus[0].case.target()));
+            for (member, lost) in cpus.iter().zip(parts(cpus, WORDS).1) {
+                let cpu = format!("CPU {}", member.cpu.get(CPU).unwrap_or_default());
+                let each = lost.into_iter().map(|lost| N.percent(lost));
+                let none = iter::repeat(NONE.to_owned());
+                table.row(iter::once(cpu).chain(each).chain(none).take(WORDS + 1));
+            }
+        }
+    }
+    Titled {
+        title: CPUS.to_owned(),
+        read: format!(
+            "The share of time that each CPU lost in each sixth of the measured time. {OF_CPUS}"
+        ),
+        table,
+    }
+}

@@ -1,0 +1,66 @@
+//! Several CPUs that spin at the same time.
+
+use tare_pages::{page, terminal};
+use tare_testkit::assert_contains;
+
+use crate::synthetic::{Fold, HZ, Run, evenly, plain, spin, verdict};
+
+/// Runs in which CPU 1 has some more gaps than CPU 0, and CPU 2 far more.
+fn run(more: u64) -> Run {
+    let mut run = Run::new(26);
+    for block in 1..=4 {
+        let each = [200 + block, 200 + block % 2 + more, 2_000 + 10 * block];
+        let each = each.map(|gaps| evenly(2_600_000_000, gaps, 1_300));
+        run.gaps_together(block as u32, "process", each.to_vec());
+    }
+    run
+}
+
+#[test]
+fn the_cpus_that_lose_most_and_least_are_named_as_far_as_they_are_told_apart() {
+    let text = verdict(&run(0).analyse()).remove(0);
+    let begin =
+        "Of 3 CPUs measured at once on process, the largest share of time was lost by CPU 2 with ";
+    assert!(text.starts_with(begin), "{text}");
+    // The intervals of the other two overlap.
+    let (most, least) = text.split_once("the smallest by ").unwrap();
+    assert!(!most.contains("not told apart"), "{text}");
+    assert!(
+        least.starts_with("CPU 1 with ") && least.contains("; not told apart from 1 other)"),
+        "{text}"
+    );
+    let report = run(200).analyse();
+    let text = verdict(&report).remove(0);
+    assert!(
+        text.contains("the smallest by CPU 0 with ") && !text.contains("told apart"),
+        "{text}"
+    );
+    insta::assert_snapshot!(terminal::render(&report, 100, false));
+}
+
+/// The share of its time that each CPU loses stands where it lost it, also if it began later.
+#[test]
+fn cpus_are_drawn_over_time() {
+    let mut run = Run::new(26);
+    for block in 1..=6 {
+        // One loses all of its time in gaps at the end of each run.
+        let late = (0..100).map(|n| (1_600_000_000 + n * 2_000_000, 100_000));
+        let each = [Vec::new(), late.collect()].map(|gaps: Vec<_>| {
+            let in_gaps: u64 = gaps.iter().map(|gap| gap.1).sum();
+            let reads = ((0.7 * HZ) as u64 - in_gaps) / 21 + gaps.len() as u64;
+            spin(reads, 20, &gaps, Fold::above(1_300))
+        });
+        run.gaps_together(block, "process", each.to_vec());
+    }
+    let report = run.analyse();
+    let text = plain(&terminal::render(&report, 100, false));
+    let over_time = text
+        .split("Time lost, CPU by CPU over time")
+        .nth(1)
+        .unwrap();
+    assert_contains(over_time, &["CPU 0 0", "CPU 1 0.5"]);
+    assert_contains(
+        &plain(&page::render(&report)),
+        &["Time lost, CPU by CPU over time"],
+    );
+}
