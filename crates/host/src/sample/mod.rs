@@ -15,13 +15,54 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use interrupts::Interrupt;
-pub use processes::BusyProcess;
+pub use processes::{BusyProcess, is_kernel_thread};
 pub use stat::{CpuTimes, Stat};
 pub use tasks::{Own, TaskTime, TaskWatch};
 pub use threads::{ThreadTime, ThreadTimes, guest_resident, vm_exits};
 
 use crate::fact::Fact;
 use crate::source::Source;
+
+/// The kernel's counts at a moment.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    at: Instant,
+    stat: Fact<String>,
+    interrupts: Fact<String>,
+    softirqs: Fact<String>,
+}
+
+impl Reading {
+    /// Reads them.
+    pub fn take(source: &Source) -> Self {
+        Self {
+            interrupts: source.text("/proc/interrupts"),
+            softirqs: source.text("/proc/softirqs"),
+            at: Instant::now(),
+            stat: source.text("/proc/stat"),
+        }
+    }
+
+    /// Returns what was added until a later reading, without the processes.
+    pub fn until(self, later: Self) -> Sample {
+        let arrived = |before, after| {
+            both(before, after, |before: String, after: String| {
+                interrupts::difference(&before, &after)
+            })
+        };
+        Sample {
+            interval: later.at - self.at,
+            since_boot: later.stat.clone().map(|text| Stat::parse(&text)),
+            stat: both(self.stat, later.stat, |before, after| {
+                Stat::parse(&before).until(&Stat::parse(&after))
+            }),
+            interrupts: arrived(self.interrupts, later.interrupts),
+            softirqs: arrived(self.softirqs, later.softirqs),
+            processes: Fact::unknown("processes are not counted"),
+            names: Fact::unknown("processes are not counted"),
+        }
+    }
+}
 
 /// The difference between two readings of the system.
 #[derive(Clone, Debug)]
@@ -34,6 +75,8 @@ pub struct Sample {
     pub since_boot: Fact<Stat>,
     /// The interrupts that arrived, one entry per line of `/proc/interrupts`.
     pub interrupts: Fact<Vec<Interrupt>>,
+    /// The softirqs, likewise of `/proc/softirqs`.
+    pub softirqs: Fact<Vec<Interrupt>>,
     /// The processes that used CPU time, busiest first, without this one.
     pub processes: Fact<Vec<BusyProcess>>,
     /// The names of all processes, as far as they can be seen.
@@ -45,23 +88,13 @@ impl Sample {
     pub fn take(source: &Source) -> Self {
         let later = source.later();
         let processes_before = processes::read(source);
-        let interrupts_before = source.text("/proc/interrupts");
-        let stat_before = source.text("/proc/stat");
-        let start = Instant::now();
+        let before = Reading::take(source);
         thread::sleep(source.interval());
-        let interval = start.elapsed();
-        let stat_after = later.text("/proc/stat");
-        let interrupts_after = later.text("/proc/interrupts");
+        let after = Reading::take(&later);
         let processes_after = processes::read(&later);
 
-        let since_boot = stat_after.clone().map(|text| Stat::parse(&text));
-        let stat = both(stat_before, stat_after, |before, after| {
-            Stat::parse(&before).until(&Stat::parse(&after))
-        });
-        let interrupts = both(interrupts_before, interrupts_after, |before, after| {
-            interrupts::difference(&before, &after)
-        });
-        let cpu_ticks = stat.known().map_or(0, Stat::ticks_per_cpu);
+        let sample = before.until(after);
+        let cpu_ticks = sample.stat.known().map_or(0, Stat::ticks_per_cpu);
         let names = processes_after
             .as_ref()
             .map(|all| all.iter().map(|process| process.name.clone()).collect());
@@ -69,12 +102,9 @@ impl Sample {
             processes::busiest(&before, &after, cpu_ticks)
         });
         Self {
-            interval,
-            stat,
-            since_boot,
-            interrupts,
             processes,
             names,
+            ..sample
         }
     }
 

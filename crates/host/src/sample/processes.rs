@@ -58,6 +58,13 @@ pub(super) fn read(source: &Source) -> Fact<Vec<Process>> {
     })
 }
 
+/// Returns whether a thread is one of the kernel's; no if it has ended.
+pub fn is_kernel_thread(source: &Source, tid: u32) -> bool {
+    let stat = source.text(&format!("/proc/{tid}/stat"));
+    let thread = stat.known().and_then(|text| parse(text));
+    thread.is_some_and(|thread| thread.is_kernel)
+}
+
 /// Subtract, and sort by the time used. `cpu_ticks` is how much time one CPU had.
 pub(super) fn busiest(before: &[Process], after: &[Process], cpu_ticks: u64) -> Vec<BusyProcess> {
     if cpu_ticks == 0 {
