@@ -84,22 +84,23 @@ impl Taker {
         })
     }
 
-    /// Returns whether what it calls was asked of it: not by threads other than the kernel's workers.
-    fn is_called(&self) -> bool {
-        !matches!(self, Self::Thread { name, .. } if !name.starts_with("kworker/"))
-    }
-
     /// Adds the functions that it called, and who sent it.
-    fn with(mut self, all: &BTreeMap<Self, Called>) -> Self {
-        let called = all.get(&self).cloned().unwrap_or_default();
+    fn with(mut self, called: Option<&Called>) -> Self {
+        let called = called.cloned().unwrap_or_default();
         match &mut self {
             Self::Interrupt {
                 functions, senders, ..
             } => (*functions, *senders) = (called.functions, called.senders),
-            Self::Softirq { functions, .. } | Self::Thread { functions, .. } => {
+            Self::Softirq { functions, .. } => *functions = called.functions,
+            // What other threads call on their own CPU is no queued work, and no other CPU's question.
+            Self::Thread { name, functions } if name.starts_with("kworker/") => {
                 *functions = called.functions;
             }
-            Self::PageFault | Self::Throttling | Self::Outside | Self::Unseen => {}
+            Self::Thread { .. }
+            | Self::PageFault
+            | Self::Throttling
+            | Self::Outside
+            | Self::Unseen => {}
         }
         self
     }
@@ -110,6 +111,30 @@ impl Taker {
 struct Called {
     functions: Vec<String>,
     senders: Vec<String>,
+}
+
+impl Called {
+    /// Notes the function that an event calls, if it calls one.
+    fn note_function(&mut self, event: &TraceEvent) {
+        let is_call = matches!(event.what, TraceKind::TimerExpired { .. } | TraceKind::Work);
+        if let Some(name) = event.stack.first().filter(|_| is_call) {
+            put(&mut self.functions, name.clone());
+        }
+    }
+
+    /// Notes the thread that sent an interrupt, if the event of its entry says so.
+    fn note_sender(&mut self, event: &TraceEvent) {
+        if let Some(sender) = &event.sender {
+            put(&mut self.senders, without_number(sender));
+        }
+    }
+}
+
+/// Puts a name into its place among others, once.
+fn put(known: &mut Vec<String>, name: String) {
+    if let Err(place) = known.binary_search(&name) {
+        known.insert(place, name);
+    }
 }
 
 impl fmt::Display for Taker {
@@ -197,8 +222,12 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
     let events: Vec<&TraceEvent> = trace.events.iter().collect();
     let (called, has_faulted) = followed(&events);
+    let with = |taker: Taker| {
+        let called = called.get(&taker);
+        taker.with(called)
+    };
     let (mut shares, mut rest_ns) = (BTreeMap::<Taker, u64>::new(), 0);
-    for stretch in stretches(&events, end) {
+    for stretch in stretches(&events, end, true) {
         let ns = stretch.to_ns - stretch.from_ns;
         let taker = match stretch.doing {
             Doing::Thread(thread) if !thread.ours && is_let(&events, &thread) => {
@@ -209,7 +238,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
             }
             // Some kernels leave out the switch from the idle thread back to ours.
             Doing::Unseen { last: Some(IDLE) } if has_faulted => Some(Taker::PageFault),
-            doing => Taker::of(doing).map(|taker| taker.with(&called)),
+            doing => Taker::of(doing).map(with),
         };
         match taker {
             Some(taker) => *shares.entry(taker).or_default() += ns,
@@ -222,8 +251,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     {
         let way_ns = rest_ns.min(way_ns.saturating_mul(trace.samples));
         rest_ns -= way_ns;
-        let interrupt = Taker::interrupt(name).with(&called);
-        *shares.entry(interrupt).or_default() += way_ns;
+        *shares.entry(with(Taker::interrupt(name))).or_default() += way_ns;
     }
     let greatest = shares.iter_mut().max_by_key(|(_, ns)| **ns);
     match greatest {
@@ -241,12 +269,56 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
                 name: name.clone(),
                 functions: Vec::new(),
             };
-            let (count, sum) = waits.entry(softirq.with(&called)).or_default();
+            let (count, sum) = waits.entry(with(softirq)).or_default();
             *count += trace.samples;
             *sum += ns;
         }
     }
     Shares { takers, waits }
+}
+
+/// Returns what a CPU was used for during a trace in which no thread is the one that measures: the
+/// times of each occurrence in ns, without those of what interrupted it. Threads have their numbers, the
+/// idle thread none; functions and senders are those of the occurrence.
+#[must_use]
+pub fn uses(trace: &Trace) -> BTreeMap<(Taker, Option<u32>), Vec<u64>> {
+    let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
+    let events: Vec<&TraceEvent> = trace.events.iter().collect();
+    let mut uses = BTreeMap::<_, Vec<u64>>::new();
+    let mut finish = |(taker, number, ns, called): (Taker, _, _, Called)| {
+        let key = (taker.with(Some(&called)), number);
+        uses.entry(key).or_default().push(ns);
+    };
+    // What goes on: a thread, on it a softirq, on that an interrupt.
+    let mut open = [const { None }; 3];
+    let mut next = events.iter().peekable();
+    for stretch in stretches(&events, end, false) {
+        let (level, number) = match stretch.doing {
+            Doing::Interrupt { .. } => (2, None),
+            Doing::Softirq { .. } => (1, None),
+            Doing::Thread(Thread { name, .. }) => {
+                let number = name.rsplit_once('/').map(|(_, number)| number);
+                (0, number.and_then(|number| number.parse().ok()))
+            }
+            Doing::Unseen { .. } => (0, None),
+        };
+        let Some(taker) = Taker::of(stretch.doing) else {
+            continue;
+        };
+        let is_same = |(known, tid, ..): &(Taker, _, _, _)| *known == taker && *tid == number;
+        let goes_on = open[level].as_ref().is_some_and(is_same);
+        let ended = open[level + usize::from(goes_on)..].iter_mut();
+        ended.filter_map(Option::take).for_each(&mut finish);
+        let begun = || (taker, number, 0, Called::default());
+        let (_, _, ns, called) = open[level].get_or_insert_with(begun);
+        *ns += stretch.to_ns - stretch.from_ns;
+        while let Some(event) = next.next_if(|event| event.at_ns < stretch.to_ns.cast_signed()) {
+            called.note_function(event);
+            called.note_sender(event);
+        }
+    }
+    open.into_iter().flatten().for_each(finish);
+    uses
 }
 
 /// Returns whether a thread has the CPU only since the measured one, which never sleeps by itself, may
@@ -270,25 +342,16 @@ fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
 /// has touched a page that was not there.
 fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, bool) {
     let (mut all, mut has_faulted) = (BTreeMap::<Taker, Called>::new(), false);
-    let put = |known: &mut Vec<String>, name: String| {
-        if let Err(place) = known.binary_search(&name) {
-            known.insert(place, name);
-        }
-    };
     let mut cpu = Cpu::at_first(events);
     for event in events {
         let taker = Taker::of(cpu.doing());
         has_faulted |= taker.is_none() && event.what == TraceKind::PageFault;
-        let is_call = matches!(event.what, TraceKind::TimerExpired { .. } | TraceKind::Work);
-        // What other threads call on their own CPU is no other CPU's question, and no queued work.
-        let is_call = is_call && taker.as_ref().is_none_or(Taker::is_called);
-        if let (true, Some(taker), Some(name)) = (is_call, taker, event.stack.first()) {
-            put(&mut all.entry(taker).or_default().functions, name.clone());
+        if let Some(taker) = taker {
+            all.entry(taker).or_default().note_function(event);
         }
         cpu.take(event);
-        if let (Some(sender), Some(taker)) = (&event.sender, Taker::of(cpu.doing())) {
-            let name = without_number(sender);
-            put(&mut all.entry(taker).or_default().senders, name);
+        if let Some(taker) = Taker::of(cpu.doing()) {
+            all.entry(taker).or_default().note_sender(event);
         }
     }
     (all, has_faulted)

@@ -7,7 +7,7 @@ use tare_results::model::{Trace, TraceEvent, TraceKind};
 
 use crate::blame::{Blame, Culprit, blame};
 use crate::parts::Parts;
-use crate::takers::{takers, way_in_ns};
+use crate::takers::{takers, uses, way_in_ns};
 
 const OURS: &str = "tare-agent/9";
 /// SCHED_FIFO 95, as the kernel counts.
@@ -695,4 +695,83 @@ proptest! {
         // Asserts the sums.
         judged(latency_ns, [&events]);
     }
+}
+
+#[test]
+fn the_uses_of_a_cpu_are_added_up_whatever_ran() {
+    let expired = |at_ns, function: &str| {
+        let what = TraceKind::TimerExpired { wakes: false };
+        let stack = vec![function.to_owned()];
+        TraceEvent {
+            stack,
+            ..at(at_ns, what)
+        }
+    };
+    let sent = TraceEvent {
+        sender: Some("tar/7".to_owned()),
+        ..enter(1_500, "reschedule")
+    };
+    let [begin, end] = softirq(2_200, 2_900, "NET_RX");
+    let mut trace = Trace {
+        set: 0,
+        index: 0,
+        value: 9_000,
+        greatest: 9_000,
+        samples: 1,
+        complete: true,
+        events: vec![
+            running(0, "idle"),
+            // It goes on since before.
+            leave(1_000, "local timer"),
+            // An interrupt ends idle sleep; the softirq of another one is interrupted.
+            sent,
+            leave(1_700, "reschedule"),
+            enter(2_000, "virtio0"),
+            leave(2_100, "virtio0"),
+            begin,
+            enter(2_300, "local timer"),
+            expired(2_400, "tick_nohz_handler"),
+            leave(2_500, "local timer"),
+            end,
+            switch(3_000, ("idle", 120), ("kworker/0:1/12", 120)),
+            at(3_100, TraceKind::Work),
+            switch(4_000, ("kworker/0:1/12", 120), ("sh/55", 120)),
+            enter(5_000, "local timer"),
+            expired(5_100, "hrtimer_wakeup"),
+            leave(5_400, "local timer"),
+            switch(6_000, ("sh/55", 120), ("sh/56", 120)),
+            // The switch from sh to tar was not recorded.
+            switch(7_000, ("tar/57", 120), ("sh/55", 120)),
+        ],
+    };
+    let rows = |trace: &Trace| {
+        let all = uses(trace).into_iter();
+        Vec::from_iter(all.map(|((taker, tid), times)| (taker.to_string(), tid, times)))
+    };
+    let row = |name: &str, tid, times: &[u64]| (name.to_owned(), tid, times.to_vec());
+    assert_eq!(
+        rows(&trace),
+        [
+            row("interrupt local timer", None, &[1_000]),
+            row("interrupt local timer (hrtimer_wakeup)", None, &[400]),
+            row("interrupt local timer (tick_nohz_handler)", None, &[200]),
+            row("interrupt reschedule from tar", None, &[200]),
+            row("interrupt virtio0", None, &[100]),
+            row("softirq NET_RX", None, &[500]),
+            row("thread idle", None, &[1_000]),
+            row("thread kworker/0:1", Some(12), &[1_000]),
+            row("thread sh", Some(55), &[1_600, 2_000]),
+            row("not recorded", None, &[1_000]),
+        ]
+    );
+    // What was overwritten is nobody's.
+    trace.complete = false;
+    trace.events = vec![running(4_000, "sh/55")];
+    let lost = [
+        row("thread sh", Some(55), &[5_000]),
+        row("not recorded", None, &[4_000]),
+    ];
+    assert_eq!(rows(&trace), lost);
+    trace.events.clear();
+    assert_eq!(rows(&trace), [row("not recorded", None, &[9_000])]);
 }

@@ -84,7 +84,7 @@ impl<'a> Timeline<'a> {
         let asleep_ns = clip(marks.asleep);
         let woken_ns = clip(marks.woken).max(asleep_ns);
         Self {
-            stretches: stretches(&events, end),
+            stretches: stretches(&events, end, true),
             asleep_ns,
             entered_ns: clip(marks.entered).clamp(asleep_ns, woken_ns),
             woken_ns,
@@ -212,8 +212,12 @@ fn is_entry(event: &TraceEvent, wanted: &str) -> bool {
     matches!(&event.what, TraceKind::InterruptEntry { name } if name == wanted)
 }
 
-/// Follows the events from the first one on.
-pub(crate) fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<'a>> {
+/// Follows the events from the first one on, to an end at which our thread runs or any.
+pub(crate) fn stretches<'a>(
+    events: &[&'a TraceEvent],
+    end: i64,
+    ends_in_ours: bool,
+) -> Vec<Stretch<'a>> {
     let mut cpu = Cpu::at_first(events);
     let mut found = Found(Vec::new());
     let mut from: i64 = 0;
@@ -235,7 +239,7 @@ pub(crate) fn stretches<'a>(events: &[&'a TraceEvent], end: i64) -> Vec<Stretch<
     }
     found.put(from, end, cpu.doing());
     // Our thread was there in the end, and read the clock.
-    if cpu.thread.is_none_or(|thread| !thread.ours) {
+    if ends_in_ours && cpu.thread.is_none_or(|thread| !thread.ours) {
         found.doubt(&cpu, cpu.thread.map(|thread| thread.name));
     }
     found.0

@@ -35,6 +35,7 @@ use crate::work::Work;
 
 pub use divide::Phase;
 pub use sequence::Sequence;
+pub use trace::traces;
 
 /// The room for the records of one that is only started: some values and facts.
 const ROOM_OF_STARTED: u64 = 64 << 10;
@@ -410,12 +411,10 @@ impl Receiver {
                 }
                 return Ok(Seen::Exceeded(exceeded));
             }
-            Record::Trace(trace) => self.traces.trace(trace),
-            Record::TraceEvents(list) => {
-                let kept = self.traces.events(list.rows)?;
+            Record::Trace(_) | Record::TraceEvents(_) | Record::Name(_) => {
+                let kept = self.traces.take(record)?;
                 self.sequence.take(kept);
             }
-            Record::Name(ref name) => self.traces.name(name)?,
             Record::Notice(notice) => {
                 self.notices.push(visible_in_line(notice.text).into_owned());
                 return Ok(Seen::Remark);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tare_wire::packed::{Malformed, Packed};
-use tare_wire::record;
+use tare_wire::record::{self, Record};
 use tare_wire::trace::{Kind, Task, unzigzag};
 
 use crate::model::{Trace, TraceEvent, TraceKind};
@@ -31,8 +31,32 @@ const LONGEST_NAME: usize = 128;
 /// The usual size of an event with its names, in bytes.
 const EVENT: usize = 192;
 
+/// Returns the traces of the records that `records` passes on.
+///
+/// # Errors
+///
+/// Returns [`Malformed`] if they do not belong together.
+pub fn traces(
+    records: impl FnOnce(&mut dyn FnMut(&Record<'_>) -> Result<(), Malformed>) -> Result<(), Malformed>,
+) -> Result<Vec<Trace>, Malformed> {
+    let mut collector = Collector::default();
+    records(&mut |record| collector.take(record).map(drop))?;
+    collector.finish()
+}
+
 impl Collector {
-    pub(super) fn trace(&mut self, trace: record::Trace) {
+    /// Takes a record of a trace. Returns how many bytes are kept of its events.
+    pub(super) fn take(&mut self, record: &Record<'_>) -> Result<usize, Malformed> {
+        match record {
+            Record::Trace(trace) => self.trace(*trace),
+            Record::TraceEvents(list) => return self.events(list.rows),
+            Record::Name(name) => self.name(name)?,
+            _ => {}
+        }
+        Ok(0)
+    }
+
+    fn trace(&mut self, trace: record::Trace) {
         self.due.push((trace.tid, trace.events));
         self.traces.push(Trace {
             set: trace.set,
@@ -51,7 +75,7 @@ impl Collector {
     }
 
     /// Takes events. Returns how many bytes are kept of them.
-    pub(super) fn events(&mut self, rows: Packed<'_>) -> Result<usize, Malformed> {
+    fn events(&mut self, rows: Packed<'_>) -> Result<usize, Malformed> {
         let before = self.events.len();
         for row in rows.rows::<5>() {
             let [place, at, kind, a, b] = row?;
@@ -61,7 +85,7 @@ impl Collector {
         Ok((self.events.len() - before) * EVENT)
     }
 
-    pub(super) fn name(&mut self, name: &record::Name<'_>) -> Result<(), Malformed> {
+    fn name(&mut self, name: &record::Name<'_>) -> Result<(), Malformed> {
         if name.of.len().max(name.name.len()) > LONGEST_NAME {
             return Err(Malformed);
         }

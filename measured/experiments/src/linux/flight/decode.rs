@@ -37,8 +37,23 @@ pub struct Event {
     pub a: u64,
     /// Second value.
     pub b: u64,
-    /// Addresses of the active kernel functions, innermost first.
+    /// Addresses of the active kernel functions, innermost first; of an interrupt that was sent, the
+    /// CPUs.
     pub stack: Vec<u64>,
+}
+
+impl Event {
+    /// Returns an event with one value and without a time.
+    pub fn new(kind: Kind, a: u64) -> Self {
+        let (at_ns, b, stack) = (0, 0, Vec::new());
+        Self {
+            at_ns,
+            kind,
+            a,
+            b,
+            stack,
+        }
+    }
 }
 
 /// Names by the kind of thing and its number.
@@ -71,10 +86,7 @@ pub fn decode<'a>(
     if let Some((at_ns, tid)) = running {
         decoded.events.push(Event {
             at_ns,
-            kind: Kind::Running,
-            a: tid.into(),
-            b: 0,
-            stack: Vec::new(),
+            ..Event::new(Kind::Running, tid.into())
         });
     }
     decoded.events.reverse();
@@ -97,14 +109,16 @@ where
         let (tracepoint, with_stack) = find(identifier)?;
         let (stack, raw) = split(body, with_stack)?;
         let (kind, a, b) = values(tracepoint, raw, names)?;
+        let stack = match kind {
+            Kind::Sender => tracepoint.sent_to(raw),
+            _ => stack,
+        };
         let running = raw.get(RUNNING_AT..RUNNING_AT + 4);
         let running = running.and_then(|bytes| bytes.try_into().ok());
         let event = Event {
-            at_ns: 0,
-            kind,
-            a,
             b,
             stack,
+            ..Event::new(kind, a)
         };
         Some((time, running.map(u32::from_le_bytes), event))
     })
@@ -202,14 +216,7 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Names) -> Option<(Kin
             note("vector", NMI.0, &|| Some(NMI.1.to_owned()));
             (Kind::VectorExit, NMI.0, number(0)?)
         }
-        Point::Sent { to, has_mask } => {
-            let to_us = match has_mask {
-                true => tracepoint.mask_has(0, *to, raw)?,
-                false => number(0)? == u64::from(*to),
-            };
-            let is_call = number(1)? != 0;
-            to_us.then_some((Kind::Sender, is_call.into(), 0))?
-        }
+        Point::Sent { .. } => (Kind::Sender, (number(1)? != 0).into(), 0),
         Point::PageFault => (Kind::PageFault, 0, 0),
     })
 }

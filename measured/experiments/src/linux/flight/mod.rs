@@ -14,6 +14,7 @@
 //! * [`ring`]: the kernel's buffer of one CPU;
 //! * `snapshots`: the copies of one thread;
 //! * [`recording`]: everything on a CPU for a time, joined with the delays of what ran there;
+//! * [`live`]: everything on some CPUs, from one reading to the next;
 //! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
@@ -26,6 +27,7 @@ mod cost;
 mod decode;
 mod error;
 mod joined;
+pub mod live;
 pub mod recording;
 mod ring;
 mod snapshots;

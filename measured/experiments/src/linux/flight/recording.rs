@@ -114,7 +114,7 @@ impl Recording {
         let [large, small] =
             [large, small].map(|bytes| move |all: &[_]| Ring::open(cpu, all, bytes));
         let ring = large(&tracepoints).or_else(|_| small(&tracepoints))?;
-        let sent_points: Vec<_> = tracepoint::find_sent(&tracefs, cpu).collect();
+        let sent_points: Vec<_> = tracepoint::find_sent(&tracefs, Some(cpu)).collect();
         let others = others(cpu);
         let bytes = MOST_SENT_BYTES / others.len().max(1).next_power_of_two();
         let bytes = bytes.max(LEAST_SENT_BYTES);
@@ -159,15 +159,7 @@ impl Recording {
         for ring in &self.sent {
             let (bytes, _) = self.copied(ring);
             let find = find(ring, &self.sent_points);
-            let mut names = Names::new();
-            let events = decode::events(&bytes, find, &mut names);
-            all.extend(events.filter_map(|(at_ns, tid, event)| {
-                Some(Sent {
-                    at_ns,
-                    tid: tid?,
-                    is_call: event.a == 1,
-                })
-            }));
+            all.extend(decode::events(&bytes, find, &mut Names::new()));
         }
         all
     }
@@ -187,22 +179,8 @@ impl Recording {
             |[plain, stack]: [u64; 2]| plain * (recorded - with_stack) + stack * with_stack;
         // The kernel's clock for events can step back by some ns.
         events.sort_by_key(|(time, _)| *time);
-        let is_call = |vector| match names.get(&("vector", vector))?.as_str() {
-            "reschedule" => Some(false),
-            "call function" | "call function single" => Some(true),
-            _ => None,
-        };
-        let events = joined(events, self.sent(), is_call);
-        let senders = events
-            .iter()
-            .filter(|(_, event)| event.kind == Kind::Sender && event.a > 0)
-            .map(|(_, event)| event.a);
-        for tid in BTreeSet::from_iter(senders) {
-            let name = names.entry(("thread", tid));
-            if let (Entry::Vacant(vacant), Some(name)) = (name, name_of(tid)) {
-                vacant.insert(name);
-            }
-        }
+        let events = joined(self.ring.cpu(), events, &self.sent(), &names);
+        name_threads(&mut names, &events);
         let since_ns = match is_complete {
             true => 0,
             false => events.first().map_or(u64::MAX, |(time, _)| *time),
@@ -247,13 +225,26 @@ impl Recording {
 }
 
 /// Returns how the events of a buffer are found among its tracepoints.
-fn find<'a>(
+pub(super) fn find<'a>(
     ring: &'a Ring,
     points: &'a [Tracepoint],
 ) -> impl Fn(u64) -> Option<(&'a Tracepoint, bool)> + 'a {
     |identifier| {
         let (place, with_stack) = ring.event_of(identifier)?;
         Some((points.get(place)?, with_stack))
+    }
+}
+
+/// Adds the names of threads that events give by number only.
+pub(super) fn name_threads(names: &mut Names, events: &[(u64, Event)]) {
+    let of_threads = events
+        .iter()
+        .filter(|(_, event)| matches!(event.kind, Kind::Sender | Kind::Running) && event.a > 0);
+    for tid in BTreeSet::from_iter(of_threads.map(|(_, event)| event.a)) {
+        let name = names.entry(("thread", tid));
+        if let (Entry::Vacant(vacant), Some(name)) = (name, name_of(tid)) {
+            vacant.insert(name);
+        }
     }
 }
 
@@ -311,13 +302,7 @@ impl Group {
 
     fn decoded(self, set: u32, tid: u32, names: Names) -> Decoded {
         let (greatest, index) = self.greatest;
-        let running = Event {
-            at_ns: 0,
-            kind: Kind::Running,
-            a: tid.into(),
-            b: 0,
-            stack: Vec::new(),
-        };
+        let running = Event::new(Kind::Running, tid.into());
         let trace = record::Trace {
             place: 0,
             set,

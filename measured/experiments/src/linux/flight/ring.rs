@@ -83,7 +83,7 @@ impl Ring {
             .iter()
             .enumerate()
             .flat_map(|(place, tracepoint)| {
-                let whens = tracepoint.point.whens().into_iter();
+                let whens = tracepoint.whens().into_iter();
                 whens.map(move |when| (place, tracepoint, when))
             });
         for (place, tracepoint, when) in all {
@@ -139,6 +139,12 @@ impl Ring {
     /// Returns the size of the buffer.
     pub fn bytes(&self) -> usize {
         self.size as usize
+    }
+
+    /// Returns the number of bytes that were written since it was opened.
+    pub fn written(&self) -> u64 {
+        // The head starts at 0 and decreases.
+        0_u64.wrapping_sub(self.head())
     }
 
     /// Returns the CPU.
@@ -262,11 +268,7 @@ impl Event {
     ///
     /// Returns [`FlightError`] with the kernel's reason if it refuses.
     pub fn unrecorded(cpu: u32, tracepoint: &Tracepoint) -> Result<Self, FlightError> {
-        let when = When {
-            filter: None,
-            with_stack: false,
-        };
-        let opened = Self::open(cpu, tracepoint, 0, &when);
+        let opened = Self::open(cpu, tracepoint, 0, &When::ALWAYS);
         opened.map_err(|source| refused(tracepoint, cpu, source))
     }
 

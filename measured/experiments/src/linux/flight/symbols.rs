@@ -1,16 +1,26 @@
 //! Names of the kernel's functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::sync::{Mutex, PoisonError};
 
 /// Finds the functions that contain addresses. Functions whose names the kernel hides from this
-/// user are skipped.
+/// user are skipped. The kernel's list, which is long, is read for new addresses only.
 pub fn resolve(addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
-    let Ok(file) = File::open("/proc/kallsyms") else {
-        return BTreeMap::new();
-    };
-    resolve_in(BufReader::with_capacity(1 << 16, file), addresses).unwrap_or_default()
+    static KNOWN: Mutex<BTreeMap<u64, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let addresses = BTreeSet::from_iter(addresses);
+    let is_new = |address: &&u64| !known.contains_key(address);
+    let new: Vec<u64> = addresses.iter().filter(is_new).copied().collect();
+    if let (false, Ok(file)) = (new.is_empty(), File::open("/proc/kallsyms")) {
+        let lines = BufReader::with_capacity(1 << 16, file);
+        let mut found = resolve_in(lines, new.iter().copied()).unwrap_or_default();
+        let named = new.into_iter();
+        known.extend(named.map(|address| (address, found.remove(&address))));
+    }
+    let name = |address| Some((address, known.get(&address)?.clone()?));
+    addresses.into_iter().filter_map(name).collect()
 }
 
 /// Parses lines such as `ffffffff81000000 T _text`, in any order.

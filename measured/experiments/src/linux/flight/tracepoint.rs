@@ -54,8 +54,8 @@ pub enum Point {
     Nmi,
     /// An interrupt was sent to a CPU.
     Sent {
-        /// The CPU.
-        to: u32,
+        /// The CPU; None for any.
+        to: Option<u32>,
         /// Whether the event has a mask of CPUs.
         has_mask: bool,
     },
@@ -90,8 +90,7 @@ impl Point {
         }
     }
 
-    /// Returns the conditions under which it is recorded.
-    pub fn whens(&self) -> Vec<When> {
+    fn whens(&self) -> Vec<When> {
         let when = |filter: Option<String>, with_stack| When {
             filter: filter.and_then(|filter| CString::new(filter).ok()),
             with_stack,
@@ -104,14 +103,17 @@ impl Point {
                 when(Some("common_pid != 0".to_owned()), true),
                 when(Some("common_pid == 0".to_owned()), false),
             ],
-            Self::Sent { to, has_mask } => vec![when(
+            Self::Sent {
+                to: Some(to),
+                has_mask,
+            } => vec![when(
                 Some(match has_mask {
                     true => format!("cpumask & CPUS{{{to}}}"),
                     false => format!("cpu == {to}"),
                 }),
                 false,
             )],
-            _ => vec![when(None, false)],
+            _ => vec![When::ALWAYS],
         }
     }
 }
@@ -124,6 +126,14 @@ pub struct When {
     pub with_stack: bool,
 }
 
+impl When {
+    /// Always, without the stack.
+    pub const ALWAYS: Self = Self {
+        filter: None,
+        with_stack: false,
+    };
+}
+
 /// An event of this kernel.
 #[derive(Clone, Debug)]
 pub struct Tracepoint {
@@ -133,6 +143,8 @@ pub struct Tracepoint {
     pub id: u64,
     /// Meaning.
     pub point: Point,
+    /// Whether it is recorded with the kernel's stack, if that of its kind is.
+    pub has_stack: bool,
     fields: Vec<Field>,
 }
 
@@ -148,6 +160,14 @@ impl Tracepoint {
     pub fn with_stack(self) -> Self {
         let point = Point::Switch;
         Self { point, ..self }
+    }
+
+    /// Returns the conditions under which it is recorded.
+    pub fn whens(&self) -> Vec<When> {
+        match self.has_stack {
+            true => self.point.whens(),
+            false => vec![When::ALWAYS],
+        }
     }
 
     /// Decodes a number: the field with index `place` of the event's kind. None if the record is
@@ -171,11 +191,16 @@ impl Tracepoint {
         terminated(self.elsewhere(place, bytes)?)
     }
 
-    /// Decodes whether a mask elsewhere in the record has a bit.
-    pub fn mask_has(&self, place: usize, bit: u32, bytes: &[u8]) -> Option<bool> {
-        let mask = self.elsewhere(place, bytes)?;
-        let byte = mask.get(bit as usize / 8)?;
-        Some(byte >> (bit % 8) & 1 == 1)
+    /// Decodes the CPUs to which the interrupt of a [`Point::Sent`] was sent.
+    pub fn sent_to(&self, bytes: &[u8]) -> Vec<u64> {
+        match self.point {
+            Point::Sent { has_mask: true, .. } => {
+                let mask = self.elsewhere(0, bytes).unwrap_or_default();
+                let is_set = |cpu: &u64| mask[*cpu as usize / 8] >> (cpu % 8) & 1 == 1;
+                (0..8 * mask.len() as u64).filter(is_set).collect()
+            }
+            _ => self.number(0, bytes).into_iter().collect(),
+        }
     }
 
     /// Returns what is elsewhere in the record: its field holds offset and length.
@@ -274,8 +299,8 @@ fn find_more(tracefs: &Tracefs) -> impl Iterator<Item = Tracepoint> {
 }
 
 /// Finds the events by which this kernel shows, on the sender's CPU, that an interrupt is sent to
-/// another one; from Linux 6.3 on.
-pub fn find_sent(tracefs: &Tracefs, to: u32) -> impl Iterator<Item = Tracepoint> {
+/// another one, or to any; from Linux 6.3 on.
+pub fn find_sent(tracefs: &Tracefs, to: Option<u32>) -> impl Iterator<Item = Tracepoint> {
     let all = [("ipi/ipi_send_cpu", false), ("ipi/ipi_send_cpumask", true)].into_iter();
     all.filter_map(move |(name, has_mask)| {
         describe(tracefs, name, Point::Sent { to, has_mask }).ok()
@@ -306,6 +331,7 @@ fn parse(name: &str, format: &str, point: Point) -> Option<Tracepoint> {
         name: name.to_owned(),
         id,
         point,
+        has_stack: true,
         fields,
     })
 }
@@ -366,6 +392,24 @@ mod tests {
         bytes.extend(b"virtio0\0");
         assert_eq!(entry.number(0, &bytes), Some(24));
         assert_eq!(entry.text_elsewhere(1, &bytes).as_deref(), Some("virtio0"));
+    }
+
+    #[test]
+    fn the_cpus_to_which_an_interrupt_is_sent_are_those_of_a_mask_or_one() {
+        let format = "ID: 5\n\tfield:__data_loc cpumask_t cpumask;\toffset:8;\tsize:4;\tsigned:0;\n\
+            \tfield:void * callback;\toffset:16;\tsize:8;\tsigned:0;\n\
+            \tfield:unsigned int cpu;\toffset:8;\tsize:4;\tsigned:0;\n";
+        let sent = |has_mask, bytes: &[u8]| {
+            let point = Point::Sent { to: None, has_mask };
+            parse("ipi", format, point).unwrap().sent_to(bytes)
+        };
+        let mut bytes = vec![0; 24];
+        bytes[8..12].copy_from_slice(&(24_u32 | 16 << 16).to_le_bytes());
+        bytes.extend([0b110, 0, 0, 0, 0, 0, 0, 0, 0b1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(sent(true, &bytes), [1, 2, 64]);
+        assert_eq!(sent(true, &bytes[..30]), [0; 0]);
+        bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
+        assert_eq!(sent(false, &bytes), [3]);
     }
 
     #[test]
