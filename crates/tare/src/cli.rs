@@ -8,6 +8,7 @@ pub mod exchange;
 pub mod kernel;
 pub mod measure;
 pub mod scale;
+pub mod top;
 
 use std::path::PathBuf;
 

@@ -76,7 +76,10 @@ pub fn main() -> ExitCode {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let outcome = match &cli.command {
         Command::Quick(arguments) => commands::quick::run(arguments, &terminal),
-        Command::Measure(asked) => commands::experiment::run(asked, &terminal),
+        Command::Measure(asked) => match &asked.top {
+            Some(arguments) => commands::top::run(arguments, &terminal),
+            None => commands::experiment::run(asked, &terminal),
+        },
         Command::Run(arguments) => commands::run_study::run(arguments, &terminal),
         Command::Study(arguments) => commands::study::run(arguments, &terminal),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments, &terminal),

@@ -113,6 +113,16 @@ impl Terminal {
         self.write_out(&up, &text.into())
     }
 
+    /// Writes a result on a cleared screen, its first lines if it has more than `most`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CommandError`] if standard output can't be written.
+    pub fn print_screen(&self, most: usize, text: &str) -> Result<(), CommandError> {
+        let lines: Vec<&str> = text.lines().take(most).collect();
+        self.write_out("\x1b[H\x1b[J", &lines.join("\n").as_str().into())
+    }
+
     fn write_out(&self, before: &str, text: &Text) -> Result<(), CommandError> {
         let text = text.render(self.colours_results());
         let newline = if text.ends_with('\n') { "" } else { "\n" };
@@ -166,6 +176,12 @@ impl Terminal {
     pub fn width(&self) -> usize {
         let width = width_of(stdout()).filter(|width| *width >= 40);
         width.unwrap_or(DEFAULT_WIDTH).into()
+    }
+
+    /// Returns the number of lines of the screen on which results are drawn, if there is one.
+    pub fn height(&self) -> Option<usize> {
+        let size = tcgetwinsize(stdout()).ok().filter(|_| !is_dumb())?;
+        (size.ws_row > 1).then_some(size.ws_row.into())
     }
 
     /// Starts a line of progress, if somebody sees it.

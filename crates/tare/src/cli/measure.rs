@@ -15,6 +15,7 @@ use tare_lab::units::{duration, setting_file};
 use tare_loads::{Cpus, Load};
 use tare_results::model::SettingPlan;
 
+use super::top::TopArguments;
 use crate::actions::{Action, On, When};
 
 /// The request for an experiment.
@@ -28,6 +29,8 @@ pub struct MeasureCommand {
     pub actions: Vec<On>,
     /// The CPU to measure on, where the experiment has no parameter for it.
     pub cpu: CpuArgument,
+    /// What is only watched, if anything.
+    pub top: Option<TopArguments>,
     /// Whether only what can be chosen is listed.
     pub list: bool,
     /// The arguments of every experiment.
@@ -188,11 +191,15 @@ impl FromArgMatches for MeasureCommand {
             true => CpuArgument::default(),
             false => CpuArgument::from_arg_matches(matches)?,
         };
+        // The only command below an experiment.
+        let top = matches.subcommand();
+        let top = top.map(|(_, given)| TopArguments::from_arg_matches(given));
         Ok(Self {
             experiment,
             values,
             actions,
             cpu,
+            top: top.transpose()?,
             list: experiment.listing().is_some() && matches.get_flag(LIST),
             arguments: MeasureArguments::from_arg_matches(matches)?,
         })
@@ -217,6 +224,12 @@ fn subcommand(experiment: &'static dyn Experiment) -> Command {
     let command = match own_cpu(experiment) {
         true => command,
         false => CpuArgument::augment_args(command),
+    };
+    let command = match experiment.name() == noise::NAME {
+        true => command
+            .subcommand(TopArguments::augment_args(Command::new("top")))
+            .args_conflicts_with_subcommands(true),
+        false => command,
     };
     let command = match experiment.listing() {
         Some(_) => command.arg(

@@ -24,6 +24,7 @@ pub mod scale;
 pub mod share;
 pub mod study;
 pub mod targets;
+pub mod top;
 mod trust;
 
 use std::collections::BTreeSet;

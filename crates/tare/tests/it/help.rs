@@ -20,6 +20,11 @@ fn noise() {
 }
 
 #[test]
+fn noise_top() {
+    insta::assert_snapshot!(help("noise top --help"));
+}
+
+#[test]
 fn wakeup() {
     insta::assert_snapshot!(help("wakeup --help"));
 }

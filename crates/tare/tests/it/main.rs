@@ -30,6 +30,7 @@ mod start;
 mod stopping;
 mod study;
 mod targets;
+mod top;
 mod trust;
 mod tutorial;
 mod unikernel;

@@ -5,10 +5,10 @@ use std::fs::File;
 use crate::common::{Bench, Ran};
 use crate::unikernel;
 
-/// Runs `tare` on a pseudo-terminal of this width. Returns all that was written to it.
+/// Runs `tare` on a pseudo-terminal of 24 lines of this width. Returns all that was written to it.
 fn shown(bench: &Bench, words: &str, columns: u32) -> String {
     let tare = env!("CARGO_BIN_EXE_tare");
-    let words = format!("stty cols {columns}; exec {tare} {words}");
+    let words = format!("stty cols {columns} rows 24; exec {tare} {words}");
     let mut script = bench.command_of("script".as_ref(), &["-qec", &words, "/dev/null"]);
     let ran = Ran::of(script.env("TERM", "xterm").output().unwrap());
     ran.expect(0, &[]).out.clone()
@@ -62,6 +62,20 @@ fn a_guest_that_starts_is_said_to_boot() {
         shown.contains("left · booting unikernel prime 22"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn seconds_are_drawn_over_each_other() {
+    let bench = Bench::new();
+    let shown = shown(&bench, "noise top --count 2", 80);
+    let screens = Vec::from_iter(shown.split("\x1b[H\x1b[J").skip(1));
+    assert_eq!(screens.len(), 2, "{shown:?}");
+    for screen in screens {
+        let lines = Vec::from_iter(screen.lines());
+        assert!(screen.contains("CPU  ") && lines.len() < 24, "{shown:?}");
+        let widths = lines.iter().map(|line| line.chars().count());
+        assert!(widths.max() <= Some(80), "{shown:?}");
+    }
 }
 
 /// Returns the words of a text; a list without blanks may be broken behind a comma.
