@@ -56,7 +56,7 @@ pub fn run(arguments: &TopArguments, terminal: &Terminal) -> Result<u8, CommandE
         let view = match &mut live {
             Ok(live) => {
                 let (trace, recorded) = live.turn();
-                let traces = traces(|put| trace.records(put));
+                let traces = traces(|put| trace.records(0, put).map(drop));
                 let why = "the kernel's events contradict each other";
                 let traces = traces.map_err(|Malformed| failed(why))?;
                 View::of_events(&recorded, &traces, &mut own_ns, &counts, &source)

@@ -48,7 +48,7 @@ impl Recorded {
             }
             Ok(())
         };
-        let Ok(()) = trace.records(put);
+        let Ok(_) = trace.records(0, put);
         recorded
     }
 
