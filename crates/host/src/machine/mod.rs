@@ -2,8 +2,8 @@
 //!
 //! The description goes into every run folder and from there into reports that are
 //! published, so it holds nothing that identifies a person or an installation: no
-//! hostname unless asked, no serial numbers, no addresses, no names of control
-//! groups, and of the kernel's command line only the words that matter to timing.
+//! hostname, no serial numbers, no addresses, no names of control groups, and of the
+//! kernel's command line only the words that matter to timing.
 
 mod clock;
 mod command_line;
@@ -47,8 +47,6 @@ pub(crate) use kernel_config::KernelConfig;
 /// A Linux machine, as far as it matters to measurements made on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// The name of the machine; null unless it was asked for, because it may be private.
-    pub hostname: Option<String>,
     /// The distribution's name and version, PRETTY_NAME of os-release.
     pub distribution: Fact<String>,
     /// The processor model.
@@ -86,7 +84,6 @@ impl Machine {
         let topology = Topology::collect(source);
         let isolation = Isolation::collect(source, &topology, &command_line, &config);
         Self {
-            hostname: None,
             distribution: distribution(source),
             processor: Processor::collect(source),
             memory: Memory::collect(source),
@@ -100,14 +97,6 @@ impl Machine {
             process: ProcessLimits::collect(source, &command_line, &config),
             load: Load::collect(source),
             topology,
-        }
-    }
-
-    /// Describes the machine with its name, for a person who asked for it.
-    pub fn collect_with_hostname(source: &Source) -> Self {
-        Self {
-            hostname: source.words("/proc/sys/kernel/hostname").into_known(),
-            ..Self::collect(source)
         }
     }
 }

@@ -27,12 +27,6 @@ fn nothing_that_identifies_anybody_is_recorded() {
 }
 
 #[test]
-fn the_hostname_is_recorded_when_asked() {
-    let machine = Machine::collect_with_hostname(&laptop().source());
-    assert_eq!(machine.hostname.as_deref(), Some("secret-name"));
-}
-
-#[test]
 fn descriptions_survive_json() {
     for tree in [
         laptop(),

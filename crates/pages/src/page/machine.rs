@@ -84,9 +84,6 @@ fn described(machine: &Machine, cpu: u32) -> Vec<(&'static str, String)> {
     });
     let mut rows = Vec::new();
     let mut add = |name, value: String| rows.push((name, value));
-    if let Some(name) = &machine.hostname {
-        add("Name", name.clone());
-    }
     add("Processor", processor.model_name.to_string());
     add("Microcode", processor.microcode.to_string());
     add("CPUs online", topology.online.to_string());
