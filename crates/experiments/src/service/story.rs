@@ -5,10 +5,9 @@ use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
-use tare_figures::format::Numbers;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, Severity, name_some};
-use tare_figures::rows::{Figure, Measure, Row, written};
+use tare_figures::rows::{Figure, Measure, Row, behind, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_measured::service::{self as measured, Plan, Protocol};
@@ -30,8 +29,8 @@ use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service};
 /// The label of a start: until the server's line, or its first answer.
 const UNTIL: &str = "until";
 
-/// The words of the rate that a search has found.
-const AT_HIGHEST: &str = "at its highest rate";
+/// The labels that names leave out: those of one part of a case, and those that are named otherwise.
+const ELSEWHERE: [&str; 4] = [PLACE, UNTIL, SERVER, CLIENT];
 
 /// The share of requests that the client sent late from which on its latencies are doubtful, and
 /// that of its CPU's time from which on it may be the bottleneck.
@@ -187,13 +186,13 @@ impl Story for Served {
     }
 
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-        let name = format!("{} {}", server(line.of), pace(line.of));
-        (Some(heading(line.of)), name.trim_end().to_owned())
+        let pace = behind(&line.of.labels, &[&ELSEWHERE[..], &[SERVICE]].concat());
+        (Some(heading(line.of)), server(line.of) + &pace)
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
         let cases = Case::all(run, NAME);
-        let place = places(&cases);
+        let place = places(told(&cases));
         let names = |holds: fn(&Case<'_>) -> bool| -> Vec<String> {
             let held = cases.iter().filter(|case| holds(case));
             held.filter_map(|case| case.rows().next().map(&place))
@@ -247,8 +246,10 @@ impl Story for Served {
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
         let cases = Case::all(run, NAME);
-        let place = places(&cases);
         let subject = subject(&cases);
+        let rate = (subject.of == About::HighestRates).then_some(RATE);
+        let told = Vec::from_iter(told(&cases).into_iter().chain(rate));
+        let place = places(told.clone());
         let rows = subject.rows.iter().copied();
         let known = rows.filter(|row| row.estimate().is_some()).collect();
         let (known, _) = native_first(known, |row: &&Row| row.emulated);
@@ -263,10 +264,6 @@ impl Story for Served {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
                 let place = place(row);
-                let place = match subject.of {
-                    About::HighestRates => place.trim_end_matches(AT_HIGHEST).trim_end(),
-                    About::Costs | About::Pings => &place,
-                };
                 let is_least = cases.iter().any(|case| case.has(row) && is_limited(case));
                 let least = if is_least && subject.of == About::HighestRates {
                     "at least "
@@ -281,7 +278,7 @@ impl Story for Served {
             few_or_ends(&each.collect::<Vec<_>>())
         };
         let service = first.labels.get(SERVICE).unwrap_or_default();
-        let service = match is_one_service(&cases) {
+        let service = match has_one(&cases, SERVICE) {
             true => format!(" by {service}"),
             false => String::new(),
         };
@@ -289,10 +286,10 @@ impl Story for Served {
         for comparison in compare::targets(run, MANY) {
             let own = known.iter().filter(|row| row.target == comparison.names[1]);
             let named = |row: &Row| {
-                let what = what(row, is_one_service(&cases));
+                let what = behind(&row.labels, &told);
                 let server = match has_one(&cases, SERVER) {
                     true => String::new(),
-                    false => format!("({}) ", program(row.labels.get(SERVER).unwrap_or(OWN))),
+                    false => format!("({})", program(row.labels.get(SERVER).unwrap_or(OWN))),
                 };
                 format!("{server}{what}{}", comparison.under(row))
                     .trim()
@@ -319,7 +316,7 @@ impl Story for Served {
         let cases = Case::all(run, NAME);
         let subject = subject(&cases);
         let title = format!("{} ({})", subject.what, subject.rows.first()?.figure);
-        overview_of(&subject.rows, places(&cases), title, subject.what)
+        overview_of(&subject.rows, places(told(&cases)), title, subject.what)
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -491,11 +488,6 @@ fn program(name: &str) -> &str {
     &words[path.rfind('/').map_or(0, |slash| slash + 1)..]
 }
 
-/// Returns whether all cases have the same service.
-fn is_one_service(cases: &[Case<'_>]) -> bool {
-    has_one(cases, SERVICE)
-}
-
 /// Returns whether all cases have the same label.
 fn has_one(cases: &[Case<'_>], label: &str) -> bool {
     let mut named = cases.iter().map(|case| case.plan.labels.get(label));
@@ -503,32 +495,15 @@ fn has_one(cases: &[Case<'_>], label: &str) -> bool {
     named.all(|name| Some(name) == first)
 }
 
-/// Names rows by target, server, load and rate, and by their services if there are several.
-fn places(cases: &[Case<'_>]) -> impl Fn(&Row) -> String + use<> {
-    let is_one = is_one_service(cases);
-    move |row| {
-        let what = what(row, is_one);
-        let between = if what.is_empty() { "" } else { " " };
-        format!("{}{}{between}{what}", server(row), row.load.under())
-    }
+/// Returns the labels that names of rows leave out: the service if there is only one as well.
+fn told(cases: &[Case<'_>]) -> Vec<&'static str> {
+    let service = has_one(cases, SERVICE).then_some(SERVICE);
+    ELSEWHERE.into_iter().chain(service).collect()
 }
 
-/// Names the service of a row, unless there is only one, and its rate: `(http) at 1,000/s`.
-fn what(row: &Row, is_one_service: bool) -> String {
-    let service = row.labels.get(SERVICE).filter(|_| !is_one_service);
-    let service = service.map(|name| format!("({name})"));
-    let pace = Some(pace(row)).filter(|pace| !pace.is_empty());
-    let both: Vec<String> = service.into_iter().chain(pace).collect();
-    both.join(" ")
-}
-
-/// Names the offered rate of a row: `at 1,000/s`; nothing for a closed loop.
-fn pace(row: &Row) -> String {
-    match row.labels.number(RATE) {
-        Some(rate) => format!("at {}", Numbers::PLAIN.rate(rate as f64)),
-        None if row.has(RATE, HIGHEST) => AT_HIGHEST.to_owned(),
-        None => String::new(),
-    }
+/// Names rows by target, server and load, and by the labels that are not told elsewhere.
+fn places(told: Vec<&'static str>) -> impl Fn(&Row) -> String {
+    move |row| server(row) + &row.load.under() + &behind(&row.labels, &told)
 }
 
 /// A way in which the client is a bottleneck: whether it is one of a case, and its words.

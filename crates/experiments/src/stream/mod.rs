@@ -120,7 +120,7 @@ impl Experiment for Stream {
                     if is_given {
                         let bytes = kib << 10;
                         cell.labels = Labels::default().with(SIZE, bytes);
-                        cell.name = format!("{NAME}, {}", arrays_of(bytes));
+                        cell.name = format!("{NAME}, arrays of {}", written(bytes as f64, "bytes"));
                     }
                     // Ten arrays are moved in a pass.
                     let moved = (kib << 10) as f64 * 10.0 * plan.passes as f64;
@@ -139,11 +139,6 @@ impl Experiment for Stream {
     fn work(&self, words: &str) -> Option<Work> {
         Some(work(&Plan::parse(words.split_whitespace()).ok()?))
     }
-}
-
-/// Names arrays by their size: `arrays of 16 MiB`.
-fn arrays_of(bytes: u64) -> String {
-    format!("arrays of {}", written(bytes as f64, "bytes"))
 }
 
 /// Makes the work of a plan.

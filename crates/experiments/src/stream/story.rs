@@ -6,7 +6,9 @@ use tare_figures::cases::Case;
 use tare_figures::compare;
 use tare_figures::group::distinct;
 use tare_figures::notices::{Notice, Severity};
-use tare_figures::rows::{Better, CellData, Figure, Measure, Row, Sample, Samples, written};
+use tare_figures::rows::{
+    Better, CellData, Figure, Measure, Row, Sample, Samples, behind, written,
+};
 use tare_figures::verdict::Verdict;
 use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
@@ -20,7 +22,7 @@ use tare_results::model::Labels;
 use tare_results::target::Kernel;
 use tare_stats::welch;
 
-use super::{CACHES, NAME, SIZE, Stream, arrays_of};
+use super::{CACHES, NAME, SIZE, Stream};
 
 /// The kernel of the verdict.
 const TRIAD: [(&str, &str); 1] = [("kernel", "triad")];
@@ -238,18 +240,12 @@ fn figure(run: &Run) -> Figure {
 
 /// Names the target, load and size of a row.
 fn place(row: &Row) -> String {
-    format!("{}{}", row.marked_target(), further(row))
-}
-
-/// Names load and arrays of a row: ` under dd, arrays of 16 MiB`.
-fn further(row: &Row) -> String {
-    format!("{}{}", row.load.under(), arrays(row))
+    row.marked_target() + &row.load.under() + &arrays(row)
 }
 
 /// Names the size of a row's arrays, if the plan gives it: `, arrays of 16 MiB`.
 fn arrays(row: &Row) -> String {
-    let size = row.labels.number(SIZE);
-    size.map_or_else(String::new, |bytes| format!(", {}", arrays_of(bytes)))
+    behind(&row.labels, &["kernel"])
 }
 
 /// Returns the kernel of a row.

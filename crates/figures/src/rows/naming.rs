@@ -75,6 +75,11 @@ pub fn behind(labels: &Labels, told: &[&str]) -> String {
         .filter(|(key, value)| is_told(key) && *key != SERVICE && *value != "all");
     let others = others.map(|(key, value)| match key {
         "area" | "primitive" | "kernel" => with(value),
+        "size" if labels.get("kernel").is_some() => {
+            let bytes = labels.number(key).unwrap_or_default();
+            with(&format!("arrays of {}", Numbers::PLAIN.bytes(bytes)))
+        }
+        "rate" if value == "highest" => " at its highest rate".to_owned(),
         _ => with(&labelled(labels, key, value)),
     });
     let (rates, others): (Vec<_>, Vec<_>) = others.partition(|text| text.starts_with(" at "));
@@ -144,8 +149,6 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
         let Some((labels, sample)) = samples.first() else {
             continue;
         };
-        let each = labels.iter();
-        let of = each.map(|(key, value)| format!(" {}", labelled(labels, key, value)));
         let unit = if sample.is_in_cycles() {
             "cycles"
         } else {
@@ -161,8 +164,8 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
             .filter_map(figure)
             .take(SHOWN)
             .collect();
-        let of: String = of.collect();
-        return Ok(format!("{}{of} {}", measure.title, figures.join(", ")));
+        let of = behind(labels, &[]);
+        return Ok(format!("{}{of}: {}", measure.title, figures.join(", ")));
     }
     Err("it measured nothing".to_owned())
 }
@@ -176,6 +179,7 @@ mod tests {
         for (words, told, text) in [
             ("place=all rate=1000 service=dns", "", " (dns) at 1,000/s"),
             ("place=inside service=dns", "service", ", place=inside"),
+            ("rate=highest service=dns", "", " (dns) at its highest rate"),
             ("interval=1/64s work=hello", "", ", work=hello at 64/s"),
             ("interval=alone part=main", "", ", alone, part main"),
             ("area=syscall primitive=getpid", "", ", syscall, getpid"),

@@ -69,8 +69,7 @@ impl<'a> Series<'a> {
     #[must_use]
     pub fn name(&self) -> String {
         let plan = self.plan();
-        let (under, further) = (plan.load.under(), behind(&plan.labels, &[self.label]));
-        format!("{}{under}{further}", self.first().target())
+        self.first().target() + &plan.load.under() + &behind(&plan.labels, &[self.label])
     }
 
     /// Returns the series that has a row, and its case; both with their places.

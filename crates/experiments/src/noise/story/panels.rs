@@ -10,7 +10,7 @@ use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::{MANY, alongside};
 use tare_pages::kit::series::PerCase;
-use tare_results::model::{CellPlan, Labels, SetHead};
+use tare_results::model::{CellPlan, Labels, Schedule, SetHead};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
 
@@ -275,20 +275,20 @@ pub(super) fn rank(workload: &str) -> usize {
 
 /// Names what a case has in common with those of other targets: `prime 22 under dd`.
 pub(super) fn title(plan: &CellPlan) -> String {
-    let mut title = plan.work.id.clone();
-    if let Some(size) = plan.labels.number("size") {
-        title.push_str(&format!(" {size}"));
-    }
-    title.push_str(&plan.load.under());
-    if plan.labels.get("timing") == Some("published") && !only_reads_clock(&plan.work.id) {
-        title.push_str(", published timing");
-    }
-    title + &further(&plan.labels)
+    titled(&plan.work.id, &plan.load, &plan.labels)
 }
 
-/// Names what distinguishes a case from another one of the same work: `, repetitions=200000`.
-pub(super) fn further(plan: &Labels) -> String {
-    behind(plan, &["workload", "size", "timing"])
+/// Names the same of a row's workload, load and labels of the plan.
+pub(super) fn titled(workload: &str, load: &Schedule, labels: &Labels) -> String {
+    let mut title = workload.to_owned();
+    if let Some(size) = labels.number("size") {
+        title.push_str(&format!(" {size}"));
+    }
+    title.push_str(&load.under());
+    if labels.get("timing") == Some("published") && !only_reads_clock(workload) {
+        title.push_str(", published timing");
+    }
+    title + &behind(labels, &["workload", "size", "timing"])
 }
 
 /// Returns the panels of a verdict: each work once, of several that measure the same the one that

@@ -6,9 +6,9 @@ use tare_figures::rows::Figure;
 use tare_pages::kit::sentence::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
 
-use super::super::{of_kind, only_reads_clock};
+use super::super::of_kind;
 use super::NAME;
-use super::panels::{CPU, further, rank as rank_of};
+use super::panels::{CPU, rank as rank_of, titled};
 
 /// The combination of the runs to the figures of a table.
 const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the median over the runs, means the mean of the \
@@ -154,15 +154,8 @@ fn does(run: &Run, only_reads_clock: bool) -> String {
 /// in common.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     let label = |key| line.labels.get(key);
-    let mut title = label("workload").unwrap_or_default().to_owned();
-    if let Some(size) = label("size") {
-        title.push_str(&format!(" {size}"));
-    }
-    title.push_str(&line.of.load.under());
-    if label("timing").is_some() && !label("workload").is_some_and(only_reads_clock) {
-        title.push_str(", published timing");
-    }
-    title.push_str(&further(&line.of.plan));
+    let workload = label("workload").unwrap_or_default();
+    let title = titled(workload, &line.of.load, &line.of.plan);
     let counter = label("counter").or(label("kind"));
     let counter = counter.map_or_else(String::new, |name| format!(" · {name}"));
     let cpu = label(CPU).map_or_else(String::new, |cpu| format!(", CPU {cpu}"));

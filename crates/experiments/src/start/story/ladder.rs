@@ -37,8 +37,8 @@ pub(super) fn name(ladder: &Series<'_>) -> String {
 
 /// Names a ladder without its load.
 pub(super) fn name_without_load(ladder: &Series<'_>) -> String {
-    let further = behind(&ladder.plan().labels, &[ladder.label]);
-    ladder.first().target() + &further + &default_work(ladder)
+    let labels = behind(&ladder.plan().labels, &[ladder.label]);
+    ladder.first().target() + &labels + &default_work(ladder)
 }
 
 /// Names the default work, which is in no label, where another one was planned, too.

@@ -119,11 +119,7 @@ pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priori
 
 /// Names a case: its target and labels.
 pub(super) fn name(case: &Case<'_>) -> String {
-    format!(
-        "{}{}",
-        case.target(),
-        behind(&case.plan.labels, &["traced"])
-    )
+    case.target() + &behind(&case.plan.labels, &["traced"])
 }
 
 /// Names a case with its load, unless loads ran one after the other.
