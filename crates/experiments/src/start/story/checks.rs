@@ -52,13 +52,17 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
             let within = cases().filter_map(|(_, case)| case.row("failed", Figure::Total, &[]));
             let within = within.flat_map(|row| &row.each);
             let within: f64 = within.filter_map(|run| run.figure.value()).sum();
-            let before = failed.saturating_sub(within as u64);
-            let before = match before {
-                0 => String::new(),
-                before => format!(", and {} in the warm-up", N.count(before)),
+            let instances = |count| counted(N, count, "instance", "instances");
+            let failed = match (within as u64, failed.saturating_sub(within as u64)) {
+                (0, before) => format!("{} of {names} failed in the warm-up", instances(before)),
+                (within, 0) => format!("{} of {names} failed", instances(within)),
+                (within, before) => format!(
+                    "{} of {names} failed, and {} in the warm-up",
+                    instances(within),
+                    N.count(before)
+                ),
             };
-            let within = counted(N, within as u64, "instance", "instances");
-            format!("{within} of {names} failed{before}: {reasons}. They are in no latency.")
+            format!("{failed}: {reasons}. They are in no latency.")
         }),
         about((Warning, "busy-beside"), &busy, |names| {
             format!(
