@@ -59,7 +59,7 @@ pub(crate) fn with_units<'a>(words: impl Iterator<Item = &'a str>, between: &str
 }
 
 /// Replaces commas between groups of three digits.
-fn with_thin_spaces(word: &str) -> String {
+pub(crate) fn with_thin_spaces(word: &str) -> String {
     let characters: Vec<char> = word.chars().collect();
     let digit = |place: Option<usize>| {
         let character = place.and_then(|place| characters.get(place));

@@ -141,17 +141,14 @@ impl ComparedRow {
 /// Writes the name of a figure with what was found:
 /// `gap under dd (median difference −20.1 pp, adjusted p 0.022)`.
 fn item(name: &str, row: &ComparedRow) -> String {
+    let shift = row.shift_in_words();
     let found = match row.judged_as() {
         Judged::Not => row.refused.clone().unwrap_or_default(),
         // A shift that may be chance may have the other sign than the figures of the report.
         Judged::NotShown if !row.exact => format!("adjusted p {}", row.chance()),
-        _ if row.exact => format!("{}, exact", row.shift_in_words()),
+        _ if row.exact => format!("{shift}, exact"),
         // The figures of the report are other statistics, so their difference may be another.
-        _ => format!(
-            "median difference {}, adjusted p {}",
-            row.shift_in_words(),
-            row.chance()
-        ),
+        _ => format!("median difference {shift}, adjusted p {}", row.chance()),
     };
     format!("{name} ({found})").trim_start().to_owned()
 }

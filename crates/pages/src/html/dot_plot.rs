@@ -8,7 +8,7 @@ use maud::{Markup, PreEscaped};
 use tare_figures::mark::{Mark, Shape, Spread};
 
 use crate::svg::{Axis, Path, Plot, Scale, Side, colour, cut, width_of};
-use crate::words::pieces;
+use crate::words::{pieces, with_thin_spaces};
 
 /// The height of a line of a row's name, and of a mark with its figure above it, in pixels.
 const LINE: f64 = 15.0;
@@ -56,10 +56,11 @@ fn draw_mark(mark: &Mark, plot: &mut Plot, across: Scale, y: f64, is_below: bool
     }
     plot.path(&format!("line thin {colour}"), &runs);
     let at = (x(mark.value), y);
+    let said = with_thin_spaces(&mark.said);
     match mark.shape {
-        Shape::Dot => plot.circle(&format!("mark {colour}"), at, 4.5, &mark.said),
-        Shape::Ring => plot.circle(&format!("mark hollow {colour}"), at, 4.5, &mark.said),
-        Shape::Diamond => plot.diamond("published", at, 6.0, &mark.said),
+        Shape::Dot => plot.circle(&format!("mark {colour}"), at, 4.5, &said),
+        Shape::Ring => plot.circle(&format!("mark hollow {colour}"), at, 4.5, &said),
+        Shape::Diamond => plot.diamond("published", at, 6.0, &said),
     }
     let class = match mark.shape {
         Shape::Diamond => "published",
