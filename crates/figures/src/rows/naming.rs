@@ -93,9 +93,10 @@ pub fn with(word: &str) -> String {
     format!("{between} {word}")
 }
 
-/// Writes a label among others: `thread=0`, `phase 1`; a workload by its name; an interval in parts
-/// of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a
-/// workload is a number of its elements.
+/// Writes a label among others: `thread=0`, `phase 1`, `CPU 2`; a workload by its name; an interval
+/// in parts of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and
+/// `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a workload is a number of
+/// its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let is_bytes = ["size", "memory"].contains(&key) && labels.get("workload").is_none();
@@ -109,6 +110,7 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let offered = labels.number("rate").filter(|_| key == "rate");
     match (key, value, rate.or(offered.map(|rate| rate as f64))) {
         ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
+        ("cpu", cpu, _) if cpu.parse::<u32>().is_ok() => format!("CPU {cpu}"),
         ("phase" | "part", ..) => format!("{key} {value}"),
         (_, _, Some(rate)) => Numbers::PLAIN.rate(rate),
         _ => format!("{key}={value}"),
@@ -184,6 +186,7 @@ mod tests {
             ("interval=alone part=main", "", ", alone, part main"),
             ("area=syscall primitive=getpid", "", ", syscall, getpid"),
             ("interval=100us", "", ", interval=100us"),
+            ("cpu=2 workload=gap", "workload", ", CPU 2"),
         ] {
             let labels = Labels::parse(words).unwrap();
             assert_eq!(behind(&labels, &[told]), text, "{words}");

@@ -102,12 +102,11 @@ fn binary_unit(bytes: f64) -> (&'static str, f64) {
 }
 
 /// Names a row among others: by its target, and by labels that not all of them have.
-fn name(row: &Row, rows: &[&Row]) -> String {
-    let is_own = |(key, value): &(&str, &str)| {
-        let mut rows = rows.iter();
-        rows.any(|other| other.labels.get(key) != Some(value))
+fn name(row: &Row, all: &[&Row]) -> String {
+    let is_common = |key: &&str| {
+        let mut all = all.iter();
+        all.all(|other| other.labels.get(key) == row.labels.get(key))
     };
-    let labels = row.labels.iter().filter(is_own);
-    let labels = labels.map(|(key, value)| format!(",{key}={value}"));
-    format!("{}{}", row.marked_target(), labels.collect::<String>())
+    let told = row.labels.iter().map(|(key, _)| key).filter(is_common);
+    row.marked_target() + &rows::behind(&row.labels, &Vec::from_iter(told))
 }
