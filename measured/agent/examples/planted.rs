@@ -141,6 +141,19 @@ fn planted(kind: &str, cpu: &str, file: &str) -> io::Result<()> {
                 false
             });
         }
+        "pages" => {
+            real_time(cpu)?;
+            every(Duration::from_millis(20), &mut || {
+                let Ok(pages) = Page::several(64) else {
+                    return false;
+                };
+                // SAFETY: the mapping has this length, and nothing else uses it.
+                unsafe {
+                    pages.0.cast::<u8>().write_bytes(1, 64 * PAGE);
+                    rustix::mm::munmap(pages.0, 64 * PAGE).is_ok()
+                }
+            });
+        }
         "packets" => {
             let [from, to] = flooded(cpu)?;
             pin(other)?;
@@ -239,11 +252,16 @@ struct Page(*mut libc::c_void);
 
 impl Page {
     fn new() -> io::Result<Self> {
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        Self::several(1)
+    }
+
+    /// Makes as many, one behind the other.
+    fn several(number: usize) -> io::Result<Self> {
+        let (bytes, prot) = (number * PAGE, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: a new mapping, at an address of the kernel's choice.
-        let page =
-            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), PAGE, prot, MapFlags::PRIVATE) }?;
-        Ok(Self(page))
+        let first =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, prot, MapFlags::PRIVATE) }?;
+        Ok(Self(first))
     }
 
     fn protect(&mut self) {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use tare_results::RunFolder;
-use tare_results::model::Event;
+use tare_results::model::{Event, Trace};
 use tare_trace::takers::{takers, way_in_ns};
 
 use crate::hog::{last_cpu, wait_for_quiet};
@@ -35,7 +35,7 @@ struct Plant {
     by: &'static str,
     /// The target, and the number of timer reads.
     measured: (&'static str, u64),
-    /// The names that are right, by their beginnings.
+    /// The names that are right, by a part of them.
     names: &'static [&'static str],
     by_what: By,
 }
@@ -48,6 +48,8 @@ enum By {
     Length(Duration, Option<f64>),
     /// The number of bursts.
     Count,
+    /// How many there are in a second, at least.
+    Rate(f64),
 }
 
 impl Plant {
@@ -72,7 +74,7 @@ impl Plant {
 
 const BY_TIMER: &[&str] = &["thread plant", "interrupt local timer (hrtimer_wakeup"];
 
-const PLANTS: [Plant; 9] = [
+const PLANTS: [Plant; 10] = [
     Plant::of("thread", BY_TIMER),
     Plant::of("timer", BY_TIMER),
     Plant::of(
@@ -106,6 +108,12 @@ const PLANTS: [Plant; 9] = [
         by_what: By::Length(Duration::from_millis(4), Some(1e3 / 50.0)),
         ..Plant::of("hog", &["outside this kernel"])
     },
+    // The kernel folds the counts of a CPU that takes and returns pages once a second
+    // (vm.stat_interval), mostly in more than the least delay.
+    Plant {
+        by_what: By::Rate(0.5),
+        ..Plant::of("pages", &["(vmstat_update"])
+    },
     // The kernel lets other threads run in a part of each second.
     Plant {
         by: "chrt -f 1",
@@ -133,6 +141,7 @@ pub fn run(verdicts: &mut Verdicts) -> Result<()> {
             By::Times => plant.judge(&folder, &bursts, verdicts)?,
             By::Length(least, rate) => plant.judge_long(&measured, (least, rate), verdicts),
             By::Count => plant.judge_counts(&measured, &bursts, verdicts),
+            By::Rate(rate) => plant.judge_rate(&measured, rate, verdicts),
         }
     }
     Ok(())
@@ -191,7 +200,7 @@ impl Plant {
 
     /// Returns whether a name is right.
     fn is_right(&self, name: &str) -> bool {
-        self.names.iter().any(|right| name.starts_with(right))
+        self.names.iter().any(|right| name.contains(right))
     }
 
     /// Compares the names of long delays, and how many there are.
@@ -224,6 +233,24 @@ impl Plant {
             let what = format!("{kind}: long delays that are named so / bursts");
             verdicts.within(&what, right as f64 / (rate * seconds), 0.9, 1.1);
         }
+    }
+
+    /// Counts the delays in which one of the names took time.
+    fn judge_rate(&self, measured: &Measurement, rate: f64, verdicts: &mut Verdicts) {
+        let seconds = measured.head.length() as f64 / measured.program.frequencies[0].hz;
+        let has_part = |trace: &&Trace| {
+            let takers = takers(trace, 0, 0).takers;
+            let mut names = takers.iter().map(|(taker, _)| taker.to_string());
+            names.any(|name| self.is_right(&name))
+        };
+        let traces = measured.record.traces.iter().filter(has_part);
+        let number = traces.map(|trace| trace.samples).sum::<u64>();
+        println!(
+            "       {}: {number} delays have {:?}",
+            self.kind, self.names
+        );
+        let what = format!("{}: delays that have the name, per second", self.kind);
+        verdicts.within(&what, number as f64 / seconds, rate, 1.5);
     }
 
     /// Compares the number of events that the kernel counted with that of the bursts.

@@ -13,7 +13,7 @@ use tare_targets::spec;
 use super::host::Host;
 use crate::terminal::Terminal;
 
-/// Describes a plan: one line for each cell, the figures for which it has too few runs, and the
+/// Describes a plan: a line for each cell, the figures for which it has too few runs, and the
 /// duration.
 pub fn describe(plan: &Plan, host: &Host) -> String {
     describe_cells(plan, too_few_runs(plan.cells.iter()), host)
@@ -28,11 +28,18 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
         lines.push(format!("set {} to {}", setting.path, setting.value));
     }
     lines.extend(switches(plan));
-    lines.extend(
-        plan.cells
-            .iter()
-            .map(|cell| format!("{:>4}  block {:<3} {}", cell.id, cell.block, cell.label())),
-    );
+    // What follows itself is one line: a long run has hundreds of cells.
+    let alike = plan.cells.chunk_by(|one, next| one.label() == next.label());
+    lines.extend(alike.filter_map(|cells| {
+        let (first, last) = (cells.first()?, cells.last()?);
+        let span = |first: u32, last: u32| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        let ids = span(first.id, last.id);
+        let blocks = span(first.block, last.block);
+        Some(format!("{ids:>4}  block {blocks:<3} {}", first.label()))
+    }));
     // What many instances do does not depend on how often they are started.
     let words = |cell: &CellPlan| match &cell.arrivals {
         None => format!("{}: {}", cell.name, cell.work.words),
