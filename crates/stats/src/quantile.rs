@@ -12,6 +12,8 @@ pub struct Quantile(u32);
 const ONE: u32 = 1_000_000_000;
 
 impl Quantile {
+    /// The 1st percentile.
+    pub const P1: Self = Self(10_000_000);
     /// The 5th percentile.
     pub const P5: Self = Self(50_000_000);
     /// The 50th percentile.
