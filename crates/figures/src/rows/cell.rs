@@ -4,8 +4,12 @@ use std::any::Any;
 use std::cell::OnceCell;
 
 use tare_results::frequency::{self, AGREEMENT_PPM, TscFrequency};
-use tare_results::model::{self, Cell, CellPlan, Program, Record, SetHead, SetSamples, Unit};
+use tare_results::model::{
+    self, Cell, CellPlan, Labels, Program, Record, SetHead, SetSamples, Unit,
+};
 use tare_stats::Counts;
+
+use crate::group::distinct;
 
 use super::measure::{Sample, Samples};
 
@@ -17,8 +21,13 @@ pub struct CellData<'a> {
     pub record: &'a Record,
     /// Its samples.
     pub samples: &'a model::Samples,
+    /// The CPU, of a part of a cell that measured several at once.
+    pub cpu: Option<u64>,
     shared: OnceCell<Box<dyn Any>>,
 }
+
+/// The label of the sets of each CPU, of several that are measured at once.
+pub const CPU: &str = "cpu";
 
 impl<'a> CellData<'a> {
     /// Takes a cell that is done with its samples; `None` for another.
@@ -28,8 +37,30 @@ impl<'a> CellData<'a> {
             cell,
             record: cell.outcome.record()?,
             samples,
+            cpu: None,
             shared: OnceCell::new(),
         })
+    }
+
+    /// Divides a cell that measured several CPUs at once by them; another is one part.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        let cpus = self.record.sets.iter();
+        let cpus = distinct(cpus.filter_map(|head| head.labels.number(CPU)).map(Some));
+        let cpus = if cpus.is_empty() { vec![None] } else { cpus };
+        let part = |cpu| Self {
+            cpu,
+            shared: OnceCell::new(),
+            ..*self
+        };
+        cpus.into_iter().map(part).collect()
+    }
+
+    /// Returns the label of its part; none of a whole cell.
+    #[must_use]
+    pub fn labels(&self) -> Labels {
+        let label = |cpu| Labels::default().with(CPU, cpu);
+        self.cpu.map_or_else(Labels::default, label)
     }
 
     /// Returns what several measures of the cell are made of, and is derived but once: one thing
@@ -122,7 +153,7 @@ impl<'a> CellData<'a> {
             .record
             .values
             .iter()
-            .filter(|value| value.measure == measure);
+            .filter(|value| value.measure == measure && is_of(self.cpu, &value.labels));
         Ok(values
             .map(|value| (value.labels.clone(), Sample::Number(value.value)))
             .collect())
@@ -160,8 +191,13 @@ impl<'a> CellData<'a> {
         measure: &'m str,
     ) -> impl Iterator<Item = (&'a SetHead, &'a SetSamples)> + use<'a, 'm> {
         let sets = self.record.sets.iter().zip(&self.samples.sets);
-        sets.filter(move |(head, _)| head.measure == measure)
+        let cpu = self.cpu;
+        sets.filter(move |(head, _)| head.measure == measure && is_of(cpu, &head.labels))
     }
+}
+
+fn is_of(cpu: Option<u64>, labels: &Labels) -> bool {
+    cpu.is_none_or(|_| labels.number(CPU) == cpu)
 }
 
 /// Returns exact counts per value of a set.

@@ -210,14 +210,15 @@ impl Collector {
         data: &CellData<'_>,
     ) -> Result<Vec<Derived>, String> {
         let mut taken = Vec::new();
-        for (place, measure) in measures.iter().enumerate() {
-            for (labels, sample) in (measure.from)(data)? {
-                let labels = merged(data.plan(), labels);
-                taken.push(Derived {
-                    measure: (place, measure),
-                    labels,
-                    sample,
-                });
+        for data in data.parts() {
+            for (place, measure) in measures.iter().enumerate() {
+                for (labels, sample) in (measure.from)(&data)? {
+                    taken.push(Derived {
+                        measure: (place, measure),
+                        labels: merged(&data, &labels),
+                        sample,
+                    });
+                }
             }
         }
         Ok(taken)
@@ -694,11 +695,10 @@ impl Rows {
 }
 
 /// Returns the labels of the plan with those of the sample.
-fn merged(plan: &CellPlan, labels: Labels) -> Labels {
-    let plans = plan.labels.clone();
-    labels
-        .iter()
-        .fold(plans, |all, (key, value)| all.with(key, value))
+fn merged(data: &CellData<'_>, labels: &Labels) -> Labels {
+    let (plan, part) = (data.plan().labels.clone(), data.labels());
+    let further = part.iter().chain(labels.iter());
+    further.fold(plan, |all, (key, value)| all.with(key, value))
 }
 
 /// Returns the load that a row is of: that of its phase, if it is of one.

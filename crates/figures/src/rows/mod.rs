@@ -19,7 +19,7 @@ pub mod flat;
 pub mod measure;
 pub(crate) mod naming;
 
-pub use cell::{CellData, counts};
+pub use cell::{CPU, CellData, counts};
 pub use derive::{Collector, Each, Places, Row, Rows};
 pub use flat::FlatRow;
 pub use measure::{

@@ -1,15 +1,13 @@
 //! What rows can't hold of a run's noise: what its pictures are drawn from.
 
 use tare_figures::rows::{CellData, counts};
-use tare_pages::kit::series::PerCase;
 use tare_pages::kit::track::{Track, leading};
-use tare_results::model::{CellPlan, Labels, Plan, SetHead, SetSamples};
+use tare_results::model::{Labels, Plan};
 use tare_stats::{Counts, StatsError};
-use tare_wire::cpus::Cpus;
 
 use super::measures::Spin;
 use super::page::Moment;
-use super::panels::CPU;
+use super::panels::PerCpu;
 use super::quanta::InQuanta;
 
 /// The data of the pictures of one case.
@@ -29,46 +27,25 @@ pub(super) struct Pictures {
     pub moments: Vec<Moment>,
 }
 
-/// Returns the plan of a cell as if it were that of one of its sets alone: on one CPU of several.
-pub(super) fn plan_of_set(plan: &CellPlan, labels: &Labels) -> CellPlan {
-    let cpu = labels.number(CPU).and_then(|cpu| u32::try_from(cpu).ok());
-    let mut plan = plan.clone();
-    if let Some(cpu) = cpu {
-        plan.work = plan.work.on(Some(Cpus::one(cpu)));
-    }
-    plan
-}
-
 impl Pictures {
-    /// Adds a cell to those of its case.
-    pub fn take(cases: &mut PerCase<Self>, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        let spins = Spin::all(data)?;
-        let timed = data.sets("duration").next().map(|set| (None, set));
-        let sets = spins.iter().map(|spin| (Some(spin), (spin.head, spin.set)));
-        let mut sets = sets.chain(timed).peekable();
-        sets.peek().ok_or("its record has no samples of noise")?;
-        sets.try_for_each(|set| Self::add(cases, run, data, set))
-    }
-
-    /// Adds a set to those of its case and CPU.
-    fn add(
-        cases: &mut PerCase<Self>,
-        run: &Plan,
-        data: &CellData<'_>,
-        (spin, set): (Option<&Spin<'_>>, (&SetHead, &SetSamples)),
-    ) -> Result<(), String> {
+    /// Adds a cell, or its part, to those of its case and CPU.
+    pub fn take(cases: &mut PerCpu<Self>, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
-        let pictures = cases.entry(&plan_of_set(plan, &set.0.labels));
+        let spin = Spin::of(data)?;
+        let measure = if spin.is_some() { "gap" } else { "duration" };
+        let set = data.sets(measure).next();
+        let set = set.ok_or("its record has no samples of noise")?;
+        let pictures = cases.entry(plan).entry(data.cpu).or_default();
         let message = |error: StatsError| error.to_string();
         let own = counts(set.1)?;
         pictures.counts = pictures.counts.merge(&own).map_err(message)?;
-        if let Some(spin) = spin.filter(|spin| !spin.has_list()) {
+        if let Some(spin) = spin.as_ref().filter(|spin| !spin.has_list()) {
             if let Some(ns) = data.ns(set.0) {
                 let seconds = spin.head.length() as f64 * ns / 1e9;
                 let began = data.cell.started_at.as_second();
                 pictures.moments.push(Moment::new(began, seconds, &own, ns));
             }
-        } else if let Some(spin) = spin {
+        } else if let Some(spin) = &spin {
             let times = spin.trace(usize::MAX)?.inter_arrivals().into_iter();
             let times = Counts::from_samples(times.map(|time| leading(time, 8)).collect());
             pictures.quanta.extend(InQuanta::of(data, spin)?);

@@ -3,10 +3,9 @@
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::aside;
-use tare_pages::kit::series::PerCase;
 use tare_stats::OverRuns;
 
-use super::panels::{CPU, Member, Panel};
+use super::panels::{Member, Panel, PerCpu};
 use super::takers::Takers;
 use super::verdict::{N, culprits};
 
@@ -14,11 +13,11 @@ use super::verdict::{N, culprits};
 pub(super) fn several<'p, 'a>(panel: &'p Panel<'a>) -> impl Iterator<Item = &'p [Member<'a>]> {
     let members = &panel.members;
     let cases = members.chunk_by(|a, b| a.case.target() == b.case.target());
-    cases.filter(|cpus| cpus[0].cpu.get(CPU).is_some())
+    cases.filter(|cpus| cpus[0].cpu.is_some())
 }
 
 /// Writes the verdict on CPUs that were measured at once; `None` if it was one at a time.
-pub(super) fn verdict(panels: &[Panel<'_>], who: &PerCase<Takers>) -> Option<Verdict> {
+pub(super) fn verdict(panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Option<Verdict> {
     let mut sentences = panels.iter().flat_map(several).filter_map(about);
     let headline = sentences.next()?;
     let mut details = Vec::from_iter(sentences);
@@ -53,7 +52,7 @@ fn about(members: &[Member<'_>]) -> Option<String> {
             let others = words::counted(N, alike, "other", "others");
             format!("not told apart from {others}")
         });
-        let cpu = member.cpu.get(CPU).unwrap_or_default();
+        let cpu = member.cpu.unwrap_or_default();
         let aside = aside(range.into_iter().chain(alike));
         format!("CPU {cpu} with {}{aside}", N.percent(over.estimate))
     };
@@ -61,8 +60,8 @@ fn about(members: &[Member<'_>]) -> Option<String> {
     let longest = longest.filter_map(|member| Some((member, member.longest()?)));
     let longest = longest.max_by(|a, b| a.1.1.estimate.total_cmp(&b.1.1.estimate));
     let longest = longest.map_or_else(String::new, |(member, (row, over))| {
-        let (took, cpu) = (row.in_time(N, over.estimate), member.cpu.get(CPU));
-        let cpu = cpu.unwrap_or_default();
+        let took = row.in_time(N, over.estimate);
+        let cpu = member.cpu.unwrap_or_default();
         format!(" The longest interruption took {took} (CPU {cpu}).")
     });
     let case = &members[0].case;

@@ -10,8 +10,7 @@ use tare_figures::rows::{CellData, counts};
 use tare_results::csv::table;
 use tare_results::model::Schedule;
 
-use super::measures::{Class, Spin, classified};
-use super::panels::CPU;
+use super::measures::{Spin, classified};
 
 const HEADER: &str =
     "limit-or-size,repetitions,mean,sd,countA,sizeA,countB,sizeB,countC,sizeC,countD,sizeD";
@@ -26,20 +25,18 @@ impl Files {
     /// Adds the line of a cell.
     pub fn add(&mut self, data: &CellData<'_>) -> Result<(), String> {
         let plan = data.plan();
-        let spins = Spin::all(data)?;
+        let spin = Spin::of(data)?;
         // A spin has no stamps around it.
-        let is_published = plan.labels.get("timing") == Some("published") && spins.is_empty();
-        for (place, (head, classes, _)) in classified(data)?.into_iter().enumerate() {
-            let spin = spins.get(place);
-            let cpu = head.labels.get(CPU).map(|cpu| format!("-cpu{cpu}"));
-            let workload = format!("{}{}", plan.work.id, cpu.unwrap_or_default());
-            let target = plan.target.text.clone();
-            let key = (target, workload, plan.load.clone(), is_published);
-            let line = line(data, spin, classes)?;
-            match self.0.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, lines)) => lines.push(line),
-                None => self.0.push((key, vec![line])),
-            }
+        let is_published = plan.labels.get("timing") == Some("published") && spin.is_none();
+        let cpu = data
+            .cpu
+            .map_or_else(String::new, |cpu| format!("-cpu{cpu}"));
+        let (target, workload) = (plan.target.text.clone(), format!("{}{cpu}", plan.work.id));
+        let key = (target, workload, plan.load.clone(), is_published);
+        let line = line(data, spin.as_ref())?;
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, lines)) => lines.push(line),
+            None => self.0.push((key, vec![line])),
         }
         Ok(())
     }
@@ -54,11 +51,7 @@ impl Files {
     }
 }
 
-fn line(
-    data: &CellData<'_>,
-    spin: Option<&Spin<'_>>,
-    classes: Vec<Class>,
-) -> Result<Vec<String>, String> {
+fn line(data: &CellData<'_>, spin: Option<&Spin<'_>>) -> Result<Vec<String>, String> {
     let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
     let (n, mean, sd) = match (spin, data.sets("duration").next()) {
         (Some(spin), _) => {
@@ -75,7 +68,7 @@ fn line(
     };
     let size = data.plan().labels.get("size").unwrap_or_default();
     let mut fields = vec![size.to_owned(), n.to_string(), text(mean), text(sd)];
-    for (_, tally) in classes {
+    for (_, tally) in classified(data)? {
         fields.push(tally.map_or_else(String::new, |tally| tally.count.to_string()));
         fields.push(text(tally.and_then(|tally| tally.mean_cycles())));
     }

@@ -127,7 +127,7 @@ pub(super) const MEASURES: &[Measure] = &[
         delays,
     ),
     Measure::time("delay", "mean delay of a class", &[Figure::Mean], |data| {
-        classes(data, |_, tally| {
+        classes(data, |tally| {
             (tally.count > 0).then_some(Sample::Ratio(tally.cycles, tally.count as f64))
         })
     })
@@ -162,7 +162,7 @@ pub(super) const PERIOD_GAPS: usize = 50_000;
 /// resolve.
 pub(super) struct Spin<'a> {
     pub head: &'a SetHead,
-    pub set: &'a SetSamples,
+    set: &'a SetSamples,
     /// Lengths of the listed gaps.
     pub listed: Counts,
     /// Sum of all gaps, listed or not.
@@ -172,14 +172,11 @@ pub(super) struct Spin<'a> {
 }
 
 impl<'a> Spin<'a> {
-    /// Takes the spins of a cell, one for each CPU; none if it did something else.
-    pub fn all(data: &CellData<'a>) -> Result<Vec<Self>, String> {
-        let sets = data.sets("gap");
-        sets.filter_map(|set| Self::of(set).transpose()).collect()
-    }
-
-    /// Takes a spin; `None` if it is empty.
-    fn of((head, set): (&'a SetHead, &'a SetSamples)) -> Result<Option<Self>, String> {
+    /// Takes the spin of a cell; `None` if it did something else.
+    pub fn of(data: &CellData<'a>) -> Result<Option<Self>, String> {
+        let Some((head, set)) = data.sets("gap").next() else {
+            return Ok(None);
+        };
         let listed = counts(set)?;
         // Of the counts, since there may be a million events, and each measure takes the spin anew.
         let kept = u64::try_from(listed.sum()).unwrap_or(u64::MAX);
@@ -286,27 +283,26 @@ impl<'a> Spin<'a> {
 ///
 /// The problem with its gaps, or that it has spins on several CPUs.
 pub fn run_of(data: &CellData<'_>) -> Result<Option<NoiseRun>, String> {
-    match Spin::all(data)?.as_slice() {
-        [] => Ok(None),
-        [spin] => data.ns(spin.head).map(|ns| spin.run(ns)).transpose(),
-        all => Err(format!(
-            "it measured {} CPUs at once, and nothing says which of them stands for a node: measure one",
-            all.len()
-        )),
+    let cpus = data.sets("gap").count();
+    if cpus > 1 {
+        return Err(format!(
+            "it measured {cpus} CPUs at once, and nothing says which of them stands for a node: measure one"
+        ));
     }
+    let Some(spin) = Spin::of(data)? else {
+        return Ok(None);
+    };
+    data.ns(spin.head).map(|ns| spin.run(ns)).transpose()
 }
 
-/// Takes one sample of each spin; `of` gets the factor that turns its cycles into ns.
+/// Takes one sample of a spin; `of` gets the factor that turns its cycles into ns.
 fn spun(
     data: &CellData<'_>,
-    of: impl Fn(&Spin<'_>, Option<f64>) -> Result<Option<Sample>, String>,
+    of: impl FnOnce(&Spin<'_>, Option<f64>) -> Result<Option<Sample>, String>,
 ) -> Samples {
-    let mut samples = Vec::new();
-    for spin in Spin::all(data)? {
-        let sample = of(&spin, data.ns(spin.head))?;
-        samples.extend(sample.map(|sample| (spin.head.labels.clone(), sample)));
-    }
-    Ok(samples)
+    let sample = Spin::of(data)?.map(|spin| of(&spin, data.ns(spin.head)));
+    let sample = sample.transpose()?;
+    Ok(one(sample.flatten()))
 }
 
 fn one(sample: Option<Sample>) -> Vec<(Labels, Sample)> {
@@ -349,18 +345,14 @@ fn iteration(data: &CellData<'_>) -> Samples {
 
 /// Takes something of the strongest clock among the first gaps.
 fn clock(data: &CellData<'_>, of: fn(&Period, Option<f64>) -> Sample) -> Samples {
-    let search = || {
-        let listed = Spin::all(data)?.into_iter().filter(Spin::has_list);
-        let of = |spin: Spin<'_>| Ok((spin.head.labels.clone(), spin.trace(PERIOD_GAPS)?.period()));
-        listed.map(of).collect()
-    };
-    let periods: &Result<Vec<(Labels, Option<Period>)>, String> = data.shared(search);
-    let periods = periods.as_ref().map_err(String::clone)?;
     spun(data, |spin, ns| {
-        let mut all = periods.iter();
-        let own = all.find(|(labels, _)| *labels == spin.head.labels);
-        let period = own.and_then(|(_, period)| period.as_ref());
-        Ok(period.map(|period| of(period, ns)))
+        if !spin.has_list() {
+            return Ok(None);
+        }
+        let search = || Ok(spin.trace(PERIOD_GAPS)?.period());
+        let period: &Result<Option<Period>, String> = data.shared(search);
+        let period = period.as_ref().map_err(String::clone)?;
+        Ok(period.as_ref().map(|period| of(period, ns)))
     })
 }
 
@@ -404,70 +396,61 @@ fn dead(data: &CellData<'_>) -> Samples {
     Ok(one(Some(mean(each, data.ns(head)))))
 }
 
-/// What was made of the delays of a set, and what stands for those that are not listed.
-type OfSet<'a, T> = (&'a SetHead, T, Option<Sample>);
-
-/// Calls `of` with the delays of each set of a cell: of a timed workload all of them, of a spin
-/// those that were recorded.
-fn with_delays<'a, T>(
-    data: &CellData<'a>,
-    of: impl Fn(&Delays<'_>) -> T,
-) -> Result<Vec<OfSet<'a, T>>, String> {
-    let mut all = Vec::new();
-    for spin in Spin::all(data)? {
+/// Calls `of` with the delays of a cell: of a timed workload all of them, of a spin those that were
+/// recorded.
+fn with_delays<T>(
+    data: &CellData<'_>,
+    of: impl FnOnce(&Delays<'_>) -> T,
+) -> Result<Option<T>, String> {
+    if let Some(spin) = Spin::of(data)? {
         let delays = Delays::of_recording(&spin.listed, spin.recording());
-        let unlisted = spin.is_list_full().then_some(Sample::Unlisted);
-        all.push((
-            spin.head,
-            of(&delays.map_err(|error| error.to_string())?),
-            unlisted,
-        ));
+        return Ok(Some(of(&delays.map_err(|error| error.to_string())?)));
     }
-    if let Some((head, set)) = data.sets("duration").next() {
-        let counts = counts(set)?;
-        all.extend(Delays::of_run(&counts).map(|delays| (head, of(&delays), None)));
-    }
-    Ok(all)
+    let Some((_, set)) = data.sets("duration").next() else {
+        return Ok(None);
+    };
+    let counts = counts(set)?;
+    Ok(Delays::of_run(&counts).map(|delays| of(&delays)))
 }
 
 fn delayed(data: &CellData<'_>) -> Samples {
     let shares = with_delays(data, |delays| {
         SHARE_LIMITS.map(|limit| (limit, delays.share_above(limit)))
     })?;
-    let mut seen = Vec::new();
-    for (head, shares, unlisted) in shares {
-        seen.extend(shares.into_iter().filter_map(|(limit, share)| {
-            let labels = head.labels.clone().with("above", format!("{limit}cycles"));
-            let sample =
-                share.map(|of| Sample::Ratio(of.delays.cycles, of.execution_cycles as f64));
-            Some((labels, sample.or(unlisted.clone())?))
-        }));
-    }
-    Ok(seen)
+    let unlisted = unlisted(data)?;
+    let seen = shares.into_iter().flatten().filter_map(|(limit, share)| {
+        let labels = Labels::default().with("above", format!("{limit}cycles"));
+        let sample = share.map(|of| Sample::Ratio(of.delays.cycles, of.execution_cycles as f64));
+        Some((labels, sample.or(unlisted.clone())?))
+    });
+    Ok(seen.collect())
 }
 
-/// A class of delays by its letter, and the delays; `None` if they were not seen in full.
-pub(super) type Class = (char, Option<DelayTally>);
-
-/// Returns the delays of each class, of each set.
-pub(super) fn classified<'a>(data: &CellData<'a>) -> Result<Vec<OfSet<'a, Vec<Class>>>, String> {
-    with_delays(data, |delays| {
-        let rows = delays.classify(&DelayClasses::kot_2019()).into_iter();
-        rows.map(|row| (row.class.letter, row.delays)).collect()
-    })
+/// Returns the delays of each class that was seen in full, `None` for another.
+pub(super) fn classified(data: &CellData<'_>) -> Result<Vec<(char, Option<DelayTally>)>, String> {
+    let rows = with_delays(data, |delays| delays.classify(&DelayClasses::kot_2019()))?;
+    let seen = rows.into_iter().flatten();
+    Ok(seen.map(|row| (row.class.letter, row.delays)).collect())
 }
 
 /// Takes one sample of each class of delays that was seen in full.
-fn classes(data: &CellData<'_>, of: impl Fn(&SetHead, &DelayTally) -> Option<Sample>) -> Samples {
-    let mut seen = Vec::new();
-    for (head, classes, unlisted) in classified(data)? {
-        seen.extend(classes.into_iter().filter_map(|(letter, tally)| {
-            let labels = head.labels.clone().with("class", letter);
-            let sample = tally.map_or(unlisted.clone(), |tally| of(head, &tally));
-            Some((labels, sample?))
-        }));
-    }
-    Ok(seen)
+fn classes(data: &CellData<'_>, of: impl Fn(&DelayTally) -> Option<Sample>) -> Samples {
+    let unlisted = unlisted(data)?;
+    let seen = classified(data)?.into_iter().filter_map(|(letter, tally)| {
+        let labels = Labels::default().with("class", letter);
+        let sample = match tally {
+            Some(tally) => of(&tally),
+            None => unlisted.clone(),
+        };
+        Some((labels, sample?))
+    });
+    Ok(seen.collect())
+}
+
+/// Returns what stands for any figure of single gaps where the list was full.
+fn unlisted(data: &CellData<'_>) -> Result<Option<Sample>, String> {
+    let spin = Spin::of(data)?.filter(Spin::is_list_full);
+    Ok(spin.map(|_| Sample::Unlisted))
 }
 
 fn delays(data: &CellData<'_>) -> Samples {
@@ -475,14 +458,15 @@ fn delays(data: &CellData<'_>) -> Samples {
         return Ok(Vec::new());
     };
     let all = counts(set)?.total();
-    classes(data, |_, tally| Some(Sample::ratio(tally.count, all)))
+    classes(data, |tally| Some(Sample::ratio(tally.count, all)))
 }
 
 fn gap_classes(data: &CellData<'_>) -> Samples {
-    if data.sets("gap").next().is_none() {
+    let Some((head, _)) = data.sets("gap").next() else {
         return Ok(Vec::new());
-    }
-    classes(data, |head, tally| {
-        Some(Sample::Ratio(tally.count as f64, seconds(data, head)))
+    };
+    let seconds = seconds(data, head);
+    classes(data, |tally| {
+        Some(Sample::Ratio(tally.count as f64, seconds))
     })
 }

@@ -32,7 +32,6 @@ use tare_figures::rows::{self, CellData, Figure, Measure, Row};
 use tare_figures::verdict::Verdict;
 use tare_measured::noise::{Workload, workloads};
 use tare_pages::html::{Detail, Section};
-use tare_pages::kit::series::PerCase;
 use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, Titled, View};
 use tare_results::model::{CellPlan, Plan};
@@ -41,7 +40,7 @@ use super::switched::SCREEN;
 use super::{NAME, Noise, of_kind, plan_of};
 use collect::Pictures;
 pub use measures::run_of;
-use panels::Panel;
+use panels::{Panel, PerCpu};
 
 /// Returns the JSON schema of what it puts into `summary.json` beside rows: its part of `stories`.
 #[must_use]
@@ -103,10 +102,10 @@ impl View for Noise {
 /// Everything that a run shows of noise besides rows.
 #[derive(Debug, Default)]
 struct Shown {
-    pictures: PerCase<Pictures>,
+    pictures: PerCpu<Pictures>,
     files: csv::Files,
     found: Found,
-    who: PerCase<takers::Takers>,
+    who: PerCpu<takers::Takers>,
 }
 
 impl Story for Shown {
@@ -115,9 +114,11 @@ impl Story for Shown {
     }
 
     fn take(&mut self, run: &Plan, data: &CellData<'_>) -> Result<(), String> {
-        Pictures::take(&mut self.pictures, run, data)?;
-        takers::Takers::take(&mut self.who, data);
-        self.files.add(data)
+        data.parts().iter().try_for_each(|data| {
+            Pictures::take(&mut self.pictures, run, data)?;
+            takers::Takers::take(&mut self.who, data);
+            self.files.add(data)
+        })
     }
 
     fn complete(&mut self, run: &Run) {
@@ -292,7 +293,7 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
         let by = takers::of_longest(data, longest.time(cycles));
         let by = by.map_or_else(String::new, |taker| format!(" ({taker})"));
         let (lost, longest) = (N.percent(lost), longest.in_time(N, cycles));
-        return Ok(match worst.labels.get(panels::CPU) {
+        return Ok(match worst.labels.get(rows::CPU) {
             None => format!("{lost} lost, {often}, longest {longest}{by}"),
             Some(cpu) => {
                 format!(

@@ -2,21 +2,22 @@
 //!
 //! Targets stand in the order of their groups.
 
+use std::collections::BTreeMap;
+
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::group::distinct;
-use tare_figures::rows::{Figure, Row, behind};
+use tare_figures::rows::{CPU, Figure, Row, behind};
 use tare_figures::run::tsc;
 use tare_measured::noise::workloads;
 use tare_pages::kit::sentence::{MANY, alongside};
 use tare_pages::kit::series::PerCase;
-use tare_results::model::{CellPlan, Labels, Schedule, SetHead};
+use tare_results::model::{Cell, CellPlan, Labels, Schedule, SetHead};
 use tare_results::target::Group;
 use tare_stats::OverRuns;
 
 use super::super::only_reads_clock;
 use super::super::switched::{ISOLATE, SCREEN};
-use super::collect::{Pictures, plan_of_set};
+use super::collect::Pictures;
 use super::{ABOVE, NAME};
 
 /// A case, or one CPU of a case that measured several at once, with what its pictures are drawn
@@ -25,8 +26,8 @@ use super::{ABOVE, NAME};
 pub(super) struct Member<'a> {
     pub case: Case<'a>,
     pub pictures: &'a Pictures,
-    /// The label of the CPU; none if the case has but one.
-    pub cpu: Labels,
+    /// The CPU; `None` if the case has but one.
+    pub cpu: Option<u64>,
 }
 
 /// Cases that differ only in their target, so that they can be compared; at least one.
@@ -52,21 +53,22 @@ impl<'a> Member<'a> {
 
     /// Returns the row of a figure.
     pub fn row(&self, measure: &str, figure: Figure, labels: &[(&str, &str)]) -> Option<&'a Row> {
-        let labels = Vec::from_iter(labels.iter().copied().chain(self.cpu.iter()));
+        let cpu = self.cpu.map(|cpu| cpu.to_string());
+        let cpu = cpu.as_deref().map(|cpu| (CPU, cpu));
+        let labels = Vec::from_iter(labels.iter().copied().chain(cpu));
         self.case.row(measure, figure, &labels)
     }
 
     /// Names its target, and its CPU if there are several: `process, CPU 1`.
     pub fn name(&self) -> String {
-        let cpu = self.cpu.get(CPU);
+        let cpu = self.cpu;
         let cpu = cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
         format!("{}{cpu}", self.case.target())
     }
 
-    /// Returns the heads of its sets, of each run one.
-    fn heads(&self) -> impl Iterator<Item = &'a SetHead> {
-        let sets = self.case.records().flat_map(|record| &record.sets);
-        sets.filter(|head| head.labels == self.cpu)
+    /// Returns what is kept of it, of all cases.
+    pub fn of<'k, T>(&self, cases: &'k PerCpu<T>) -> Option<&'k T> {
+        cases.of(self.case.plan)?.get(&self.cpu)
     }
 
     /// Returns the share of time that stands for it: lost to gaps, or in delays.
@@ -98,8 +100,9 @@ impl<'a> Member<'a> {
     /// Names other work that was seen next to it, unless the kernel's events say who had the CPU:
     /// they know also of tasks that lived shortly.
     pub fn alongside(&self) -> String {
-        let mut records = self.case.records();
-        match records.any(|record| record.value("explained", &self.cpu).is_some()) {
+        let records = self.case.records();
+        let mut values = records.flat_map(|record| &record.values);
+        match values.any(|value| value.measure == "explained") {
             true => String::new(),
             false => alongside(&self.case),
         }
@@ -112,18 +115,25 @@ impl<'a> Member<'a> {
 
     /// Returns the time from first to last stamp of all its runs, in cycles.
     pub fn wall(&self) -> f64 {
-        self.heads().map(|head| head.length() as f64).sum()
+        let heads = self.case.cells.iter().filter_map(|cell| self.head(cell));
+        heads.map(|head| head.length() as f64).sum()
     }
 
     /// Returns the same in seconds, of each run by the frequency that it found; `None` if one found
     /// none.
     pub fn seconds(&self) -> Option<f64> {
-        let each = self.case.cells.iter().map(|cell| {
-            let mut sets = cell.outcome.record()?.sets.iter();
-            let head = sets.find(|head| head.labels == self.cpu)?;
-            Some(head.length() as f64 / tsc(cell)?.hz)
-        });
+        let each = self
+            .case
+            .cells
+            .iter()
+            .map(|cell| Some(self.head(cell)?.length() as f64 / tsc(cell)?.hz));
         each.sum()
+    }
+
+    /// Returns the head of its set in a cell.
+    fn head(&self, cell: &'a Cell) -> Option<&'a SetHead> {
+        let mut sets = cell.outcome.record()?.sets.iter();
+        sets.find(|head| head.labels.number(CPU) == self.cpu)
     }
 
     /// Returns the step of its timer in cycles, the largest of its cells.
@@ -132,19 +142,12 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The label of a CPU among several.
-pub(super) const CPU: &str = "cpu";
+/// The data kept for each case, by CPU if it measured several at once.
+pub(super) type PerCpu<T> = PerCase<BTreeMap<Option<u64>, T>>;
 
-/// Returns the labels of the CPUs that a case measured at once; one without any if it was but one.
-pub(super) fn cpus(case: &Case<'_>) -> Vec<Labels> {
-    let sets = case.records().flat_map(|record| &record.sets);
-    distinct(sets.map(|head| &head.labels).filter(|labels| {
-        let mut keys = labels.iter().map(|(key, _)| key);
-        keys.all(|key| key == CPU)
-    }))
-    .into_iter()
-    .cloned()
-    .collect()
+/// Returns what is kept, of all cases and CPUs.
+pub(super) fn each<T>(cases: &PerCpu<T>) -> impl Iterator<Item = &T> {
+    cases.iter().flat_map(|(_, cpus)| cpus.values())
 }
 
 /// Returns the step of a timer in cycles, the largest of the cells.
@@ -156,23 +159,18 @@ pub(super) fn step(case: &Case<'_>) -> u64 {
 
 impl<'a> Panel<'a> {
     /// Groups the cases of a run by workload, load and size.
-    pub fn all(run: &'a Run, pictures: &'a PerCase<Pictures>) -> Vec<Self> {
+    pub fn all(run: &'a Run, pictures: &'a PerCpu<Pictures>) -> Vec<Self> {
         let mut panels: Vec<Self> = Vec::new();
         for case in Case::all(run, NAME) {
             let plan = case.plan;
-            let members = cpus(&case).into_iter().filter_map(|cpu| {
-                let pictures = pictures.of(&plan_of_set(plan, &cpu))?;
-                let case = case.clone();
-                Some(Member {
-                    case,
-                    pictures,
-                    cpu,
-                })
-            });
-            let own = Vec::from_iter(members);
-            if own.is_empty() {
+            let Some(cpus) = pictures.of(plan) else {
                 continue;
-            }
+            };
+            let own = cpus.iter().map(|(cpu, pictures)| Member {
+                case: case.clone(),
+                pictures,
+                cpu: *cpu,
+            });
             let takes = |panel: &&mut Self| {
                 let first = panel.plan();
                 let is_alike = first.labels == plan.labels && first.load == plan.load;
@@ -183,7 +181,9 @@ impl<'a> Panel<'a> {
             let known = panels.iter_mut().find(takes);
             match known {
                 Some(panel) => panel.members.extend(own),
-                None => panels.push(Self { members: own }),
+                None => panels.push(Self {
+                    members: own.collect(),
+                }),
             }
         }
         panels.sort_by_cached_key(|panel| {

@@ -12,7 +12,7 @@ use tare_pages::table::Table;
 
 use super::cpus::several;
 use super::measures::Spin;
-use super::panels::{CPU, Member, Panel};
+use super::panels::{Member, Panel};
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -38,7 +38,7 @@ impl InQuanta {
         let Some(ns) = data.ns(spin.head) else {
             return Ok(None);
         };
-        let begins = data.sets("gap").map(|(head, _)| head.first).min();
+        let begins = data.record.sets.iter().map(|head| head.first).min();
         let later = spin.head.first - begins.unwrap_or(spin.head.first);
         Ok(Some(Self {
             before: (later as f64 * ns / QUANTUM_NS).round() as usize,
@@ -82,7 +82,7 @@ const OF_CPUS: &str =
 pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
     several(panel).filter_map(|cpus| {
         let (length_ns, parts) = parts(cpus, COLUMNS);
-        let rows = cpus.iter().filter_map(|member| member.cpu.number(CPU));
+        let rows = cpus.iter().filter_map(|member| member.cpu);
         let tiles = rows.zip(&parts).flat_map(|(cpu, lost)| {
             let each = (0..).zip(lost);
             each.map(move |(part, lost): (u64, _)| ([part * length_ns as u64, cpu], *lost))
@@ -110,7 +110,7 @@ pub(super) fn cpus_over_time(panels: &[Panel<'_>]) -> Titled {
         for cpus in several(panel) {
             table.heading(format!("{} · {}", panel.title(), cpus[0].case.target()));
             for (member, lost) in cpus.iter().zip(parts(cpus, WORDS).1) {
-                let cpu = format!("CPU {}", member.cpu.get(CPU).unwrap_or_default());
+                let cpu = format!("CPU {}", member.cpu.unwrap_or_default());
                 let each = lost.into_iter().map(|lost| N.percent(lost));
                 let none = iter::repeat(NONE.to_owned());
                 table.row(iter::once(cpu).chain(each).chain(none).take(WORDS + 1));

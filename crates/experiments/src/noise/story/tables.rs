@@ -2,13 +2,13 @@
 
 use tare_figures::Run;
 use tare_figures::group::distinct;
-use tare_figures::rows::Figure;
+use tare_figures::rows::{CPU, Figure};
 use tare_pages::kit::sentence::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
 
 use super::super::of_kind;
 use super::NAME;
-use super::panels::{CPU, rank as rank_of, titled};
+use super::panels::{rank as rank_of, titled};
 
 /// The combination of the runs to the figures of a table.
 const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the median over the runs, means the mean of the \

@@ -11,15 +11,12 @@ use tare_figures::rows::CellData;
 use tare_figures::words::{self, NONE};
 use tare_pages::Titled;
 use tare_pages::kit::checks::{about, untraced};
-use tare_pages::kit::series::PerCase;
 use tare_pages::table::Table;
-use tare_results::model::SetHead;
 use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 
 use super::NAME;
-use super::collect::plan_of_set;
-use super::panels::{Member, Panel, cpus, title};
+use super::panels::{Panel, PerCpu, each, title};
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -69,22 +66,13 @@ struct Part {
 }
 
 impl Takers {
-    /// Adds a cell to those of its case.
-    pub fn take(cases: &mut PerCase<Self>, data: &CellData<'_>) {
-        let sets = (0..).zip(&data.record.sets);
-        for (place, head) in sets.filter(|(_, head)| ["gap", "duration"].contains(&&*head.measure))
-        {
-            Self::take_set(cases, data, (place, head));
-        }
-    }
-
-    /// Adds a set to those of its case and CPU.
-    fn take_set(cases: &mut PerCase<Self>, data: &CellData<'_>, (place, head): (u32, &SetHead)) {
-        let value = |measure| data.record.value(measure, &head.labels);
+    /// Adds a cell, or its part, to those of its case and CPU.
+    pub fn take(cases: &mut PerCpu<Self>, data: &CellData<'_>) {
+        let value = |measure| data.record.value(measure, &data.labels());
         let Some((hz, least_ns)) = data.hz().zip(value("explained")) else {
             return;
         };
-        let who = cases.entry(&plan_of_set(data.plan(), &head.labels));
+        let who = cases.entry(data.plan()).entry(data.cpu).or_default();
         who.least_ns = least_ns;
         let cost_ns = value("recording").filter(|ns| *ns > 0.0);
         who.cost_ns += cost_ns.unwrap_or(f64::NAN);
@@ -103,32 +91,36 @@ impl Takers {
             .zip(&mut who.switches)
             .for_each(|(own, all)| *all += own);
         let in_ns = |cycles: u64| cycles as f64 / hz * 1e9;
-        who.wall_ns += in_ns(head.length());
-        who.repetitions_ns += in_ns(head.sum);
-        let own_ns = match head.measure.as_str() {
-            "gap" => 0,
-            _ => in_ns(head.min) as u64,
-        };
-        let traces = data.record.traces.iter();
-        let traces = Vec::from_iter(traces.filter(|trace| trace.set == place).cloned());
-        let way_ns = way_in_ns(&traces, own_ns);
-        who.way_ns = who.way_ns.max(way_ns);
-        for trace in &traces {
-            let shares = takers(trace, own_ns, way_ns);
-            for (taker, (count, ns)) in shares.waits {
-                let waits = &mut who.takers.entry(taker).or_default().waits;
-                waits.0 = waits.0.saturating_add(count);
-                waits.1 = waits.1.saturating_add(ns);
-            }
-            let shares = shares.takers;
-            if let Some((first, _)) = shares.first() {
-                let part = who.takers.entry(first.clone()).or_default();
-                part.delays = part.delays.saturating_add(trace.samples);
-                part.longest_ns = part.longest_ns.max(trace.greatest);
-            }
-            for (taker, ns) in shares {
-                let part = who.takers.entry(taker).or_default();
-                part.ns = part.ns.saturating_add(ns);
+        for (head, _) in data.sets("gap").chain(data.sets("duration")) {
+            who.wall_ns += in_ns(head.length());
+            who.repetitions_ns += in_ns(head.sum);
+            let own_ns = match head.measure.as_str() {
+                "gap" => 0,
+                _ => in_ns(head.min) as u64,
+            };
+            let sets = &data.record.sets;
+            let is_own = |set: u32| sets.get(set as usize) == Some(head);
+            let traces = data.record.traces.iter();
+            let traces = Vec::from_iter(traces.filter(|trace| is_own(trace.set)).cloned());
+            let way_ns = way_in_ns(&traces, own_ns);
+            who.way_ns = who.way_ns.max(way_ns);
+            for trace in &traces {
+                let shares = takers(trace, own_ns, way_ns);
+                for (taker, (count, ns)) in shares.waits {
+                    let waits = &mut who.takers.entry(taker).or_default().waits;
+                    waits.0 = waits.0.saturating_add(count);
+                    waits.1 = waits.1.saturating_add(ns);
+                }
+                let shares = shares.takers;
+                if let Some((first, _)) = shares.first() {
+                    let part = who.takers.entry(first.clone()).or_default();
+                    part.delays = part.delays.saturating_add(trace.samples);
+                    part.longest_ns = part.longest_ns.max(trace.greatest);
+                }
+                for (taker, ns) in shares {
+                    let part = who.takers.entry(taker).or_default();
+                    part.ns = part.ns.saturating_add(ns);
+                }
             }
         }
     }
@@ -167,23 +159,13 @@ pub(super) fn of_longest(data: &CellData<'_>, longest: Time) -> Option<Taker> {
     shares.next().filter(|_| is_it).map(|(taker, _)| taker)
 }
 
-impl Member<'_> {
-    /// Returns who took its time; `None` where that is not known.
-    pub fn taken_by<'w>(&self, who: &'w PerCase<Takers>) -> Option<&'w Takers> {
-        who.of(&plan_of_set(self.case.plan, &self.cpu))
-    }
-}
-
 /// Says where the kernel's events are missing, and where not all are there: then time may be called
 /// outside that another thread took.
-pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
+pub(super) fn missed(run: &Run, cases: &PerCpu<Takers>) -> Vec<Notice> {
     let all = Case::all(run, NAME);
     let has_events = |case: &Case<'_>| {
         let target = case.plan.target.text.clone();
-        let mut plans = cpus(case)
-            .into_iter()
-            .map(|cpu| plan_of_set(case.plan, &cpu));
-        (target, plans.any(|plan| cases.of(&plan).is_some()))
+        (target, cases.of(case.plan).is_some())
     };
     // The unikernel is no kernel that others share: it has no events to be missed.
     let kernels = all
@@ -191,7 +173,7 @@ pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
         .filter(|case| case.plan.target.kernel() != Kernel::None);
     let untraced = untraced("--explain", kernels.map(has_events));
     let missed = all.iter().filter_map(|case| {
-        let [counted, seen] = cases.of(case.plan)?.switches;
+        let [counted, seen] = cases.of(case.plan)?.get(&None)?.switches;
         (seen < counted * MOST_SEEN).then(|| {
             let place = format!("{} on {}", title(case.plan), case.target());
             format!(
@@ -215,26 +197,22 @@ pub(super) fn missed(run: &Run, cases: &PerCase<Takers>) -> Vec<Notice> {
 }
 
 /// Returns from which delay on they are explained.
-pub(super) fn least(cases: &PerCase<Takers>) -> Option<String> {
-    let (_, who) = cases.iter().next()?;
+pub(super) fn least(cases: &PerCpu<Takers>) -> Option<String> {
+    let who = each(cases).next()?;
     Some(N.ns(who.least_ns, None))
 }
 
 /// Returns the table of all cases, in the order of the panels.
-pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCase<Takers>) -> Titled {
+pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
     let least = least(cases).unwrap_or_default();
-    let mut all = cases
-        .iter()
-        .flat_map(|(_, who)| who.ranked().into_iter().take(MOST));
+    let mut all = each(cases).flat_map(|who| who.ranked().into_iter().take(MOST));
     let has_waits = all.any(|(_, part)| part.waits.0 > 0);
     let waits = has_waits.then_some("since raised");
     let columns = ["", "delays", "per s", "of the time", "longest"].into_iter();
     let mut table = Table::new(columns.chain(waits)).of_prose();
     for member in panels.iter().flat_map(|panel| &panel.members) {
-        let who = member.taken_by(cases);
-        let Some(who) = who.filter(|who| !who.takers.is_empty()) else {
-            continue;
-        };
+        let who = member.of(cases).filter(|who| !who.takers.is_empty());
+        let Some(who) = who else { continue };
         table.heading(format!("{} · {}", title(member.case.plan), member.name()));
         let ranked = who.ranked();
         let row = |name: String, part: Part| {
@@ -277,7 +255,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCase<Takers>) -> Titled {
             table.row(row(count, sum));
         }
     }
-    let shares = cases.iter().map(|(_, who)| who.cost_ns / who.wall_ns);
+    let shares = each(cases).map(|who| who.cost_ns / who.wall_ns);
     let cost = match shares.reduce(f64::max).filter(|share| !share.is_nan()) {
         Some(share) => format!(
             " Recording the events took about {} of the time.",
@@ -285,7 +263,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCase<Takers>) -> Titled {
         ),
         None => String::new(),
     };
-    let way_ns = cases.iter().map(|(_, who)| who.way_ns).max();
+    let way_ns = each(cases).map(|who| who.way_ns).max();
     let way = match way_ns.filter(|ns| *ns > 0) {
         Some(ns) => format!(
             " The usual way into an interrupt, up to {} here, counts as the interrupt's.",

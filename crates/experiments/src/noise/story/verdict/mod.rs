@@ -12,11 +12,10 @@ use tare_figures::rows::Figure;
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, aside, figure_or_modes};
-use tare_pages::kit::series::PerCase;
 
 use super::ABOVE_WORDS;
 use super::cpus;
-use super::panels::{Member, Panel, of_verdict, series};
+use super::panels::{Member, Panel, PerCpu, of_verdict, series};
 use super::takers::{self, Takers};
 use comparison::comparisons;
 use many::about_range;
@@ -25,7 +24,7 @@ pub(super) const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads, and
 /// names the greatest share of the others.
-pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Option<Verdict> {
+pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Option<Verdict> {
     let panels = of_verdict(panels);
     if let Some(verdict) = cpus::verdict(&panels, who) {
         return Some(verdict);
@@ -55,9 +54,9 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCase<Takers>) -> Opti
 }
 
 /// Says who took the time in delays on each target of a panel.
-pub(super) fn culprits(panel: &Panel<'_>, who: &PerCase<Takers>) -> Option<String> {
+pub(super) fn culprits(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
     let each = panel.members.iter().filter_map(|member| {
-        let told = member.taken_by(who)?.told()?;
+        let told = member.of(who)?.told()?;
         Some(match panel.members.len() {
             1 => told,
             _ => format!("on {} {told}", member.name()),
