@@ -7,7 +7,6 @@
 
 mod checks;
 mod collect;
-mod cpus;
 mod csv;
 mod kot_2019;
 mod measures;
@@ -293,14 +292,10 @@ fn live(data: &CellData<'_>) -> Result<String, String> {
         let by = takers::of_longest(data, longest.time(cycles));
         let by = by.map_or_else(String::new, |taker| format!(" ({taker})"));
         let (lost, longest) = (N.percent(lost), longest.in_time(N, cycles));
-        return Ok(match worst.labels.get(rows::CPU) {
-            None => format!("{lost} lost, {often}, longest {longest}{by}"),
-            Some(cpu) => {
-                format!(
-                    "{lost} lost on CPU {cpu}, the most; at most {often}, longest {longest}{by}"
-                )
-            }
-        });
+        let cpu = worst.labels.get(rows::CPU);
+        let most = cpu.map(|cpu| format!(" on CPU {cpu}, the most; at most"));
+        let most = most.as_deref().unwrap_or(",");
+        return Ok(format!("{lost} lost{most} {often}, longest {longest}{by}"));
     }
     let (Some((median, typical)), Some((max, longest))) =
         (of("duration", Figure::MEDIAN), of("duration", Figure::Max))

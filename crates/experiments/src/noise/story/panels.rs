@@ -61,9 +61,16 @@ impl<'a> Member<'a> {
 
     /// Names its target, and its CPU if there are several: `process, CPU 1`.
     pub fn name(&self) -> String {
-        let cpu = self.cpu;
-        let cpu = cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
-        format!("{}{cpu}", self.case.target())
+        let target = self.case.target();
+        match self.cpu {
+            None => target,
+            Some(_) => format!("{target}, {}", self.cpu()),
+        }
+    }
+
+    /// Names its CPU among several.
+    pub fn cpu(&self) -> String {
+        format!("CPU {}", self.cpu.unwrap_or_default())
     }
 
     /// Returns what is kept of it, of all cases.
@@ -148,6 +155,13 @@ pub(super) type PerCpu<T> = PerCase<BTreeMap<Option<u64>, T>>;
 /// Returns what is kept, of all cases and CPUs.
 pub(super) fn each<T>(cases: &PerCpu<T>) -> impl Iterator<Item = &T> {
     cases.iter().flat_map(|(_, cpus)| cpus.values())
+}
+
+/// Returns the CPUs of each case that measured several at once.
+pub(super) fn several<'p, 'a>(panel: &'p Panel<'a>) -> impl Iterator<Item = &'p [Member<'a>]> {
+    let members = &panel.members;
+    let cases = members.chunk_by(|a, b| a.case.plan.target == b.case.plan.target);
+    cases.filter(|cpus| cpus[0].cpu.is_some())
 }
 
 /// Returns the step of a timer in cycles, the largest of the cells.

@@ -10,9 +10,8 @@ use tare_pages::Titled;
 use tare_pages::kit::heat_map::HeatMap;
 use tare_pages::table::Table;
 
-use super::cpus::several;
 use super::measures::Spin;
-use super::panels::{Member, Panel};
+use super::panels::{Member, Panel, several};
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -110,10 +109,14 @@ pub(super) fn cpus_over_time(panels: &[Panel<'_>]) -> Titled {
         for cpus in several(panel) {
             table.heading(format!("{} · {}", panel.title(), cpus[0].case.target()));
             for (member, lost) in cpus.iter().zip(parts(cpus, WORDS).1) {
-                let cpu = format!("CPU {}", member.cpu.unwrap_or_default());
                 let each = lost.into_iter().map(|lost| N.percent(lost));
                 let none = iter::repeat(NONE.to_owned());
-                table.row(iter::once(cpu).chain(each).chain(none).take(WORDS + 1));
+                table.row(
+                    iter::once(member.cpu())
+                        .chain(each)
+                        .chain(none)
+                        .take(WORDS + 1),
+                );
             }
         }
     }

@@ -21,6 +21,7 @@ pub(super) fn comparisons(run: &Run, panels: &[Panel<'_>]) -> Vec<String> {
             let shares = own.filter_map(|panel| {
                 let mut own = panel.native();
                 let own = own.find(|member| member.case.plan.target.text == comparison.names[1]);
+                let own = own.filter(|member| member.cpu.is_none());
                 Some((panel.title(), own?.share()?.0))
             });
             shares.collect()

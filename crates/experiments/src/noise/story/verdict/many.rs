@@ -4,6 +4,7 @@
 //! counted, and never ranked.
 
 use tare_figures::words;
+use tare_pages::kit::sentence::aside;
 use tare_stats::OverRuns;
 
 use super::super::ABOVE_WORDS;
@@ -44,8 +45,7 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
             "repetition",
         ),
     };
-    let mut ranked: Vec<_> = sizes.iter().flat_map(ranked).collect();
-    ranked.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let ranked = ranked(sizes.iter().flat_map(Panel::native));
     let mut text = match ranked.as_slice() {
         [] => {
             let title = title.trim_end_matches(',');
@@ -71,23 +71,58 @@ pub(super) fn about_range(sizes: &[Panel<'_>], cpu: u32) -> String {
     if let ([panel], [_, .., _]) = (sizes, ranked.as_slice()) {
         text.push_str(&format!(", of {} targets", panel.native().count()));
     }
-    let all = sizes.iter().flat_map(Panel::native);
-    let all = all.filter_map(|member| Some((member, member.longest()?)));
-    let last = all.max_by(|a, b| a.1.1.estimate.total_cmp(&b.1.1.estimate));
-    if let Some((member, (row, over))) = last {
-        let took = row.in_time(N, over.estimate);
-        text.push_str(&format!(
-            ". The longest {longest} took {took} ({})",
-            name(member)
-        ));
-    }
-    text + "."
+    text + &about_longest(sizes.iter().flat_map(Panel::native), longest, name)
 }
 
-/// Returns what a machine executed with the share of time lost, the least first.
-fn ranked<'p, 'a>(panel: &'p Panel<'a>) -> Vec<(&'p Member<'a>, &'a OverRuns)> {
-    let native = panel.native();
-    let mut ranked: Vec<_> = native
+/// Ends the sentence, and says on which member the longest of something took how long.
+fn about_longest<'p, 'a: 'p>(
+    members: impl Iterator<Item = &'p Member<'a>>,
+    what: &str,
+    name: fn(&Member<'_>) -> String,
+) -> String {
+    let all = members.filter_map(|member| Some((member, member.longest()?)));
+    let last = all.max_by(|a, b| a.1.1.estimate.total_cmp(&b.1.1.estimate));
+    let last = last.map_or_else(String::new, |(member, (row, over))| {
+        let (took, name) = (row.in_time(N, over.estimate), name(member));
+        format!(" The longest {what} took {took} ({name}).")
+    });
+    format!(".{last}")
+}
+
+/// Says which CPUs of a case lost the most and the least, and how many are not told apart from these.
+pub(super) fn about_cpus(members: &[Member<'_>]) -> Option<String> {
+    let ranked = ranked(members.iter());
+    let share = |(member, over): &(&Member<'_>, &OverRuns)| {
+        let own = over.interval.as_ref().ok();
+        let range = own.map(|own| format!("{} to {}", N.percent(own.low), N.percent(own.high)));
+        let alike = ranked.iter().filter(|(_, other)| {
+            let both = own.zip(other.interval.as_ref().ok());
+            both.is_some_and(|(own, other)| other.low <= own.high && own.low <= other.high)
+        });
+        // It is like itself.
+        let alike = (alike.count() as u64).saturating_sub(1);
+        let others = words::counted(N, alike, "other", "others");
+        let alike = (alike > 0).then(|| format!("not told apart from {others}"));
+        let aside = aside(range.into_iter().chain(alike));
+        format!("{} with {}{aside}", member.cpu(), N.percent(over.estimate))
+    };
+    let case = &members[0].case;
+    Some(format!(
+        "Of {} measured at once on {}{}, the largest share of time was lost by {}, the smallest by {}{}",
+        words::counted(N, ranked.len() as u64, "CPU", "CPUs"),
+        case.target(),
+        case.plan.load.under(),
+        share(ranked.last()?),
+        share(ranked.first()?),
+        about_longest(members.iter(), "interruption", |member| member.cpu())
+    ))
+}
+
+/// Returns members with the share of time lost, the least first.
+fn ranked<'p, 'a>(
+    members: impl Iterator<Item = &'p Member<'a>>,
+) -> Vec<(&'p Member<'a>, &'a OverRuns)> {
+    let mut ranked: Vec<_> = members
         .filter_map(|member| Some((member, member.share()?.1)))
         .collect();
     ranked.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));

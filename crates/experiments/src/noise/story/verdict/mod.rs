@@ -14,21 +14,17 @@ use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, aside, figure_or_modes};
 
 use super::ABOVE_WORDS;
-use super::cpus;
-use super::panels::{Member, Panel, PerCpu, of_verdict, series};
+use super::panels::{Member, Panel, PerCpu, of_verdict, series, several};
 use super::takers::{self, Takers};
 use comparison::comparisons;
-use many::about_range;
+use many::{about_cpus, about_range};
 
-pub(super) const N: Numbers = Numbers::PLAIN;
+const N: Numbers = Numbers::PLAIN;
 
 /// Writes the verdict; `None` if nothing was measured. It is of one workload under all loads, and
 /// names the greatest share of the others.
 pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Option<Verdict> {
     let panels = of_verdict(panels);
-    if let Some(verdict) = cpus::verdict(&panels, who) {
-        return Some(verdict);
-    }
     let main = panels.first()?.plan();
     let own = series(&panels).into_iter();
     let own = own.filter(|sizes| sizes[0].plan().work.id == main.work.id);
@@ -54,7 +50,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Optio
 }
 
 /// Says who took the time in delays on each target of a panel.
-pub(super) fn culprits(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
+fn culprits(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
     let each = panel.members.iter().filter_map(|member| {
         let told = member.of(who)?.told()?;
         Some(match panel.members.len() {
@@ -102,7 +98,9 @@ fn most(shares: &[(f64, String)]) -> Option<String> {
 fn about(sizes: &[Panel<'_>], run: &Run) -> String {
     // Series have at least one panel, and panels at least one member.
     let panel = &sizes[0];
+    let cpus = Vec::from_iter(several(panel).filter_map(about_cpus));
     match panel.members.as_slice() {
+        _ if !cpus.is_empty() => cpus.join(" "),
         members if sizes.len() > 1 || members.len() > MANY => about_range(sizes, run.plan.cpu),
         [only] if only.only_reads_clock() => about_gap(only, run),
         members if panel.only_reads_clock() => {
