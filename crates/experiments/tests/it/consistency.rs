@@ -20,8 +20,10 @@ const N: Numbers = Numbers::PLAIN;
 const UNITS: [&str; 9] = ["ns", "µs", "ms", "%", "cycles", "KiB", "MiB", "GB/s", "/s"];
 
 /// Limits and shares of the method itself, which are no figures of a run.
-const OF_THE_METHOD: [&str; 6] = [
+const OF_THE_METHOD: [&str; 7] = [
     "95 %",
+    // The quantum of time in which work is counted.
+    "250 µs",
     "400 cycles",
     "2,000 cycles",
     "6,000 cycles",

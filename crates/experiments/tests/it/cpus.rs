@@ -61,6 +61,11 @@ fn cpus_are_drawn_over_time() {
     assert_contains(over_time, &["CPU 0 0", "CPU 1 0.5"]);
     assert_contains(
         &plain(&page::render(&report)),
-        &["Time lost, CPU by CPU over time"],
+        &[
+            "Time lost, CPU by CPU over time",
+            "Work in each quantum of 250 µs",
+            // A gap of 100,000 cycles is 38.5 µs.
+            "<td>96.1 %</td><td>99.5 %</td><td>84.6 %</td>",
+        ],
     );
 }

@@ -1,4 +1,4 @@
-//! Gaps of a spin in fixed quanta of time: CPUs over time.
+//! Gaps of a spin in fixed quanta of time: the work in each, and CPUs over time.
 
 use std::iter;
 
@@ -7,7 +7,9 @@ use tare_figures::format::Numbers;
 use tare_figures::rows::CellData;
 use tare_figures::words::NONE;
 use tare_pages::Titled;
+use tare_pages::html::parts::{Figure, legend_of};
 use tare_pages::kit::heat_map::HeatMap;
+use tare_pages::svg::{Axis, COLOURS, Plot, Scale, Side, colour, scatter};
 use tare_pages::table::Table;
 
 use super::measures::Spin;
@@ -18,6 +20,8 @@ const N: Numbers = Numbers::PLAIN;
 /// The length of a quantum, and the most of a run: those of 16 s.
 const QUANTUM_NS: f64 = 250_000.0;
 const MOST: usize = 1 << 16;
+/// How far apart members with the same work are drawn, in pixels.
+const APART: f64 = 2.0;
 /// The most columns of a heat map, and of its table.
 const COLUMNS: usize = 120;
 const WORDS: usize = 6;
@@ -48,6 +52,82 @@ impl InQuanta {
     fn ends(&self) -> usize {
         self.before + self.lost.len()
     }
+}
+
+/// Renders the work in each quantum of the first run; of more members than colours, several times.
+pub(super) fn work(panel: &Panel<'_>, bytes: usize) -> impl Iterator<Item = Markup> {
+    let (parts, each) = (panel.members.chunks(COLOURS), bytes / panel.members.len());
+    parts.filter_map(move |part| work_of(panel, part, each))
+}
+
+fn work_of(panel: &Panel<'_>, members: &[Member<'_>], bytes: usize) -> Option<Markup> {
+    let first = members.iter();
+    let first = first.filter_map(|member| {
+        let mut runs = member.pictures.quanta.iter();
+        Some((member, runs.find(|run| !run.lost.is_empty())?))
+    });
+    let first = Vec::from_iter(first);
+    let all = first.iter().flat_map(|(_, run)| &run.lost);
+    let least = all.map(work_in).reduce(f64::min)?;
+    let until_ns = first.iter().map(|(_, run)| run.ends()).max()? as f64 * QUANTUM_NS;
+    let quantum = N.ns(QUANTUM_NS, None);
+    let title = format!(
+        "Work in each quantum of {quantum}{}",
+        panel.plan().load.under()
+    );
+    let mut plot = Plot::new(220.0, title.clone());
+    let upwards = Scale::linear((least.min(99.0), 100.0), plot.upwards());
+    let across = Scale::linear((0.0, until_ns), plot.across());
+    let mut table = Table::new(["all runs", "quanta", "no gap", "mean work", "least"]).of_prose();
+    for (series, (member, run)) in first.iter().enumerate() {
+        // Members that lose nothing would hide each other.
+        let shift = (series as f64 - (first.len() - 1) as f64 / 2.0) * APART;
+        let dots = (run.before..).zip(&run.lost).map(|(place, lost)| {
+            let begin_ns = place as f64 * QUANTUM_NS;
+            (across.at(begin_ns), upwards.at(work_in(lost)) + shift)
+        });
+        let path = scatter(dots.collect(), bytes);
+        plot.path(&format!("dots fine {}", colour(series)), &path);
+        let work = member.pictures.quanta.iter().flat_map(|run| &run.lost);
+        let work = Vec::from_iter(work.map(work_in));
+        let share = |percent: f64| N.percent(percent / 100.0);
+        let whole = work.iter().filter(|work| **work == 100.0).count();
+        table.row([
+            member.name(),
+            N.count(work.len() as u64),
+            N.percent(whole as f64 / work.len() as f64),
+            share(work.iter().sum::<f64>() / work.len() as f64),
+            share(work.iter().copied().fold(100.0, f64::min)),
+        ]);
+    }
+    let (marks, times) = (upwards.ticks(5), across.ticks(8));
+    let (of_work, since) = ("% of the work", "since the first read, first run");
+    let (tick, time) = (|v: f64| N.tick(v), |ns: f64| N.ns_tick(ns));
+    plot.axis(Axis::new(Side::Left, upwards, of_work, marks, tick));
+    plot.axis(Axis::new(Side::Bottom, across, since, times, time));
+    let mut read = format!(
+        "Each dot is a quantum of {quantum}: how much work was done in it, as a part of that in a quantum without a gap. \
+         The benchmark FTQ counts the same. Of each run, up to 16 s are divided."
+    );
+    if first.len() > 1 {
+        read.push_str(
+            " Those of each are drawn a little below the ones before, so that none hides another.",
+        );
+    }
+    let names = first.iter().enumerate();
+    let figure = Figure {
+        title,
+        read,
+        legend: legend_of(names.map(|(place, (member, _))| (colour(place), member.name()))),
+        plot: &plot,
+        table: Some(table),
+    };
+    Some(figure.render())
+}
+
+/// Returns the work in a quantum in percent, by the share of it that was lost.
+fn work_in(lost: &f64) -> f64 {
+    (1.0 - lost).max(0.0) * 100.0
 }
 
 /// Divides the time in which all CPUs measured into at most so many parts, run after run. Returns

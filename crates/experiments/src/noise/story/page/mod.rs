@@ -150,6 +150,7 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
     match panel.only_reads_clock() {
         true => {
             pictures.extend(quanta::heat_maps(panel));
+            pictures.extend(quanta::work(panel, bytes));
             pictures.extend(curves::of_gaps(panel, detail.coarseness()));
         }
         false => {
