@@ -174,11 +174,19 @@ pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
             ),
             axes: ["time measured, run after run", "CPU"],
             tiles: tiles.collect(),
-            labels: [|ns| N.ns_tick(ns as f64), |cpu| cpu.to_string()],
+            labels: [since, |cpu| cpu.to_string()],
             write: |lost| N.percent(lost),
         };
         map.render()
     })
+}
+
+/// Writes a time on an axis, of which any place may be marked.
+fn since(ns: u64) -> String {
+    match ns {
+        0 => N.tick(0.0),
+        _ => N.ns(ns as f64, None),
+    }
 }
 
 /// Returns the same as a table, of all panels.

@@ -278,7 +278,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
     Titled {
         title: TITLE.to_owned(),
         read: format!(
-            "Delays of {least} or more, joined with the kernel's events on this CPU; all runs together. A delay counts for whom most of it \
+            "Delays of {least} or more, joined with the kernel's events on the same CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
              hypervisor, or firmware.{way}{waited}{cost}"
         ),

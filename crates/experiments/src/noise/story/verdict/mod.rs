@@ -55,7 +55,7 @@ fn culprits(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
         let told = member.of(who)?.told()?;
         Some(match panel.members.len() {
             1 => told,
-            _ => format!("on {} {told}", member.name()),
+            _ => format!("on {}: {told}", member.name()),
         })
     });
     let each = Vec::from_iter(each);
