@@ -120,6 +120,11 @@ fn those_who_took_the_time_are_named_with_their_part() {
         &["what they take while a handler runs"],
     );
     assert!(!ids(&analysis).contains(&"events-missed"));
+    let json = analysis.stories().next().unwrap().json();
+    let first = &json["takers"][0];
+    assert_eq!(first["name"], "interrupt local timer (tick_nohz_handler)");
+    assert_eq!(first["taker"]["functions"][0], "tick_nohz_handler");
+    assert_eq!(first["delays"], 180);
 }
 
 #[test]

@@ -56,6 +56,9 @@ struct Found {
     /// The effects of the switches of `--isolate` and `--screen`, by workload, load and target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     switched: Vec<switched::Switched>,
+    /// Who took the time, of each case by its part.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    takers: Vec<takers::Taken>,
 }
 
 /// The label of the limit whose share of time in delays stands for a timed workload, and its words.
@@ -123,6 +126,7 @@ impl Story for Shown {
     fn complete(&mut self, run: &Run) {
         self.found.split = split::Attribution::of(run);
         self.found.switched = switched::Switched::all(run);
+        self.found.takers = takers::Taken::all(run, &self.who);
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
@@ -30,6 +32,9 @@ const LEAST: f64 = 0.05;
 
 /// The part of the context switches that events have to show.
 const MOST_SEEN: f64 = 0.9;
+
+/// The most of a case that `summary.json` names.
+const MOST_IN_JSON: usize = 100;
 
 /// What stands above the table.
 const TITLE: &str = "Who took the time";
@@ -157,6 +162,54 @@ pub(super) fn of_longest(data: &CellData<'_>, longest: Time) -> Option<Taker> {
     let way_ns = way_in_ns(&data.record.traces, 0);
     let mut shares = takers(trace, 0, way_ns).takers.into_iter();
     shares.next().filter(|_| is_it).map(|(taker, _)| taker)
+}
+
+/// Who took time in the delays of a case, as `summary.json` has it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct Taken {
+    /// The workload with its size, under its load, as tables name it.
+    case: String,
+    /// The target.
+    target: String,
+    /// The CPU, if several were measured at once.
+    cpu: Option<u64>,
+    /// Its name, as in the table.
+    name: String,
+    /// What it is.
+    taker: Taker,
+    /// Delays of which it took the greatest part.
+    delays: u64,
+    /// Time within delays, in ns.
+    ns: u64,
+    /// The part of the time of all repetitions.
+    share: f64,
+    /// The longest delay of which it took the greatest part, in ns; 0 for none.
+    longest_ns: u64,
+}
+
+impl Taken {
+    /// Returns those of all cases, the greatest part first.
+    pub fn all(run: &Run, cases: &PerCpu<Takers>) -> Vec<Self> {
+        let of_case = |case: &Case<'_>| -> Vec<Self> {
+            let cpus = cases.of(case.plan).into_iter().flatten();
+            let each = cpus.flat_map(|(cpu, who)| {
+                let ranked = who.ranked().into_iter().take(MOST_IN_JSON);
+                ranked.map(|(taker, part)| Self {
+                    case: title(case.plan),
+                    target: case.plan.target.text.clone(),
+                    cpu: *cpu,
+                    name: taker.to_string(),
+                    taker: taker.clone(),
+                    delays: part.delays,
+                    ns: part.ns,
+                    share: part.ns as f64 / who.repetitions_ns,
+                    longest_ns: part.longest_ns,
+                })
+            });
+            each.collect()
+        };
+        Case::all(run, NAME).iter().flat_map(of_case).collect()
+    }
 }
 
 /// Says where the kernel's events are missing, and where not all are there: then time may be called
