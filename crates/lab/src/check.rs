@@ -163,7 +163,7 @@ fn unwritable(plan: &Plan) -> Option<Finding> {
         _ => "run tare as root, or measure without --isolate and --screen",
     };
     Some(Finding::Unavailable {
-        what: "changing settings".to_owned(),
+        what: "--isolate or --screen".to_owned(),
         why: format!("{path}: {error}"),
         remedy: remedy.to_owned(),
     })

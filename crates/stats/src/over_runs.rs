@@ -89,7 +89,7 @@ pub struct OverRuns {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum NoInterval {
     /// There are fewer runs than the method needs.
-    #[error("an interval needs {needed} runs, not {got}: measure more")]
+    #[error("an interval needs {needed} runs and has {got}: measure more")]
     TooFew {
         /// The least that it needs.
         needed: u64,

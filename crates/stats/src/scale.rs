@@ -60,12 +60,12 @@ const PARTS: f64 = 16.0;
 pub struct NoiseRun {
     /// The time from its first to its last read, in ns.
     pub length_ns: f64,
-    /// The begin of each gap after the first read, and what it took of the work, in ns; in order.
+    /// The beginning of each gap after the first read, and what it took of the work, in ns; in order.
     pub gaps: Vec<(f64, f64)>,
 }
 
 impl NoiseRun {
-    /// Returns the share that was lost of each whole quantum of a length in ns, of at most so many.
+    /// Returns the share that was lost of each whole quantum of a length in ns, of at most `most`.
     ///
     /// A fixed time quantum benchmark counts the work done in each (FTQ: M. Sottile, R. Minnich,
     /// Analysis of microbenchmarks for performance tuning of clusters, CLUSTER 2004). A list of gaps

@@ -212,7 +212,7 @@ fn is_entry(event: &TraceEvent, wanted: &str) -> bool {
     matches!(&event.what, TraceKind::InterruptEntry { name } if name == wanted)
 }
 
-/// Follows the events from the first one on, to an end at which our thread runs or any.
+/// Follows the events from the first one on to an end; if it `ends_in_ours`, our thread runs then.
 pub(crate) fn stretches<'a>(
     events: &[&'a TraceEvent],
     end: i64,

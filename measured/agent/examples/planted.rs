@@ -255,7 +255,7 @@ impl Page {
         Self::several(1)
     }
 
-    /// Makes as many, one behind the other.
+    /// Maps some pages, one behind the other.
     fn several(number: usize) -> io::Result<Self> {
         let (bytes, prot) = (number * PAGE, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: a new mapping, at an address of the kernel's choice.

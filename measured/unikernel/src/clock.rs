@@ -35,7 +35,7 @@ pub enum Source {
 pub fn tsc_frequency(begun: Option<Reading>) -> Option<Frequency> {
     let with_apic_timer = |start| Some((Source::ApicTimer, with_apic_timer(start)?));
     paravirtual()
-        // It stands still after four seconds.
+        // The timer stops at 0, four seconds after its start.
         .or_else(|| with_apic_timer(begun.filter(|_| apic::count() > 0)?))
         .or_else(|| with_pit().map(|rate| (Source::Pit, rate)))
         .or_else(|| with_apic_timer(begin()?))

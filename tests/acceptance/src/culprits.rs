@@ -31,7 +31,7 @@ struct Plant {
     kind: &'static str,
     /// Whether it is a thread of the agent, and not a process.
     is_within: bool,
-    /// What starts `tare`, with its words.
+    /// The command that starts `tare`; none if it is empty.
     by: &'static str,
     /// The target, and the number of timer reads.
     measured: (&'static str, u64),
@@ -40,7 +40,7 @@ struct Plant {
     by_what: By,
 }
 
-/// What tells whether the names are right.
+/// How the names are checked.
 enum By {
     /// The times of bursts.
     Times,

@@ -88,7 +88,7 @@ const LATENCIES: &[Column] = &[
     ),
 ];
 const SENT: &str =
-    "Service latency counts from when a request was sent; one that never was has none.";
+    "Service latency counts from when a request was sent; one that was never sent has none.";
 const PLANNED: &str = "Response latency counts from when a request was planned.";
 
 const STARTS: &[Column] = &[

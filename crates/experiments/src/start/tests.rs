@@ -218,6 +218,17 @@ fn what_contradicts_itself_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn starts_one_after_the_other_and_at_rates_are_measured_together() {
+    let values = [("interval", "alone"), ("rate", "1..4")];
+    let mut paces: Vec<String> = cells(&["process"], &values)
+        .iter()
+        .filter_map(|cell| cell.labels.get("interval").map(str::to_owned))
+        .collect();
+    paces.sort();
+    assert_eq!(paces, ["1/2s", "1/4s", "1s", "alone"]);
+}
+
+#[test]
 fn warm_up_and_window_are_whole_numbers_of_intervals() {
     let cells = cells(&["process"], &[("interval", "4s")]);
     assert_eq!(cells[0].estimate_seconds, 4.0 + 8.0 + AROUND_SECONDS);

@@ -63,7 +63,7 @@ impl Row {
 }
 
 /// Writes labels except `told` behind a name: ` (dns), work=prime:1000 at 64/s`; nothing if there are
-/// no others. What is of all parts needs no word.
+/// no others. The value `all` needs no word.
 #[must_use]
 pub fn behind(labels: &Labels, told: &[&str]) -> String {
     const SERVICE: &str = "service";

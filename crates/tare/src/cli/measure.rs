@@ -29,7 +29,7 @@ pub struct MeasureCommand {
     pub actions: Vec<On>,
     /// The CPU to measure on, where the experiment has no parameter for it.
     pub cpu: CpuArgument,
-    /// What is only watched, if anything.
+    /// The arguments of `tare noise top`, if that was asked for.
     pub top: Option<TopArguments>,
     /// Whether only what can be chosen is listed.
     pub list: bool,

@@ -5,15 +5,15 @@ use tare_wire::cpus::Cpus;
 
 /// Show who interrupts which CPU now
 ///
-/// Each second: what the time of each CPU went into, and the interrupts, softirqs and threads that took
-/// most of it. On a terminal it goes on until `q` or Ctrl-C. Nothing is measured, and nothing on the
+/// Shows each second what the time of each CPU went into, and the interrupts, softirqs and threads that
+/// took most of it. On a terminal it goes on until `q` or Ctrl-C. Nothing is measured, and nothing on the
 /// host is changed. docs/noise.md explains.
 #[derive(Debug, Args)]
 pub struct TopArguments {
     /// CPUs to watch, such as 0-3,8 [default: all]
     #[arg(long, value_name = "CPUS")]
     pub cpu: Option<Cpus>,
-    /// Seconds after which it ends [default: on a terminal never, else 1]
+    /// Updates after which it ends [default: on a terminal never, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }

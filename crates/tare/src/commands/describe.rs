@@ -13,7 +13,7 @@ use tare_targets::spec;
 use super::host::Host;
 use crate::terminal::Terminal;
 
-/// Describes a plan: a line for each cell, the figures for which it has too few runs, and the
+/// Describes a plan: a line for cells that are alike and follow each other, the figures for which it has too few runs, and the
 /// duration.
 pub fn describe(plan: &Plan, host: &Host) -> String {
     describe_cells(plan, too_few_runs(plan.cells.iter()), host)
@@ -28,7 +28,7 @@ fn describe_cells(plan: &Plan, remarks: BTreeSet<String>, host: &Host) -> String
         lines.push(format!("set {} to {}", setting.path, setting.value));
     }
     lines.extend(switches(plan));
-    // What follows itself is one line: a long run has hundreds of cells.
+    // Alike cells that follow each other share a line: a long run has hundreds.
     let alike = plan.cells.chunk_by(|one, next| one.label() == next.label());
     lines.extend(alike.filter_map(|cells| {
         let (first, last) = (cells.first()?, cells.last()?);

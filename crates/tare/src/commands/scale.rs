@@ -109,7 +109,10 @@ fn noise_of(folders: &[RunFolder], terminal: &Terminal) -> Result<(Noise, bool),
         let Some(data) = CellData::new(cell, &samples) else {
             continue;
         };
-        let Some(run) = noise::run_of(&data).map_err(CommandError::Measurement)? else {
+        let place = || format!("cell {} of {}", plan.id, folder.path().display());
+        let run = noise::run_of(&data);
+        let run = run.map_err(|why| CommandError::Measurement(format!("{}: {why}", place())));
+        let Some(run) = run? else {
             continue;
         };
         let emulated = data.program().filter(|program| program.agent.emulated);

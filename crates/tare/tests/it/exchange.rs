@@ -715,13 +715,15 @@ fn what_a_file_lacks_is_refused_with_what_is_missing() {
 #[test]
 fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
     let bench = Bench::new();
-    for (name, tool, text, words) in [
+    for (name, tool, text, words, greatest_us) in [
         (
             "action",
             "rtla",
-            "\u{feff}spike on cpu 0;# RTLA timerlat histogram\r\n# Duration:   0 00:00:01\r\nIndex   IRQ-000\r\n6 1\r\n\
-             over: 0\r\ncount: 1\r\nmin: 6\r\navg: 6\r\nmax: 6\r\nrtla timerlat hit stop tracing\r\n",
+            "\u{feff}spike on cpu 0;# RTLA timerlat histogram\r\n# Duration:   0 00:00:01\r\nIndex   Thr-000   Usr-000\r\n\
+             21 1 0\r\nover: 0 0\r\ncount: 1 0\r\nmin: 21 -\r\navg: 21 -\r\nmax: 21 -\r\n\
+             rtla timerlat hit stop tracing\r\n Saving trace to timerlat_trace.txt\r\n",
             "stopped at the first latency above its own threshold",
+            "21.0",
         ),
         (
             "front",
@@ -729,11 +731,14 @@ fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
             "\u{1b}[2A\u{1b}[0J# Histogram\n000011 000005\n000013 000020\n# SMIs: 00003\n# Total: 000000025\n\
              # Min Latencies: 00011\n# Avg Latencies: 00012\n# Max Latencies: 00013\n# Histogram Overflows: 00000\n",
             "system management interrupts (SMIs) that it counted, by thread: 3",
+            "13.0",
         ),
     ] {
         fs::write(bench.work().join("file"), text).unwrap();
         let import = format!("import {tool} file --interval 1000 --output {name}");
         bench.run(&import).expect(0, &[words]);
+        let greatest = format!("Latest wake-up: {greatest_us} µs");
+        bench.run(&format!("report {name}")).expect(0, &[&greatest]);
     }
 }
 

@@ -198,7 +198,10 @@ fn isolation_is_refused_where_no_setting_can_be_changed() {
     let Some(user) = OtherUser::new() else {
         return skip("another user", "becoming one requires root and setpriv");
     };
-    let why = ["changing settings can't be used here", "run tare as root"];
+    let why = [
+        "--isolate or --screen can't be used here",
+        "run tare as root",
+    ];
     user.run("noise --isolate").expect(5, &why);
     let why = ["/proc/sys/nothing", "name a switch"];
     user.run("noise --isolate nothing=1").expect(5, &why);
@@ -297,6 +300,9 @@ fn a_long_run_ends_by_the_first_gate_that_fails_or_by_a_gap_that_is_waited_for()
                 "Gate failed",
             ],
         );
+    bench
+        .run("scale run")
+        .expect(1, &["when each came is unknown"]);
     let mut command = bench.command(long);
     let on = [
         "--on",

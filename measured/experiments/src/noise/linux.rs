@@ -54,7 +54,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Returns those of a CPU; none yet.
+    /// Returns the events of a CPU, before they are recorded.
     pub(super) fn of(plan: &Plan, cpu: Option<u32>) -> Self {
         Self {
             cpu,

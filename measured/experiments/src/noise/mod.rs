@@ -46,7 +46,7 @@ pub fn on<P: Platform>() -> Measurement<P> {
 }
 
 impl Threads {
-    /// Returns those of a plan.
+    /// Returns the threads of a plan.
     fn of(plan: &Plan) -> Self {
         Self {
             number: plan.threads(),
@@ -55,7 +55,7 @@ impl Threads {
     }
 }
 
-/// Returns what a plan requires that is allowed at all.
+/// Returns what a plan requires, or why it is refused.
 fn wanted(plan: &Plan, allowed: Result<(), Refusal>) -> Wanted<'_> {
     let allowed = allowed.and_then(|()| bounds::check(plan));
     Wanted {

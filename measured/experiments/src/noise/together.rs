@@ -27,14 +27,13 @@ use crate::session::{self, Resources, Stop};
 const STACK_BYTES: usize = 256 << 10;
 
 const NO_CPU_LEFT: Stop = Stop::Place(
-    "threads of a real-time class would measure on every CPU that this process may use, and nothing else could run there, \
-     not even what ends them: leave out a CPU, or measure without chrt",
+    "real-time threads would take every CPU that this process may use, and nothing could end them: leave out a CPU, or measure without chrt",
 );
 const NOT_STARTED: Stop = Stop::Place(
-    "the kernel starts no thread for each CPU, whose stacks are locked in memory: see `ulimit -l` and `ulimit -u`",
+    "the kernel can't start a thread for each CPU, whose stacks are locked in memory: raise `ulimit -l` or `ulimit -u`",
 );
 const NOT_PINNED: Stop = Stop::Place(
-    "one of the CPUs asked for is offline or outside of this process's cpuset: choose some of Cpus_allowed_list in \
+    "one of the CPUs asked for is offline or outside of this process's cpuset: choose CPUs from Cpus_allowed_list in \
      /proc/self/status",
 );
 

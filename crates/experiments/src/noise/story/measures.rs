@@ -281,7 +281,7 @@ impl<'a> Spin<'a> {
 ///
 /// # Errors
 ///
-/// The problem with its gaps, or that it has spins on several CPUs.
+/// The problem with its gaps, or that it has spins on several CPUs or counts without times.
 pub fn run_of(data: &CellData<'_>) -> Result<Option<NoiseRun>, String> {
     let cpus = data.sets("gap").count();
     if cpus > 1 {
@@ -292,6 +292,12 @@ pub fn run_of(data: &CellData<'_>) -> Result<Option<NoiseRun>, String> {
     let Some(spin) = Spin::of(data)? else {
         return Ok(None);
     };
+    if !spin.has_list() {
+        return Err(
+            "it counted gaps by their lengths, as with --duration, and when each came is unknown: measure runs of --repetitions"
+                .to_owned(),
+        );
+    }
     data.ns(spin.head).map(|ns| spin.run(ns)).transpose()
 }
 

@@ -56,7 +56,7 @@ struct Found {
     /// The effects of the switches of `--isolate` and `--screen`, by workload, load and target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     switched: Vec<switched::Switched>,
-    /// Who took the time, of each case by its part.
+    /// Who took time in delays, by case and CPU, the largest share first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     takers: Vec<takers::Taken>,
 }

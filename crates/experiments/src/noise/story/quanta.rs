@@ -26,7 +26,7 @@ const APART: f64 = 2.0;
 const COLUMNS: usize = 120;
 const WORDS: usize = 6;
 
-/// The begin of a run in quanta.
+/// The beginning of a run in quanta.
 #[derive(Clone, Debug)]
 pub(super) struct InQuanta {
     /// How many quanta of the first CPU of its cell came before.
@@ -36,7 +36,7 @@ pub(super) struct InQuanta {
 }
 
 impl InQuanta {
-    /// Divides a spin of a cell; `None` if nothing tells the frequency of its TSC.
+    /// Divides a spin of a cell; `None` if the frequency of its TSC is unknown.
     pub fn of(data: &CellData<'_>, spin: &Spin<'_>) -> Result<Option<Self>, String> {
         let Some(ns) = data.ns(spin.head) else {
             return Ok(None);
@@ -107,11 +107,11 @@ fn work_of(panel: &Panel<'_>, members: &[Member<'_>], bytes: usize) -> Option<Ma
     plot.axis(Axis::new(Side::Bottom, across, since, times, time));
     let mut read = format!(
         "Each dot is a quantum of {quantum}: how much work was done in it, as a part of that in a quantum without a gap. \
-         The benchmark FTQ counts the same. Of each run, up to 16 s are divided."
+         The benchmark FTQ counts work in such quanta. Dots are of the first run; the table is of all, up to 16 s of each."
     );
     if first.len() > 1 {
         read.push_str(
-            " Those of each are drawn a little below the ones before, so that none hides another.",
+            " The dots of each are drawn a little below those of the one before, so that none hides another.",
         );
     }
     let names = first.iter().enumerate();
@@ -130,7 +130,7 @@ fn work_in(lost: &f64) -> f64 {
     (1.0 - lost).max(0.0) * 100.0
 }
 
-/// Divides the time in which all CPUs measured into at most so many parts, run after run. Returns
+/// Divides the time in which all CPUs measured into at most `most` parts, run after run. Returns
 /// their length in ns, and of each CPU the share that it lost in each.
 fn parts(cpus: &[Member<'_>], most: usize) -> (f64, Vec<Vec<f64>>) {
     let all = cpus.iter().map(|member| &member.pictures.quanta);
@@ -170,7 +170,7 @@ pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
             title: format!("{CPUS} · {}{}", cpus[0].case.target(), panel.plan().load.under()),
             read: format!(
                 "The darker a tile, the more of that time that CPU lost; the scale is logarithmic, and an empty tile lost \
-                 nothing. What darkens a column disturbed all CPUs at once; what darkens a row, one CPU all the time. {OF_CPUS}"
+                 nothing. A dark column: all CPUs were disturbed at once. A dark row: one CPU lost time throughout. {OF_CPUS}"
             ),
             axes: ["time measured, run after run", "CPU"],
             tiles: tiles.collect(),

@@ -33,7 +33,7 @@ const LEAST: f64 = 0.05;
 /// The part of the context switches that events have to show.
 const MOST_SEEN: f64 = 0.9;
 
-/// The most of a case that `summary.json` names.
+/// The most of a case and CPU that `summary.json` names.
 const MOST_IN_JSON: usize = 100;
 
 /// What stands above the table.
@@ -173,22 +173,22 @@ pub(super) struct Taken {
     target: String,
     /// The CPU, if several were measured at once.
     cpu: Option<u64>,
-    /// Its name, as in the table.
+    /// The taker's name, as in the table.
     name: String,
-    /// What it is.
+    /// The taker.
     taker: Taker,
     /// Delays of which it took the greatest part.
     delays: u64,
     /// Time within delays, in ns.
     ns: u64,
-    /// The part of the time of all repetitions.
+    /// Its share of the time of all repetitions.
     share: f64,
     /// The longest delay of which it took the greatest part, in ns; 0 for none.
     longest_ns: u64,
 }
 
 impl Taken {
-    /// Returns those of all cases, the greatest part first.
+    /// Returns those of all cases; of each case and CPU the greatest part first.
     pub fn all(run: &Run, cases: &PerCpu<Takers>) -> Vec<Self> {
         let of_case = |case: &Case<'_>| -> Vec<Self> {
             let cpus = cases.of(case.plan).into_iter().flatten();

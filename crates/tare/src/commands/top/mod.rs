@@ -79,7 +79,7 @@ fn failed(why: impl ToString) -> CommandError {
     CommandError::Measurement(why.to_string())
 }
 
-/// The keys of a terminal, which come at once and are not shown until this is dropped.
+/// A terminal whose keys come at once and are not shown, until this is dropped.
 struct Keys(Option<Termios>);
 
 impl Keys {

@@ -39,14 +39,19 @@ const OF_EVENTS: &[&str] = &[
     "idle",
     "ran most",
 ];
-const OF_COUNTS: &[&str] = &["interrupts\nand softirqs", "threads", "stolen", "idle"];
+const OF_COUNTS: &[&str] = &[
+    "interrupts\nand softirqs",
+    "user and\nsystem",
+    "stolen",
+    "idle",
+];
 /// Those of interruptions, after their names.
 const OF_TAKERS: [&str; 4] = ["CPU", "per s", "of the time", "longest"];
 
-/// What is shown of a turn.
+/// What one second shows.
 pub(super) struct View {
     most: String,
-    /// What is known, and what it cost.
+    /// What is missing, and what recording cost.
     notes: String,
     columns: &'static [&'static str],
     cpus: Vec<Row>,
@@ -104,8 +109,8 @@ impl View {
             let is_short = (softirqs as f64) < of_kernel as f64 * LEAST_RECORDED;
             if trace.complete && of_kernel >= LEAST_COUNTED && is_short {
                 notes += &format!(
-                    " On CPU {cpu} the kernel counted {} softirqs, {} of which are in its events: it leaves out what \
-                     interrupts certain threads (seen in 6.18), so there are more interruptions than are shown.",
+                    " On CPU {cpu} the kernel counted {} softirqs, {} of which are in its events: it leaves out \
+                     interruptions of certain threads (seen on Linux 6.18), so more occurred than are shown.",
                     N.count(of_kernel),
                     N.count(softirqs)
                 );
@@ -133,11 +138,12 @@ impl View {
             let mut rows = takers.iter().filter(|row| row.taken >= least);
             let row = rows.find(|row| (row.cells[2] != NONE) == is_seen)?;
             let [name, share, cpu] = [0, 3, 1].map(|at| &row.cells[at]);
+            let name = if is_seen { name } else { "Not recorded" };
             Some(format!("{name}: {share} of the time of CPU {cpu}."))
         };
         let most = match (find(true, 0.0), find(false, LEAST_MISSING)) {
             (Some(most), None) => format!("Most was taken by {most}"),
-            (Some(most), Some(unseen)) => format!("Most was taken by {most} And {unseen}"),
+            (Some(most), Some(unseen)) => format!("Most was taken by {most} {unseen}"),
             (None, unseen) => unseen.unwrap_or("Nothing interrupted these CPUs.".to_owned()),
         };
         let now_ns = own_ns();
@@ -156,8 +162,8 @@ impl View {
         };
         let events = counted(N, recorded.events, "kernel event", "kernel events");
         let notes = format!(
-            "{events}; {lost}; recording them took {recording} of the time, tare {} of a CPU. No thread spins to measure: this \
-             is what interrupts whatever runs there, besides the thread that ran most.{notes}",
+            "{events}; {lost}. Recording took {recording} of the time; tare used {} of a CPU. Nothing is measured: these are \
+             interruptions of whatever runs there; the thread that ran most is none.{notes}",
             N.percent(own_ns as f64 / wall_ns),
         );
         Self {
@@ -193,6 +199,9 @@ impl View {
             Some([name, cpu, rate, ..]) => format!(
                 "Most often came {name}: {rate} on CPU {cpu}. How long each took is unknown."
             ),
+            _ if counts.interrupts.known().is_none() => {
+                "The kernel's counts of interrupts can't be read.".to_owned()
+            }
             _ => "Nothing interrupted these CPUs.".to_owned(),
         };
         let row = |cpu: u32| {
@@ -210,8 +219,8 @@ impl View {
         Self {
             most,
             notes: format!(
-                "The kernel's events are not recorded: {why}. Its counts show no threads, no functions, no senders and no \
-                 times of single interruptions; `sudo tare noise top` shows them."
+                "The kernel's events are not recorded: {why}. Its counts name no threads, functions or senders, and do not \
+                 say how long anything took."
             ),
             columns: OF_COUNTS,
             cpus: cpus.iter().map(row).collect(),

@@ -26,7 +26,7 @@ const ALL_BYTES: usize = 32 << 20;
 const MOST_BYTES: usize = 16 << 20;
 const LEAST_BYTES: usize = 256 << 10;
 
-/// The events that tell more of one thread, and are not recorded.
+/// Events that only matter for one measured thread, and are not recorded.
 const OF_ONE_THREAD: [Point; 3] = [Point::Waking, Point::SoftirqRaised, Point::PageFault];
 
 /// The kernel's events of some CPUs, until it is dropped.

@@ -89,7 +89,7 @@ fn about_longest<'p, 'a: 'p>(
     format!(".{last}")
 }
 
-/// Says which CPUs of a case lost the most and the least, and how many are not told apart from these.
+/// Says which CPUs of a case lost the most and the least, and with how many their intervals overlap.
 pub(super) fn about_cpus(members: &[Member<'_>]) -> Option<String> {
     let ranked = ranked(members.iter());
     let share = |(member, over): &(&Member<'_>, &OverRuns)| {
@@ -102,7 +102,7 @@ pub(super) fn about_cpus(members: &[Member<'_>]) -> Option<String> {
         // It is like itself.
         let alike = (alike.count() as u64).saturating_sub(1);
         let others = words::counted(N, alike, "other", "others");
-        let alike = (alike > 0).then(|| format!("not told apart from {others}"));
+        let alike = (alike > 0).then(|| format!("its interval overlaps that of {others}"));
         let aside = aside(range.into_iter().chain(alike));
         format!("{} with {}{aside}", member.cpu(), N.percent(over.estimate))
     };
