@@ -9,6 +9,7 @@ use crate::common::{Bench, files, skip};
 use crate::unikernel;
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tare_testkit::assert_contains;
 
 const SMALL: &str = r#"
 runs = 2
@@ -206,6 +207,25 @@ fn a_reproduction_is_resumed() {
     bench
         .run("reproduce kot-2019 --resume run --quick")
         .expect(2, &["cannot be used with"]);
+    let claims = [
+        "Delays above 2,000 cycles occur only under Linux.",
+        "The unikernel's delays, with interrupts, are short",
+        "The unikernel's delays, with interrupts, are regular.",
+        "Without interrupts there are practically none",
+        "Cycles grow linearly with the number of divisions",
+        "Under Linux, delays above 2,000 cycles cost about the same share",
+        "Under Linux, delays above 2,000 cycles cost about three times",
+    ];
+    bench.run("reproduce --resume run").expect(0, &claims);
+    let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
+    let pictures = [
+        "prime 22",
+        "copy 100",
+        "500 in a row",
+        "over time",
+        "Every run",
+    ];
+    assert_contains(&page, &pictures);
 }
 
 #[test]
