@@ -157,6 +157,14 @@ pub struct Series {
     pub threads: Vec<Column>,
 }
 
+impl Series {
+    /// Returns whether it holds nothing: rtla has columns for threads that it has not seen.
+    fn is_empty(&self) -> bool {
+        let mut threads = self.threads.iter();
+        threads.all(|column| column.counted() == 0 && column.over == 0)
+    }
+}
+
 /// The histogram of one thread. Latencies are whole µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {

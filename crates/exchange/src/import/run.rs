@@ -61,8 +61,12 @@ pub fn run(
     command: Vec<String>,
     now: Timestamp,
 ) -> Result<Imported, ExchangeError> {
-    let series = (1..).zip(&foreign.series);
-    let cells = series.map(|(id, series)| cell(foreign, series, id, interval_us, now));
+    let is_nothing_there = foreign.series.iter().all(Series::is_empty);
+    let series = foreign.series.iter();
+    let series = series.filter(|series| is_nothing_there || !series.is_empty());
+    let cells = (1..)
+        .zip(series)
+        .map(|(id, series)| cell(foreign, series, id, interval_us, now));
     let cells: Vec<(Cell, Samples)> = cells.collect::<Result<_, _>>()?;
     let first = foreign
         .series
@@ -504,6 +508,14 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
                 ""
             }
         ));
+    }
+    for empty in foreign
+        .series
+        .iter()
+        .filter(|one| one.is_empty() && !series.is_empty())
+    {
+        let name = &empty.name;
+        notices.push(format!("{name} is left out: the file has no latency of it"));
     }
     if foreign.started.is_none() {
         notices.push(

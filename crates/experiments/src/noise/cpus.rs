@@ -23,7 +23,7 @@ pub(super) const PARAMETER: Parameter = Parameter {
     default: "an isolated one, else the quietest other than CPU 0",
     meaning: "CPU to measure on; several, such as 0,2-3, or all: gap on each of them at the same time, as a process or in \
               containers",
-    command_only: Some("it names CPUs of this machine; the study's own key \"cpu\" names one"),
+    command_only: Some("it names CPUs of this machine; a study says \"cpu\""),
     ..Parameter::NEW
 };
 

@@ -43,12 +43,12 @@ fn runs_are_added_to_a_finished_run() {
         (&2.into(), &Value::Null)
     );
     let refused = median["refused"].as_str().unwrap();
-    assert!(refused.contains("needs 6 runs, not 2"), "{refused}");
+    assert!(refused.contains("needs 6 runs and has 2"), "{refused}");
 
     let plan = bench.work().join("run/plan.json");
     let planned = std::fs::read(&plan).unwrap();
     let dry = bench.run("wakeup --resume run --runs 4 --dry-run");
-    dry.expect(0, &["block 6", "4 cells would be added to run"]);
+    dry.expect(0, &["block 3-6", "4 cells would be added to run"]);
     assert!(!dry.out.contains("no intervals"), "{dry:?}");
     assert_eq!(std::fs::read(&plan).unwrap(), planned);
     bench
