@@ -58,7 +58,7 @@ struct Found {
     switched: Vec<switched::Switched>,
     /// Who took time in delays, by case and CPU, the largest share first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    takers: Vec<takers::Taken>,
+    takers: Vec<takers::TakerRow>,
 }
 
 /// The label of the limit whose share of time in delays stands for a timed workload, and its words.
@@ -126,7 +126,7 @@ impl Story for Shown {
     fn complete(&mut self, run: &Run) {
         self.found.split = split::Attribution::of(run);
         self.found.switched = switched::Switched::all(run);
-        self.found.takers = takers::Taken::all(run, &self.who);
+        self.found.takers = takers::TakerRow::all(run, &self.who);
     }
 
     fn tables(&self, run: &Run) -> Vec<Tabled> {

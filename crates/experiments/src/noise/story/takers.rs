@@ -166,7 +166,7 @@ pub(super) fn of_longest(data: &CellData<'_>, longest: Time) -> Option<Taker> {
 
 /// Who took time in the delays of a case, as `summary.json` has it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub(super) struct Taken {
+pub(super) struct TakerRow {
     /// The workload with its size, under its load, as tables name it.
     case: String,
     /// The target.
@@ -187,7 +187,7 @@ pub(super) struct Taken {
     longest_ns: u64,
 }
 
-impl Taken {
+impl TakerRow {
     /// Returns those of all cases; of each case and CPU the greatest part first.
     pub fn all(run: &Run, cases: &PerCpu<Takers>) -> Vec<Self> {
         let of_case = |case: &Case<'_>| -> Vec<Self> {
