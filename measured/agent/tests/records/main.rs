@@ -152,7 +152,6 @@ fn a_plan_out_of_bounds_is_a_failure_record_and_status_1() {
         ("workload=prime limit=0 repetitions=1", "limit"),
         ("workload=copy size=100000000 repetitions=1", "size"),
         ("workload=gap repetitions=1 threshold=99999999", "threshold"),
-        ("workload=prime limit=22 repetitions=1 cpu=9999", "CPU"),
     ] {
         let failure = refused(Agent::start(words));
         assert!(failure.contains(what), "{failure}");
@@ -166,6 +165,7 @@ fn a_plan_that_can_not_be_read_is_status_2() {
             "workload=prime limit=22 repetitions=1 cpus=2",
             "no such key 'cpus'",
         ),
+        ("workload=prime limit=22 repetitions=1 cpu=9999", "cpu"),
         ("workload=wakeup interval=1ms", "'duration=…' is missing"),
     ] {
         let output = Agent::command(words).output().unwrap();
