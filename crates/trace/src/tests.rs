@@ -764,7 +764,7 @@ fn the_uses_of_a_cpu_are_added_up_whatever_ran() {
             row("not recorded", None, &[1_000]),
         ]
     );
-    // What was overwritten is nobody's.
+    // Time of overwritten events is nobody's.
     trace.complete = false;
     trace.events = vec![running(4_000, "sh/55")];
     let lost = [

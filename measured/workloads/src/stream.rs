@@ -4,7 +4,7 @@
 //! A pass returns its TSC ticks between fenced stamps. Bytes are counted as in STREAM, from the
 //! program's requests: lines that are fetched before a write are not counted.
 //!
-//! Each array is read by a load of its own, as by compilers that don't know how it is aligned:
+//! Each array is read by a separate load, as by compilers that don't know how it is aligned:
 //! additions that read memory themselves made Triad 4 % faster.
 //!
 //! # When the method lies

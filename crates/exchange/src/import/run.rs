@@ -515,7 +515,7 @@ fn notices(foreign: &Foreign, series: &Series) -> Vec<String> {
         .filter(|one| one.is_empty() && !series.is_empty())
     {
         let name = &empty.name;
-        notices.push(format!("{name} is left out: the file has no latency of it"));
+        notices.push(format!("{name} is skipped: the file has no latency of it"));
     }
     if foreign.started.is_none() {
         notices.push(

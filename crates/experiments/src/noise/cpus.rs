@@ -6,7 +6,7 @@ use tare_lab::parameter::{Parameter, Takes, Values};
 use tare_measured::noise::Plan;
 use tare_wire::cpus::Cpus;
 
-use super::{NAME, long, switched};
+use super::{NAME, long, only_reads_clock, switched};
 
 /// The name of the parameter.
 const CPU: &str = "cpu";
@@ -58,18 +58,21 @@ pub(super) fn capacity(cpus: &Cpus) -> u64 {
     Plan::DEFAULT_CAPACITY.min(MOST_LISTED / u64::from(cpus.count().max(1)))
 }
 
-/// Rejects guests and switches, which are for one CPU at a time.
+/// Rejects guests, other workloads and switches, which are for one CPU at a time.
 pub(super) fn check(conditions: &Conditions, values: &Values) -> Result<(), ExperimentError> {
     let cpus = of_conditions(conditions);
     let mut targets = conditions.targets.iter();
     let guest = targets.find(|target| !target.kernel().is_host());
-    let why = match guest {
+    let mut workloads = values.texts("workload").into_iter();
+    let other = workloads.find(|workload| !only_reads_clock(workload));
+    let why = match (guest, other) {
         _ if cpus.count() <= 1 => return Ok(()),
-        Some(target) => format!("on '{target}', which is neither process nor container"),
-        None if values.has(switched::ISOLATE) => format!("with {}", switched::ISOLATE),
-        None if values.has(switched::SCREEN) => format!("with {}", switched::SCREEN),
-        None if values.has(long::DURATION) => format!("with {}", long::DURATION),
-        None => return Ok(()),
+        (Some(target), _) => format!("on '{target}', which is neither process nor container"),
+        (_, Some(workload)) => format!("with {workload}"),
+        _ if values.has(switched::ISOLATE) => format!("with {}", switched::ISOLATE),
+        _ if values.has(switched::SCREEN) => format!("with {}", switched::SCREEN),
+        _ if values.has(long::DURATION) => format!("with {}", long::DURATION),
+        _ => return Ok(()),
     };
     Err(ExperimentError::Contradiction {
         experiment: NAME,
@@ -129,7 +132,7 @@ mod tests {
             (
                 "process",
                 ("workload", "prime"),
-                "prime: CPUs must be from 1 to 1, not 2",
+                "with prime: name one of CPUs 0-1",
             ),
             (
                 "process",

@@ -249,7 +249,7 @@ fn starts_one_after_the_other_are_told_beside_the_lowest_rate_that_has_the_figur
         said(&rates[..1]),
         "Ready after a mean of 1.00 ms one after the other and 4.00 ms at 1/s on process (at least 1/s sustained)."
     );
-    // What one target has both of, each has.
+    // Where one target has both times, each has.
     let mut run = three(1);
     for (interval, takes) in [(ALONE, 2), (Starts::DEFAULT, 2)] {
         let starts = Starts {

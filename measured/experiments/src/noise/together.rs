@@ -1,4 +1,4 @@
-//! Spins on several CPUs at the same time: one thread on each, with a list of its own.
+//! Spins on several CPUs at the same time: one thread and one list for each.
 //!
 //! The threads begin together, and what they saw is only asked for when the last one has ended. Each
 //! does the reads of the plan, so one that loses more time ends later; the others then sleep.

@@ -48,10 +48,10 @@ const OF_COUNTS: &[&str] = &[
 /// Those of interruptions, after their names.
 const OF_TAKERS: [&str; 4] = ["CPU", "per s", "of the time", "longest"];
 
-/// What one second shows.
+/// The screen of one second.
 pub(super) struct View {
     most: String,
-    /// What is missing, and what recording cost.
+    /// Missing events, and the cost of recording.
     notes: String,
     columns: &'static [&'static str],
     cpus: Vec<Row>,

@@ -397,7 +397,7 @@ fn signature(events: &[Event], ns: u64) -> Vec<u64> {
         longest = longest.max((to - from, place));
         from = to;
     }
-    // Within a factor of sixteen: a delay far longer than others has a cause of its own.
+    // Within a factor of sixteen: a delay far longer than others has another cause.
     let mut key = vec![longest.1, u64::from(ns.max(1).ilog2() / 4)];
     for event in events {
         let stack = event.stack.iter().copied();
