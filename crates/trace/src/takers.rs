@@ -5,7 +5,7 @@
 //! (by a hypervisor, by firmware), by exclusion. The way of the CPU into a handler and out of it is
 //! the handler's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ const LONGEST_WAY_NS: u64 = 20_000;
 pub enum Taker {
     /// An interrupt's handler.
     Interrupt {
-        /// Its name: `local timer`, `virtio0-req.0`.
+        /// Its name, a device's with its number: `local timer`, `24 virtio0-req.0`.
         name: String,
         /// The functions that it called: those of timers, or what another CPU asked for.
         functions: Vec<String>,
@@ -177,6 +177,8 @@ pub struct Shares {
     pub takers: Vec<(Taker, u64)>,
     /// Of each softirq, how often it came, and the sum of the times since it had been raised, in ns.
     pub waits: BTreeMap<Taker, (u64, u64)>,
+    /// The numbers of the threads.
+    pub tids: BTreeMap<Taker, BTreeSet<u32>>,
 }
 
 /// Returns how long the CPU usually takes into an interrupt, in ns: the median over delays that begin
@@ -216,7 +218,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     if !trace.complete {
         return Shares {
             takers: vec![(Taker::Unseen, taken_ns)],
-            waits: BTreeMap::new(),
+            ..Shares::default()
         };
     }
     let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
@@ -227,8 +229,10 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
         taker.with(called)
     };
     let (mut shares, mut rest_ns) = (BTreeMap::<Taker, u64>::new(), 0);
+    let mut tids = BTreeMap::<Taker, BTreeSet<u32>>::new();
     for stretch in stretches(&events, end, true) {
         let ns = stretch.to_ns - stretch.from_ns;
+        let tid = tid(&stretch.doing);
         let taker = match stretch.doing {
             Doing::Thread(thread) if !thread.ours && is_let(&events, &thread) => {
                 match has_faulted {
@@ -240,10 +244,14 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
             Doing::Unseen { last: Some(IDLE) } if has_faulted => Some(Taker::PageFault),
             doing => Taker::of(doing).map(with),
         };
-        match taker {
-            Some(taker) => *shares.entry(taker).or_default() += ns,
-            None => rest_ns += ns,
+        let Some(taker) = taker else {
+            rest_ns += ns;
+            continue;
+        };
+        if let (Taker::Thread { .. }, Some(tid)) = (&taker, tid) {
+            tids.entry(taker.clone()).or_default().insert(tid);
         }
+        *shares.entry(taker).or_default() += ns;
     }
     let mut rest_ns = rest_ns.saturating_sub(own_ns);
     if let Some(entry) = begins_with_interrupt(trace)
@@ -274,7 +282,11 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
             *sum += ns;
         }
     }
-    Shares { takers, waits }
+    Shares {
+        takers,
+        waits,
+        tids,
+    }
 }
 
 /// Returns what a CPU was used for during a trace in which no thread is the one that measures: the
@@ -293,14 +305,11 @@ pub fn uses(trace: &Trace) -> BTreeMap<(Taker, Option<u32>), Vec<u64>> {
     let mut open = [const { None }; 3];
     let mut next = events.iter().peekable();
     for stretch in stretches(&events, end, false) {
-        let (level, number) = match stretch.doing {
-            Doing::Interrupt { .. } => (2, None),
-            Doing::Softirq { .. } => (1, None),
-            Doing::Thread(Thread { name, .. }) => {
-                let number = name.rsplit_once('/').map(|(_, number)| number);
-                (0, number.and_then(|number| number.parse().ok()))
-            }
-            Doing::Unseen { .. } => (0, None),
+        let number = tid(&stretch.doing);
+        let level = match stretch.doing {
+            Doing::Interrupt { .. } => 2,
+            Doing::Softirq { .. } => 1,
+            Doing::Thread(_) | Doing::Unseen { .. } => 0,
         };
         let Some(taker) = Taker::of(stretch.doing) else {
             continue;
@@ -319,6 +328,14 @@ pub fn uses(trace: &Trace) -> BTreeMap<(Taker, Option<u32>), Vec<u64>> {
     }
     open.into_iter().flatten().for_each(finish);
     uses
+}
+
+/// Returns the number of the thread that runs; None while none does, and for the idle thread.
+fn tid(doing: &Doing<'_>) -> Option<u32> {
+    let Doing::Thread(Thread { name, .. }) = doing else {
+        return None;
+    };
+    name.rsplit_once('/')?.1.parse().ok()
 }
 
 /// Returns whether a thread has the CPU only since the measured one, which never sleeps by itself, may

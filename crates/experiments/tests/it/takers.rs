@@ -94,6 +94,10 @@ fn explained(switches: u64) -> Run {
         ];
         let traces = vec![delays(90, tick), delays(10, Vec::new())];
         explain(cell, traces, switches);
+        measured(cell).counters.push(Counter {
+            name: "system management interrupts".to_owned(),
+            count: 3,
+        });
     }
     run
 }
@@ -108,6 +112,7 @@ fn those_who_took_the_time_are_named_with_their_part() {
     let text = plain(&terminal::render(&analysis, 100, false));
     let rows = [
         "Who took the time",
+        "The processor counted 6 system management interrupts (SMIs).",
         "Recording the events took about 0.030 % of the time.",
         "delays per s of the time longest since raised",
         "interrupt local timer (tick_nohz_handler) 180 90/s 0.081 % 12.0 µs –",
@@ -153,8 +158,8 @@ fn what_no_event_explains_and_the_longest_delay_are_named_among_many() {
     explain(cell, threads.chain([delays(1, Vec::new())]).collect(), 4);
     let text = plain(&terminal::render(&run.analyse(), 100, false));
     let rows = [
-        "thread hog07 23 23/s 0.023 % 12.0 µs",
-        "thread hog19 11 11/s 0.011 % 90.0 µs",
+        "thread hog07, tid 7 23 23/s 0.023 % 12.0 µs",
+        "thread hog19, tid 7 11 11/s 0.011 % 90.0 µs",
         "outside this kernel 1 1/s 0.0010 % 12.0 µs",
         "11 others 187 187/s 0.19 % 12.0 µs",
     ];

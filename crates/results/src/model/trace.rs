@@ -53,7 +53,7 @@ pub struct TraceEvent {
 pub enum TraceKind {
     /// An interrupt was entered.
     InterruptEntry {
-        /// Its name: `local timer`, `virtio0-req.0`.
+        /// Its name, a device's with its number: `local timer`, `24 virtio0-req.0`.
         name: String,
     },
     /// It was left.

@@ -147,8 +147,8 @@ impl Names {
         Ok(match kind {
             Kind::TimerEntry | Kind::VectorEntry => entry(name("vector")),
             Kind::TimerExit | Kind::VectorExit => exit(name("vector")),
-            Kind::InterruptEntry => entry(name("interrupt")),
-            Kind::InterruptExit => exit(name("interrupt")),
+            Kind::InterruptEntry => entry(self.interrupt(a)),
+            Kind::InterruptExit => exit(self.interrupt(a)),
             Kind::SoftirqEntry => TraceKind::SoftirqEntry {
                 name: name("softirq"),
             },
@@ -194,6 +194,12 @@ impl Names {
             0 => "idle".to_owned(),
             _ => format!("{}/{tid}", self.of("thread", tid)),
         }
+    }
+
+    /// Returns a device's interrupt as /proc/interrupts has it: its number, and who it is for.
+    fn interrupt(&self, number: u64) -> String {
+        let name = self.0.get("interrupt").and_then(|of| of.get(&number));
+        name.map_or_else(|| number.to_string(), |name| format!("{number} {name}"))
     }
 
     fn of(&self, what: &str, number: u64) -> String {

@@ -1,7 +1,13 @@
-//! How many interrupts and softirqs the kernel counts on a CPU, where its events can't be recorded.
+//! How many interrupts and softirqs the kernel counts on a CPU, where its events can't be recorded; and
+//! how many interrupts of the firmware the processor counts, of which the kernel has no events.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::FromRawFd;
+
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+use perf_event_open_sys::perf_event_open;
 
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
@@ -13,26 +19,50 @@ const FILES: [(&str, &str); 2] = [
     ("/proc/softirqs", "softirq"),
 ];
 
+/// The counts of the processor that the kernel passes on, and that of system management interrupts.
+const MSR: &str = "/sys/bus/event_source/devices/msr";
+const SMI: (&str, &str) = ("smi", "system management interrupts");
+
 /// The most names that are written, those with the highest counts.
 const MOST: usize = 24;
 
 /// What arrived on a CPU between two moments.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Arrivals {
     cpu: u32,
+    /// Whether those that the kernel counts are read.
+    of_kernel: bool,
     /// Until the end, those before.
     counts: BTreeMap<String, u64>,
+    /// The processor's count of system management interrupts, and its difference.
+    smi: Option<(File, u64)>,
 }
 
 impl Arrivals {
-    /// Begins to count on a CPU.
-    pub fn begin(cpu: u32) -> Self {
-        let counts = read(cpu);
-        Self { cpu, counts }
+    /// Begins to count on a CPU: system management interrupts where the processor counts them, and, if
+    /// it is asked for, those that the kernel counts.
+    pub fn begin(cpu: u32, of_kernel: bool) -> Self {
+        let smi = open(SMI.0, cpu).and_then(|file| Some((count(&file)?, file)));
+        Self {
+            cpu,
+            of_kernel,
+            counts: match of_kernel {
+                true => read(cpu),
+                false => BTreeMap::new(),
+            },
+            smi: smi.map(|(before, file)| (file, before)),
+        }
     }
 
     /// Stops counting.
     pub fn end(&mut self) {
+        self.smi = self.smi.take().and_then(|(file, before)| {
+            let since = count(&file)?.wrapping_sub(before);
+            Some((file, since))
+        });
+        if !self.of_kernel {
+            return;
+        }
         for (name, count) in read(self.cpu) {
             let before = self.counts.get(&name).copied().unwrap_or(0);
             // The kernel counts in 32 bits.
@@ -53,8 +83,37 @@ impl Arrivals {
             let count = *count;
             output.put(&Record::Counter(Counter { name, count }))?;
         }
+        if let Some((_, count)) = self.smi {
+            let name = SMI.1;
+            output.put(&Record::Counter(Counter { name, count }))?;
+        }
         Ok(())
     }
+}
+
+/// Opens a count of the processor on a CPU. None where the processor or the kernel has none of this
+/// name, or it may not be read.
+fn open(name: &str, cpu: u32) -> Option<File> {
+    let kind = fs::read_to_string(format!("{MSR}/type")).ok()?;
+    let event = fs::read_to_string(format!("{MSR}/events/{name}")).ok()?;
+    let number = event.trim().strip_prefix("event=0x")?;
+    let mut asked = perf_event_attr {
+        type_: kind.trim().parse().ok()?,
+        size: size_of::<perf_event_attr>() as u32,
+        config: u64::from_str_radix(number, 16).ok()?,
+        ..perf_event_attr::default()
+    };
+    let flags = PERF_FLAG_FD_CLOEXEC.into();
+    // SAFETY: a live value that contains its size; the call only creates a file.
+    let file = unsafe { perf_event_open(&raw mut asked, -1, cpu as i32, -1, flags) };
+    // SAFETY: a new descriptor.
+    (file >= 0).then(|| unsafe { File::from_raw_fd(file) })
+}
+
+fn count(mut file: &File) -> Option<u64> {
+    let mut bytes = [0; 8];
+    file.read_exact(&mut bytes).ok()?;
+    Some(u64::from_ne_bytes(bytes))
 }
 
 /// Reads how often each interrupt and softirq has come on a CPU.
@@ -102,5 +161,17 @@ mod tests {
             [named("virtio0-stats", 5_692), named("LOC", 13_576_894)]
         );
         assert!(of(1).is_empty());
+    }
+
+    /// Each x86 processor that the kernel runs on has a count of cycles beside that of system management
+    /// interrupts.
+    #[test]
+    fn counts_of_the_processor_are_read() {
+        if fs::exists(format!("{MSR}/events/tsc")).unwrap_or_default() {
+            let file = open("tsc", 0).expect("the count may not be read: is this root?");
+            let before = count(&file).unwrap();
+            assert!(count(&file).unwrap() > before);
+        }
+        assert!(open("none", 0).is_none());
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Events {
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
-    /// Counts of interrupts and softirqs, where events can't be recorded.
+    /// Counts of the processor; and of interrupts and softirqs, where events can't be recorded.
     arrivals: Option<Arrivals>,
     /// Whether the batch is a spin of a given time, which may be asked to end.
     is_long: bool,
@@ -84,8 +84,9 @@ impl Witness for Events {
         };
         self.recording = self.above_ns.map(|_| cpu.and_then(open));
         // Counts of several CPUs would have the same names.
-        if let (Some(Err(_)), true) = (&self.recording, self.labels.is_empty()) {
-            self.arrivals = self.cpu.map(Arrivals::begin);
+        if self.above_ns.is_some() && self.labels.is_empty() {
+            let of_kernel = matches!(self.recording, Some(Err(_)));
+            self.arrivals = self.cpu.map(|cpu| Arrivals::begin(cpu, of_kernel));
         }
         if self.is_long {
             // Without a descriptor, a signal ends the process as usual.
@@ -112,6 +113,8 @@ impl Witness for Events {
         (least, delays): (u64, &[Gap]),
         output: &mut Output<'_, impl Platform>,
     ) -> Result<(), WriteError> {
+        let arrivals = self.arrivals.take();
+        arrivals.map_or(Ok(()), |arrivals| arrivals.write(output))?;
         match (self.recording.take(), self.above_ns) {
             (Some(Ok(recording)), Some(above_ns)) => {
                 let above = (above_ns, least);
@@ -133,8 +136,7 @@ impl Witness for Events {
             }
             (Some(Err(why)), _) if set == 0 => {
                 let text = format!("delays are not joined with the kernel's events: {why}");
-                output.notice(&output::text(&text))?;
-                self.arrivals.take().unwrap_or_default().write(output)
+                output.notice(&output::text(&text))
             }
             _ => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Who took the time that was lost: the kernel's events in the delays of all runs of a case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,6 +36,9 @@ const MOST_SEEN: f64 = 0.9;
 /// The most of a case and CPU that `summary.json` names.
 const MOST_IN_JSON: usize = 100;
 
+/// The name of the processor's count of system management interrupts.
+const SMI: &str = "system management interrupts";
+
 /// What stands above the table.
 const TITLE: &str = "Who took the time";
 
@@ -55,10 +58,12 @@ pub(super) struct Takers {
     way_ns: u64,
     /// Time that recording the events took, in ns; NaN if it is unknown.
     cost_ns: f64,
+    /// System management interrupts, where the processor counts them.
+    smi: Option<u64>,
 }
 
 /// The part of one of them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Part {
     /// Delays of which it took the greatest part.
     delays: u64,
@@ -68,6 +73,8 @@ struct Part {
     longest_ns: u64,
     /// How often it came after it had been raised, and the sum of the times since then, in ns.
     waits: (u64, u64),
+    /// The numbers of the threads.
+    tids: BTreeSet<u32>,
 }
 
 impl Takers {
@@ -86,6 +93,9 @@ impl Takers {
             .programs
             .iter()
             .flat_map(|program| &program.counters);
+        for counter in counters.clone().filter(|counter| counter.name == SMI) {
+            *who.smi.get_or_insert_default() += counter.count;
+        }
         let counted = counters.filter(|counter| counter.name.ends_with(" context switches"));
         let seen = value("switches");
         let both = [
@@ -116,6 +126,9 @@ impl Takers {
                     waits.0 = waits.0.saturating_add(count);
                     waits.1 = waits.1.saturating_add(ns);
                 }
+                for (taker, tids) in shares.tids {
+                    who.takers.entry(taker).or_default().tids.extend(tids);
+                }
                 let shares = shares.takers;
                 if let Some((first, _)) = shares.first() {
                     let part = who.takers.entry(first.clone()).or_default();
@@ -131,9 +144,8 @@ impl Takers {
     }
 
     /// Returns those who took time, the greatest part first.
-    fn ranked(&self) -> Vec<(&Taker, Part)> {
-        let all = self.takers.iter().map(|(taker, part)| (taker, *part));
-        let mut all = Vec::from_iter(all);
+    fn ranked(&self) -> Vec<(&Taker, &Part)> {
+        let mut all = Vec::from_iter(&self.takers);
         all.sort_by_key(|(_, part)| std::cmp::Reverse(part.ns));
         all
     }
@@ -177,6 +189,8 @@ pub(super) struct TakerRow {
     name: String,
     /// The taker.
     taker: Taker,
+    /// The numbers of the threads of this name.
+    tids: Vec<u32>,
     /// Delays of which it took the greatest part.
     delays: u64,
     /// Time within delays, in ns.
@@ -200,6 +214,7 @@ impl TakerRow {
                     cpu: *cpu,
                     name: taker.to_string(),
                     taker: taker.clone(),
+                    tids: part.tids.iter().copied().collect(),
                     delays: part.delays,
                     ns: part.ns,
                     share: part.ns as f64 / who.repetitions_ns,
@@ -268,7 +283,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         let Some(who) = who else { continue };
         table.heading(format!("{} · {}", title(member.case.plan), member.name()));
         let ranked = who.ranked();
-        let row = |name: String, part: Part| {
+        let row = |name: String, part: &Part| {
             let longest = match part.longest_ns {
                 0 => NONE.to_owned(),
                 ns => N.ns(ns as f64, None),
@@ -293,7 +308,12 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
                 *rank <= MOST || !is_of_events || Some(part.longest_ns) == longest_ns
             });
         for (_, (taker, part)) in named {
-            table.row(row(taker.to_string(), part));
+            let name = match (part.tids.first(), part.tids.len()) {
+                (Some(tid), 1) => format!("{taker}, tid {tid}"),
+                (_, 0) => taker.to_string(),
+                (_, several) => format!("{taker}, {} tids", N.count(several as u64)),
+            };
+            table.row(row(name, part));
         }
         if !others.is_empty() {
             let sum = others
@@ -302,10 +322,10 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
                     delays: all.delays.saturating_add(part.delays),
                     ns: all.ns.saturating_add(part.ns),
                     longest_ns: all.longest_ns.max(part.longest_ns),
-                    waits: (0, 0),
+                    ..Part::default()
                 });
             let count = words::counted(N, others.len() as u64, "other", "others");
-            table.row(row(count, sum));
+            table.row(row(count, &sum));
         }
     }
     let shares = each(cases).map(|who| who.cost_ns / who.wall_ns);
@@ -324,6 +344,22 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         ),
         None => String::new(),
     };
+    let smi = match each(cases)
+        .filter_map(|who| who.smi)
+        .reduce(|all, of| all + of)
+    {
+        Some(0) => " The processor counted no system management interrupts (SMIs).".to_owned(),
+        Some(count) => format!(
+            " The processor counted {} (SMIs).",
+            words::counted(
+                N,
+                count,
+                "system management interrupt",
+                "system management interrupts"
+            )
+        ),
+        None => String::new(),
+    };
     let waited = match has_waits {
         true => " Since raised: the mean time from where a softirq was raised until it began.",
         false => "",
@@ -333,7 +369,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         read: format!(
             "Delays of {least} or more, joined with the kernel's events on the same CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
-             hypervisor, or firmware.{way}{waited}{cost}"
+             hypervisor, or firmware.{smi}{way}{waited}{cost}"
         ),
         table,
     }
