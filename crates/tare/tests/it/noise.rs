@@ -133,15 +133,10 @@ fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reporte
         return common::skip("isolation", "changing kernel settings requires root");
     }
     let cpu = 0;
-    let mut switches = tare_host::switches(&tare_host::Source::system(), cpu);
-    // Another test changes it at the same time.
-    switches.retain(|switch| switch.id != "stat-interval");
+    let (_alone, mut files) = common::switches(cpu);
+    let switches = tare_host::switches(&tare_host::Source::system(), cpu);
     let written = "/proc/sys/vm/page_lock_unfairness";
-    let files = switches.iter().flat_map(|switch| &switch.files);
-    let files: Vec<&str> = files
-        .map(|(path, _)| path.as_str())
-        .chain([written])
-        .collect();
+    files.push(written.to_owned());
     let read = || Vec::from_iter(files.iter().map(|path| fs::read_to_string(path).unwrap()));
     let before = read();
     let original = before.last().unwrap().clone();

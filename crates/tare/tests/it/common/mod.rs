@@ -282,6 +282,15 @@ pub fn engine() -> MutexGuard<'static, ()> {
     ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Serialises tests that change the settings of all switches, and returns their files.
+pub fn switches(cpu: usize) -> (MutexGuard<'static, ()>, Vec<String>) {
+    static SWITCHES: Mutex<()> = Mutex::new(());
+    let alone = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let switches = tare_host::switches(&tare_host::Source::system(), cpu);
+    let files = switches.into_iter().flat_map(|switch| switch.files);
+    (alone, files.map(|(path, _)| path).collect())
+}
+
 /// Waits for a minute at most until `found` gives something.
 #[track_caller]
 pub fn wait_for<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
