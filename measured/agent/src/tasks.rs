@@ -12,7 +12,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 pub struct Task {
     /// The process ID.
     pub pid: u32,
-    /// The name as the kernel keeps it.
+    /// The process's name as the kernel keeps it, with the thread's if that has another one.
     pub name: String,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
@@ -59,10 +59,20 @@ fn numbers(folder: &str) -> impl Iterator<Item = u32> + use<> {
 }
 
 fn read(pid: u32, tid: u32) -> Option<Task> {
-    let file = |name| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
-    let times = file("schedstat")?;
-    let mut task = parse(&file("stat")?)?;
+    // Names need not be UTF-8.
+    let file = |tid, name| {
+        let bytes = fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let times = file(tid, "schedstat")?;
+    let mut task = parse(&file(tid, "stat")?)?;
     (task.pid, task.ns) = (pid, times.split_whitespace().next()?.parse().ok()?);
+    if tid != pid
+        && let Some(process) = file(pid, "stat").and_then(|line| parse(&line))
+        && process.name != task.name
+    {
+        task.name = format!("{} (thread {})", process.name, task.name);
+    }
     Some(task)
 }
 
@@ -83,6 +93,10 @@ fn parse(line: &str) -> Option<Task> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use rustix::thread::{gettid, set_name};
+
     use super::*;
 
     impl FromIterator<(u32, Task)> for Tasks {
@@ -100,6 +114,26 @@ mod tests {
             ("a) R 1 1 (b", true, 3)
         );
         assert_eq!(parse("57 (cat"), None);
+    }
+
+    #[test]
+    fn threads_have_the_name_of_their_process_whatever_they_call_themselves() {
+        for name in [c"ksoftirqd/1", c"\xff\xfe latin", c"    ", c"a) R 1 1 (b"] {
+            let own = thread::spawn(move || {
+                set_name(name).unwrap();
+                read(
+                    process::id(),
+                    gettid().as_raw_nonzero().get().try_into().unwrap(),
+                )
+            });
+            let own = own.join().unwrap().unwrap();
+            let thread = String::from_utf8_lossy(name.to_bytes());
+            assert!(
+                own.name.ends_with(&format!(" (thread {thread})")),
+                "{own:?}"
+            );
+            assert!(!own.is_kernel, "{own:?}");
+        }
     }
 
     #[test]

@@ -285,17 +285,6 @@ fn other_work_of_timed_work_stands_behind_its_figures() {
 }
 
 #[test]
-fn a_program_is_not_taken_for_the_kernel_s_thread_whose_name_it_takes() {
-    let mut run = Run::new(1);
-    let cell = run.gap(1, "process", spinning());
-    beside(cell, (40, "watchdog/1", 600));
-    let analysis = run.analyse();
-    let named =
-        "alongside watchdog/1 (a program, no thread of the kernel) (60.0 % of the CPU's time)";
-    assert_contains(&analysis.summary().verdict.headline, &[named]);
-}
-
-#[test]
 fn threads_of_one_process_are_one_culprit() {
     let mut run = Run::new(1);
     for (block, name) in [(1, "rustc (thread lto 1)"), (2, "rustc (thread lto 2)")] {
@@ -312,20 +301,71 @@ fn threads_of_one_process_are_one_culprit() {
 }
 
 #[test]
-fn names_of_processes_are_listed_on_the_page_and_control_no_terminal() {
-    let mut run = Run::new(1);
-    let cell = run.gap(1, "process", spinning());
-    beside(cell, (41, "esc\u{1b}[2J\u{202e}<b>", 400));
-    let analysis = run.analyse();
-    let (terminal, page) = shown(&analysis);
-    let shown = "esc\\u001b[2J\\u202e";
-    assert_contains(
-        &page,
-        &["Other work on the measured CPUs", shown, "&lt;b&gt; (41)"],
-    );
-    assert_contains(&terminal, &["esc\\u001b[2J"]);
-    for text in [terminal, page] {
-        assert!(!text.contains(['\u{1b}', '\u{202e}']));
+fn whatever_a_task_calls_itself_it_is_named_once_with_its_own_share() {
+    const PROGRAM: &str = "(a program, no thread of the kernel) ";
+    for (name, is_kernel, named, visible) in [
+        ("a) R 1 1 (b", false, "a) R 1 1 (b ", "a) R 1 1 (b "),
+        ("new\nline", false, "new\\nline ", "new\\nline "),
+        (
+            "esc\u{1b}[2J\u{202e}<b>",
+            false,
+            "esc\\u001b[2J\\u202e<b> ",
+            "esc\\u001b[2J\\u202e",
+        ),
+        ("    ", false, "'    ' ", "' ' "),
+        (
+            "\u{fffd} latin",
+            false,
+            "\u{fffd} latin ",
+            "\u{fffd} latin ",
+        ),
+        ("=1+cmd|' /C'!A", false, "=1+cmd|' /C'!A (", ""),
+        ("swapper/1", false, "swapper/1 ", PROGRAM),
+        ("ksoftirqd/1", false, "ksoftirqd/1 ", PROGRAM),
+        ("kworker/u8:1-mine", false, "kworker/u8:1-mine ", PROGRAM),
+        (
+            "python3 (thread ksoftirqd/1)",
+            false,
+            "python3 (thread ksoftirqd/1) ",
+            "python3 (thread ksoftirqd/1) ",
+        ),
+        ("ksoftirqd/0", true, "ksoftirqd/0 ", "ksoftirqd/0 (10.0 %"),
+        (
+            "kworker/u8:1-events",
+            true,
+            "kworker/u8:1 (several threads) ",
+            "",
+        ),
+    ] {
+        let mut run = Run::new(1);
+        let cell = run.gap(1, "process", spinning());
+        // Threads of the kernel with the same names are others.
+        for (pid, name, ms) in [
+            (40, name, 100),
+            (7, "ksoftirqd/1", 50),
+            (8, "kworker/u8:1", 30),
+        ] {
+            beside(cell, (pid, name, ms));
+        }
+        cell.other_work.as_mut().unwrap().tasks[0].kernel = is_kernel;
+        let analysis = run.analyse();
+        let own = alarm(&analysis, "other-work");
+        let own = own.split(": ").nth(1).unwrap().split("; ").next().unwrap();
+        assert!(own.starts_with(named), "{own}");
+        let (share, headline) = match name {
+            // One name, one share.
+            "kworker/u8:1-events" => ("13.0 %", "kworker/u8:1 (several threads) (13.0 %"),
+            _ => ("10.0 %", " (10.0 % of the CPU's time)"),
+        };
+        assert_contains(own, &[&format!(", {share} of the time")]);
+        assert_contains(&analysis.summary().verdict.headline, &[headline]);
+        let (terminal, page) = shown(&analysis);
+        let in_html = visible.replace('<', "&lt;").replace('>', "&gt;");
+        assert_contains(&terminal, &[visible]);
+        assert_contains(&page, &["Other work on the measured CPUs", &in_html]);
+        for text in [terminal, page] {
+            assert!(!text.contains(['\u{1b}', '\u{202e}']), "{name:?}");
+        }
     }
 }
 

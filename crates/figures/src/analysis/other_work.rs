@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use tare_results::model::{Cell, Labels, OtherWork};
+use tare_host::visible_in_line;
+use tare_results::model::{Cell, Labels, OtherTask, OtherWork};
 
 use crate::format::Numbers;
 use crate::group::{entry, grouped};
@@ -24,14 +25,15 @@ const UNEVEN: f64 = 1.5;
 /// How many names are shown.
 const NAMED: usize = 3;
 
-/// CPU time that the processes of a name used on the measured CPUs, by whatever threads.
+/// CPU time that the processes of a name used on the measured CPUs, by whatever threads. Those of the
+/// kernel are apart from programs of the same name.
 #[derive(Debug, Default)]
 struct Used<'a> {
     process: &'a str,
     /// The names of the tasks: the process's, with its thread's where it has another one.
     tasks: BTreeSet<&'a str>,
     pids: BTreeSet<u32>,
-    /// Whether one of them is a thread of the kernel.
+    /// Whether they are threads of the kernel.
     is_kernel: bool,
     /// Their time on each CPU, the greatest share first.
     on: Vec<OnCpu>,
@@ -244,16 +246,17 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
         // Kernel threads that work for the load belong to the load.
         let tasks = other.tasks.iter();
         let tasks = tasks.filter(|task| task.ns > 0 && !(*is_loaded && task.kernel));
-        let by_name = grouped(tasks.map(|task| (process_of(&task.name), task)));
-        for (process, tasks) in by_name {
+        let by_name = grouped(tasks.map(|task| ((process_of(task), task.kernel), task)));
+        for ((process, is_kernel), tasks) in by_name {
             let new = || Used {
                 process,
+                is_kernel,
                 ..Used::default()
             };
-            let used = entry(&mut all, |used| used.process == process, new);
+            let is_it = |used: &Used<'_>| (used.process, used.is_kernel) == (process, is_kernel);
+            let used = entry(&mut all, is_it, new);
             used.tasks
                 .extend(tasks.iter().map(|task| task.name.as_str()));
-            used.is_kernel |= tasks.iter().any(|task| task.kernel);
             used.pids.extend(tasks.iter().map(|task| task.pid));
             for (cpu, tasks) in grouped(tasks.into_iter().map(|task| (task.cpu, task))) {
                 let new = || OnCpu {
@@ -285,10 +288,11 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     all
 }
 
-/// Returns the process's part of a task's name: `java` of `java (thread GC)`. The current work of a
-/// kworker is no part of it.
-fn process_of(task: &str) -> &str {
-    if task.starts_with("kworker/") {
+/// Returns the process's part of a task's name: `java` of `java (thread GC)`. The current work of the
+/// kernel's kworker is no part of it.
+fn process_of(task: &OtherTask) -> &str {
+    let (task, is_kernel) = (task.name.as_str(), task.kernel);
+    if is_kernel && task.starts_with("kworker/") {
         return task.split(['-', '+']).next().unwrap_or(task);
     }
     let own = |what: &str| task.rfind(what).map(|at| &task[..at]);
@@ -308,9 +312,12 @@ impl Used<'_> {
     /// themselves as the kernel calls its threads.
     fn name(&self) -> String {
         let name = match self.tasks.first() {
-            Some(one) if self.tasks.len() == 1 => (*one).to_owned(),
-            _ => format!("{} (several threads)", self.process),
+            Some(one) if self.tasks.len() == 1 => visible_in_line(one).into_owned(),
+            _ => format!("{} (several threads)", visible_in_line(self.process)),
         };
+        if name.trim().is_empty() {
+            return format!("'{name}'");
+        }
         match !self.is_kernel && self.process.contains('/') {
             true => format!("{name} (a program, no thread of the kernel)"),
             false => name,
