@@ -125,6 +125,43 @@ fn what_the_plan_tells_of_labels_is_checked_before_measuring() {
 }
 
 #[test]
+fn a_percentile_of_which_a_plan_is_sure_is_judged_though_activations_were_missed() {
+    const INTERVAL_NS: u64 = 100_000;
+    // Of each phase half is over when its load begins.
+    let made = |loads, activations: u64| {
+        let late_ns = [activations / 2 * INTERVAL_NS; 2];
+        let schedule = Schedule {
+            activations,
+            late_ns: if loads == ["idle"] { &[] } else { &late_ns },
+            ..Schedule::under(loads)
+        };
+        let mut run = Run::new(1);
+        run.woken(1, schedule, |_, _, n| match n % activations {
+            n if n == activations - 500 => 100 * INTERVAL_NS,
+            _ => 4_000,
+        });
+        run
+    };
+    for (loads, measure, too_few, enough) in [
+        (&["idle"][..], "latency", 10_000, 10_102),
+        (&["idle"], "response", 9_999, 10_000),
+        (&["idle", "dd"], "latency", 20_000, 20_204),
+        (&["idle", "dd"], "response", 19_998, 20_000),
+    ] {
+        let text = format!("{measure}.p99.9 > 1s");
+        let check = |run: Run| {
+            let gate = text.parse::<Gate>().unwrap();
+            gate.check(&run.data().plan, catalogue())
+        };
+        let error = check(made(loads, too_few));
+        assert!(matches!(error, Err(GateError::TooFew { .. })), "{text}");
+        assert_eq!(check(made(loads, enough)), Ok(()));
+        let judged = judge(&made(loads, enough).analyse(), &text).unwrap();
+        assert!(!judged.failed, "{loads:?}: {judged:?}");
+    }
+}
+
+#[test]
 fn a_judgement_names_how_its_figure_is_put_together() {
     let mut run = Run::new(1);
     for (block, gaps, gb) in [(1, 1, 20.0), (2, 2, 10.0), (3, 6, 12.0)] {

@@ -56,8 +56,12 @@ impl View for Wakeup {
     fn samples(&self, cell: &CellPlan, measure: &str) -> Option<u64> {
         // Whoever waits for a late one may end with it.
         let plan = plan_of(cell).filter(|plan| plan.above_ns.is_none())?;
-        let activations =
-            plan.activations(plan.threads.saturating_sub(1)) / u64::from(plan.phases.max(1));
+        let activations = plan.activations(plan.threads.saturating_sub(1));
+        let activations = match cell.phases.len() as u64 {
+            0 | 1 => activations,
+            // Up to half of a phase may be over when its load begins.
+            phases => activations / phases / 2,
+        };
         match measure {
             "response" => Some(activations),
             "latency" => Some(match plan.duration_ns {
