@@ -132,27 +132,32 @@ fn those_who_took_the_time_are_named_with_their_part() {
     assert_eq!(first["delays"], 180);
 }
 
+/// Makes delays of the measured thread in which another one ran.
+fn to_thread(name: &str, samples: u64) -> Trace {
+    let names = ["tare-agent/9", name];
+    let switch = |at_ns, from: usize, to: usize| {
+        let what = TraceKind::Switch {
+            from: names[from].to_owned(),
+            from_priority: 120,
+            to: names[to].to_owned(),
+            to_priority: 120,
+            ours: to == 0,
+        };
+        event(at_ns, what, &[])
+    };
+    let both = vec![switch(0, 0, 1), switch(10_000 * samples as i64, 1, 0)];
+    delays(samples, both)
+}
+
 #[test]
 fn what_no_event_explains_and_the_longest_delay_are_named_among_many() {
     let mut run = Run::new(26);
     let cell = run.gap(1, "process", evenly(2_600_000_000, 100, 1_300));
     let threads = (0..20).map(|number| {
         let samples = 30 - number;
-        let names = ["tare-agent/9".to_owned(), format!("hog{number:02}/7")];
-        let switch = |at_ns, from: usize, to: usize| {
-            let what = TraceKind::Switch {
-                from: names[from].clone(),
-                from_priority: 120,
-                to: names[to].clone(),
-                to_priority: 120,
-                ours: to == 0,
-            };
-            event(at_ns, what, &[])
-        };
-        let both = vec![switch(0, 0, 1), switch(10_000 * samples as i64, 1, 0)];
         Trace {
             greatest: if number == 19 { 90_000 } else { 12_000 },
-            ..delays(samples, both)
+            ..to_thread(&format!("hog{number:02}/7"), samples)
         }
     });
     explain(cell, threads.chain([delays(1, Vec::new())]).collect(), 4);
@@ -213,6 +218,29 @@ fn who_took_the_time_is_said_of_each_load_and_of_nobody_twice() {
     assert_eq!(
         said[2..],
         [format!("gap, {all}"), format!("gap under ping, {all}")]
+    );
+}
+
+#[test]
+fn other_work_is_named_before_the_tick_even_where_that_took_more() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        let tick = || "local timer".to_owned();
+        let traces = vec![
+            delays(
+                60,
+                vec![
+                    event(0, TraceKind::InterruptEntry { name: tick() }, &[]),
+                    event(600_000, TraceKind::InterruptExit { name: tick() }, &[]),
+                ],
+            ),
+            to_thread("hog/40", 40),
+        ];
+        explain(with_hog(&mut run, block), traces, 4);
+    }
+    assert_eq!(
+        verdict(&run.analyse())[1],
+        "gap, time in delays of 5.00 µs or more: thread hog 40.0 % and interrupt local timer 60.0 %."
     );
 }
 
