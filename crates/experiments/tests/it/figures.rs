@@ -10,7 +10,7 @@ use tare_results::CellState;
 use tare_testkit::assert_contains;
 
 use crate::synthetic::{
-    self, Fold, HZ, Run, analyse, csv, evenly, figure, measured, row, shown, spin, timed,
+    self, Fold, HZ, Run, analyse, csv, evenly, figure, measured, row, shown, spin, timed, verdict,
 };
 
 /// Makes 1,000 durations with one delay of each class: mean 1,024.3 cycles.
@@ -170,6 +170,31 @@ fn the_share_in_delays_is_the_sum_of_parts_over_the_sum_of_wholes() {
         over.interval.as_ref().unwrap().low < over.estimate / 3.0,
         "{over:?}"
     );
+}
+
+#[test]
+fn one_run_and_runs_that_agree_say_nothing_of_how_much_others_may_differ() {
+    for runs in 1..=3 {
+        let mut run = Run::new(26);
+        for block in 1..=runs {
+            run.gap(block, "process", evenly(2_600_000_000, 100, 1_300));
+        }
+        let analysis = run.analyse();
+        assert!(row(&analysis, "lost.share").unwrap().estimate() > Some(0.0));
+        for row in &analysis.rows().0 {
+            let has_interval = row.over.as_ref().is_ok_and(|over| over.interval.is_ok());
+            assert!(!has_interval, "{runs} runs: {row:?}");
+        }
+        for text in [
+            terminal::render(&analysis, 120, false),
+            verdict(&analysis).join(" "),
+        ] {
+            assert!(
+                !text.contains("CI") && !text.contains('±'),
+                "{runs} runs: {text}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -544,6 +544,31 @@ fn claims_of_the_study_are_answered_from_rows() {
 }
 
 #[test]
+fn the_study_s_levels_are_those_of_the_tables_beside_what_the_machine_claims() {
+    let curve = latencies("2M", 28);
+    let mut run = in_memory([curve.as_slice()]);
+    run.reproduces = Some("cse221-2022");
+    let analysis = on_the_machine(run);
+    let told = analysis.summary().reproduction.clone().unwrap();
+    let hierarchy = &told.claims[3].finding.why;
+    assert_contains(hierarchy, &["L3 unified 8 MiB, 12.5 ns (claimed 32 MiB)"]);
+    let latencies = ["latency-l1", "latency-l2", "latency-l3", "latency-dram"];
+    for (level, name) in (1..).zip(latencies) {
+        let labels = format!("level={level} levels=4");
+        let row = figure(
+            &analysis,
+            "level-latency",
+            figure_of("level-latency"),
+            &labels,
+        );
+        let row = tare_figures::rows::written(row, "ns");
+        let mut rows = told.comparisons.iter();
+        let here = &rows.find(|row| row.what == name).unwrap().here;
+        assert!(here.starts_with(&row), "{name}: {here}, not {row}");
+    }
+}
+
+#[test]
 fn a_cell_with_stolen_time_alone_was_not_measured() {
     for values in [&[][..], &[("stolen", "", 1e6)]] {
         let report = analysed(Primitives {
