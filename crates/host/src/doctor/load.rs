@@ -47,10 +47,10 @@ fn state(e: &Examination<'_>, own: Option<f64>, others: Option<f64>) -> String {
         let text = format!("the {which} are {} busy on average", percent(share));
         (share, text)
     });
-    // The busier ones are the finding, in short.
     let mut busy: Vec<(f64, String)> = own.into_iter().chain(others).collect();
-    if busy.len() == 2 && busy[0].0 <= BUSY_SHARE && busy[1].0 > busy[0].0 {
-        busy.reverse();
+    // A measured CPU that is idle is no part of what the others do.
+    if busy.len() == 2 && busy[0].0 <= BUSY_SHARE && busy[1].0 > OTHERS_ACTIVE {
+        busy.remove(0);
     }
     parts.extend(busy.into_iter().map(|(_, text)| text));
     if let Some(average) = e.machine.load.average.known() {
