@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::words::{
-    Json, MOST_THREADS, Once, Row, check_size, check_threads, latency, number, shown,
+    Json, MOST_THREADS, Once, Row, check_size, check_threads, latency, number, option, shown,
 };
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
@@ -300,33 +300,7 @@ struct Options {
 
 /// Reads the options that matter here; those that are not given are cyclictest's defaults.
 fn options(command: &str) -> Options {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let value = |short: char, long: &str| {
-        // Of several the last one holds.
-        words.iter().enumerate().rev().find_map(|(place, word)| {
-            let next = || words.get(place + 1).copied();
-            if let Some(rest) = word.strip_prefix("--") {
-                let (name, value) = rest
-                    .split_once('=')
-                    .map_or((rest, None), |(n, v)| (n, Some(v)));
-                // As getopt_long does, which takes what begins a name.
-                let is_it = name.len() > 2 && long.starts_with(name);
-                return is_it.then(|| value.or_else(next)).flatten();
-            }
-            let letters = word.strip_prefix('-')?;
-            let at = letters.find(short)?;
-            // Letters before it are options without a value, as in -qh100.
-            let are_flags = letters[..at].chars().all(|c| "mqnNrRsSuvxMt".contains(c));
-            let value = &letters[at + short.len_utf8()..];
-            are_flags.then(|| {
-                if value.is_empty() {
-                    next()
-                } else {
-                    Some(value)
-                }
-            })?
-        })
-    };
+    let value = |short, long| option(command, "mqnNrRsSuvxMt", short, long);
     let number = |short, long| value(short, long).and_then(|text: &str| text.parse().ok());
     Options {
         interval_us: Some(

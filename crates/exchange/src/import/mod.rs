@@ -92,7 +92,7 @@ pub fn read(tool: &str, text: &str) -> Result<Foreign, ExchangeError> {
 
 /// Returns a line if it says that the tool stopped at its threshold.
 fn stopped_at(line: &str) -> Option<String> {
-    const WORDS: [&str; 3] = ["hit stop tracing", "# Break value:", "Trace threshold ("];
+    const WORDS: [&str; 2] = ["hit stop tracing", "# Break value:"];
     let is_shown = WORDS.iter().any(|words| line.contains(words));
     is_shown.then(|| words::shown(line))
 }

@@ -6,12 +6,17 @@
 //! is a turn that nothing interrupted. They can't be a run of `gap`, which is the same measurement:
 //! that keeps the time of every gap, and oslat has none.
 
-use super::words::{Json, Once, Row, check_size, check_threads, latency, shown};
+use super::words::{
+    Json, Once, Row, check_size, check_threads, check_width, latency, option, shown,
+};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
 /// The name of the tool.
 const NAME: &str = "oslat";
+
+/// The number of buckets without -b.
+const BUCKETS: u64 = 32;
 
 /// Reads what oslat printed.
 ///
@@ -40,7 +45,14 @@ fn from_json(json: Json<'_>) -> Result<Foreign, ExchangeError> {
         threads.push(thread.column()?);
         check_size(None, &threads)?;
     }
-    foreign.series.push(series(threads)?);
+    // Buckets that count nothing are left out: the last one is there only if it counts something.
+    let command = foreign.command.as_deref().unwrap_or_default();
+    let buckets = match option(command, "Bqszvh", 'b', "bucket-size") {
+        _ if command.is_empty() => 0,
+        Some(number) => number.parse().unwrap_or(0),
+        None => BUCKETS,
+    };
+    foreign.series.push(series(threads, buckets)?);
     Ok(foreign)
 }
 
@@ -123,7 +135,9 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     }
     if threads.iter().all(|thread| thread.counts.is_empty()) {
         return Err(ExchangeError::NotOutput(
-            "there is no line 'Core:' followed by a histogram in it: it is not what oslat prints at its end".to_owned(),
+            "there is no line 'Core:' followed by a histogram in it: it is not what oslat prints at its end, which it does \
+             not reach when -T stops it"
+                .to_owned(),
         ));
     }
     if threads.iter().any(|thread| thread.max.is_none()) {
@@ -135,17 +149,19 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
                 .to_owned(),
         ));
     }
-    foreign.series.push(series(threads)?);
+    foreign.series.push(series(threads, 0)?);
     Ok(foreign)
 }
 
-/// Puts the threads together. The last value counts everything from there on: with
-/// overflows.
-fn series(mut threads: Vec<Column>) -> Result<Series, ExchangeError> {
+/// Puts the threads together. The last value counts everything from there on, with overflows, unless
+/// it is less than `least`.
+fn series(mut threads: Vec<Column>, least: u64) -> Result<Series, ExchangeError> {
+    check_width(&threads, |us| (format!("-W {}", us * 1_000), "without -W"))?;
     for (number, thread) in (0..).zip(&mut threads) {
         let last = thread.counts.last().copied();
         if let (Some((us, count)), Some(max)) = (last, thread.max)
             && max > us
+            && us >= least
             && count > 0
         {
             thread.counts.pop();

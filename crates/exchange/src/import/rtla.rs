@@ -8,7 +8,9 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::words::{LONGEST_US, Once, check_size, check_threads, latency, number, shown};
+use super::words::{
+    LONGEST_US, Once, check_size, check_threads, check_width, latency, number, shown,
+};
 use super::{Column, Foreign, Mean, Series};
 use crate::error::ExchangeError;
 
@@ -256,30 +258,6 @@ impl Table {
         check_size(Some(line), self.columns.iter().map(|(_, column)| column))
     }
 
-    /// Returns the width of its buckets, if they seem to be wider than 1 µs: the file does not say.
-    /// A few samples may be multiples of a number by chance.
-    fn bucket_us(&self) -> Option<u64> {
-        const FEWEST_SAMPLES: u128 = 100;
-        let fewest_values = |common: u64| if common < 5 { 3 } else { 2 };
-        let counts = self.columns.iter().flat_map(|(_, column)| &column.counts);
-        let samples: u128 = self
-            .columns
-            .iter()
-            .map(|(_, column)| column.counted())
-            .sum();
-        let mut common = 0;
-        let mut values = BTreeSet::new();
-        for (us, _) in counts {
-            common = divisor(common, *us);
-            if values.len() < 3 {
-                values.insert(us);
-            }
-        }
-        let is_wide =
-            common > 1 && values.len() >= fewest_values(common) && samples >= FEWEST_SAMPLES;
-        is_wide.then_some(common)
-    }
-
     /// Puts the columns of each kind together.
     fn series(mut self, tool: &str) -> Result<Vec<Series>, ExchangeError> {
         if !self.is_complete {
@@ -289,12 +267,8 @@ impl Table {
         if !self.stated.is_empty() && !self.has_maximum {
             return Err(ExchangeError::broken_off("max:"));
         }
-        if let Some(us) = self.bucket_us() {
-            return Err(ExchangeError::NotOutput(format!(
-                "all its values are multiples of {us} µs, as with -b {us}, and latencies between them are unknown: measure \
-                 with -b 1"
-            )));
-        }
+        let columns = self.columns.iter().map(|(_, column)| column);
+        check_width(columns, |us| (format!("-b {us}"), "with -b 1"))?;
         for ((kind, column), stated) in self.columns.iter().zip(&self.stated) {
             let name = format!("{}-{:03}", kind.heading(), column.cpu.unwrap_or(0));
             column.check(column.over, *stated, &name, "count:")?;
@@ -314,13 +288,5 @@ impl Table {
             })
         });
         Ok(series.collect())
-    }
-}
-
-/// Returns the greatest common divisor.
-fn divisor(a: u64, b: u64) -> u64 {
-    match b {
-        0 => a,
-        _ => divisor(b, a % b),
     }
 }

@@ -1,5 +1,6 @@
 //! What the readers of all tools share.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -58,6 +59,38 @@ pub(super) fn shown(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Returns the value of an option of a command line, by its letter or its name; `flags` are the
+/// letters of options without a value.
+pub(super) fn option<'a>(
+    command: &'a str,
+    flags: &str,
+    short: char,
+    long: &str,
+) -> Option<&'a str> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    // Of several the last one holds.
+    words.iter().enumerate().rev().find_map(|(place, word)| {
+        let next = || words.get(place + 1).copied();
+        if let Some(rest) = word.strip_prefix("--") {
+            let (name, value) = rest
+                .split_once('=')
+                .map_or((rest, None), |(n, v)| (n, Some(v)));
+            // As in getopt_long, the beginning of a name is enough.
+            let is_it = name.len() > 2 && long.starts_with(name);
+            return is_it.then(|| value.or_else(next)).flatten();
+        }
+        let letters = word.strip_prefix('-')?;
+        let at = letters.find(short)?;
+        // Letters before it are options without a value, as in -qh100.
+        let are_flags = letters[..at].chars().all(|c| flags.contains(c));
+        let value = &letters[at + short.len_utf8()..];
+        are_flags.then(|| match value.is_empty() {
+            true => next(),
+            false => Some(value),
+        })?
+    })
 }
 
 /// The names of lines that stand once in a file, as far as they came.
@@ -373,6 +406,42 @@ pub(super) fn check_size<'a>(
         Some(line) => ExchangeError::line(line, problem),
         None => ExchangeError::NotOutput(problem),
     })
+}
+
+/// Refuses histograms whose rows seem to be wider than 1 µs, which no file states. `option` is the
+/// option that makes rows of a width, in µs, and how to measure instead.
+pub(super) fn check_width<'a>(
+    columns: impl IntoIterator<Item = &'a Column>,
+    option: impl Fn(u64) -> (String, &'static str),
+) -> Result<(), ExchangeError> {
+    /// A few samples may be multiples of a number by chance.
+    const FEWEST_SAMPLES: u128 = 100;
+    let fewest_values = |common: u64| if common < 5 { 3 } else { 2 };
+    let (mut common, mut samples) = (0, 0);
+    let mut values = BTreeSet::new();
+    for (us, count) in columns.into_iter().flat_map(|column| &column.counts) {
+        common = divisor(common, *us);
+        samples += u128::from(*count);
+        if values.len() < 3 {
+            values.insert(*us);
+        }
+    }
+    if common <= 1 || values.len() < fewest_values(common) || samples < FEWEST_SAMPLES {
+        return Ok(());
+    }
+    let (option, instead) = option(common);
+    Err(ExchangeError::NotOutput(format!(
+        "all its values are multiples of {common} µs, as with {option}, and latencies between them are unknown: measure \
+         {instead}"
+    )))
+}
+
+/// Returns the greatest common divisor.
+fn divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => divisor(b, a % b),
+    }
 }
 
 /// Refuses a line with more columns than there can be histograms.

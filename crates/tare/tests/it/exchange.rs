@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{self, Bench};
+use crate::imports::{Form, SOME, Thread, up_to};
 
 fn sample(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -146,237 +147,15 @@ fn what_is_no_output_is_refused_with_the_line() {
     );
 }
 
-/// A histogram of cyclictest with one thread that overflows and one that does not.
-const SOME_OVER: &str = "# Histogram\n000001 009000\t009990\n000002 000980\t000010\n# Total: 000009980 000010000\n\
-                         # Min Latencies: 00001 00001\n# Avg Latencies: 00009 00001\n# Max Latencies: 09000 00002\n\
-                         # Histogram Overflows: 00020 00000\n# Histogram Overflow at cycle number:\n";
-
-/// A file with samples beyond the end of its histogram.
-struct Overflow {
-    tool: &'static str,
-    text: &'static str,
-    /// The greatest, as a table writes it.
-    max: &'static str,
-    /// Replacements that make a file with one sample more of it.
-    more: &'static [(&'static str, &'static str)],
-}
-
-/// Files of each tool with all samples in overflow, some of one thread, and others of each.
-const OVERFLOWS: &[Overflow] = &[
-    Overflow {
-        tool: "cyclictest",
-        text: SOME_OVER,
-        max: "9,000",
-        more: &[("2 000980", "2 000981"), ("000009980", "000009981")],
-    },
-    Overflow {
-        tool: "cyclictest",
-        text: "# Histogram\n000000 000000\n# Total: 000000000\n# Min Latencies: 00007\n# Avg Latencies: 00010\n\
-               # Max Latencies: 00013\n# Histogram Overflows: 00002\n",
-        max: "13.00",
-        more: &[("Overflows: 00002", "Overflows: 00003")],
-    },
-    Overflow {
-        tool: "cyclictest",
-        text: "# Histogram\n000001 000090\t000080\n000002 000010\t000020\n# Total: 000000100 000000100\n\
-               # Min Latencies: 00001 00001\n# Avg Latencies: 00150 00008\n# Max Latencies: 09000 00700\n\
-               # Histogram Overflows: 00002 00003\n",
-        max: "9,000",
-        more: &[
-            ("2 000010", "2 000011"),
-            ("Total: 000000100", "Total: 000000101"),
-        ],
-    },
-    Overflow {
-        tool: "cyclictest",
-        text: "{\"cmdline\": \"cyclictest -i 1000 -h 3 -q\", \"num_threads\": 1, \"thread\": {\"0\": {\"histogram\": {\"1\": \
-               50, \"2\": 49}, \"cycles\": 100, \"min\": 1, \"max\": 9000, \"avg\": 91.48, \"cpu\": 0}}}",
-        max: "9,000",
-        more: &[("50,", "51,"), (": 100,", ": 101,")],
-    },
-    Overflow {
-        tool: "cyclictest",
-        text: "{\"cmdline\": \"cyclictest -i 1000 -h 3 -q\", \"num_threads\": 2, \"thread\": {\"0\": {\"histogram\": {\"1\": \
-               50, \"2\": 49}, \"cycles\": 101, \"min\": 1, \"max\": 9000, \"avg\": 135.0, \"cpu\": 0}, \"1\": \
-               {\"histogram\": {\"1\": 50, \"2\": 49}, \"cycles\": 100, \"min\": 1, \"max\": 50, \"avg\": 1.98, \"cpu\": 1}}}",
-        max: "9,000",
-        more: &[("50,", "51,"), (": 101,", ": 102,")],
-    },
-    Overflow {
-        tool: "oslat",
-        text: "Core: 0\n001 (us): 90\n002 (us): 9\n003 (us): 1 (including overflows)\nMinimum: 1 (us)\nAverage: 91.08 (us)\n\
-               Maximum: 9000 (us)\nDuration: 10.000 (sec)\n",
-        max: "9,000",
-        more: &[("(us): 90", "(us): 91")],
-    },
-    Overflow {
-        tool: "oslat",
-        text: "Core: 0 1\n001 (us): 90 90\n002 (us): 9 9\n003 (us): 3 2 (including overflows)\nMinimum: 1 1 (us)\n\
-               Average: 150.00 2.00 (us)\nMaximum: 9000 50 (us)\nDuration: 10.000 10.000 (sec)\n",
-        max: "9,000",
-        more: &[("(us): 90", "(us): 91")],
-    },
-    Overflow {
-        tool: "oslat",
-        text: "{\"cmdline:\": \"oslat -D 10\", \"num_threads\": 2, \"thread\": {\"0\": {\"cpu\": 0, \"min\": 1, \"avg\": 150.0, \
-               \"max\": 9000, \"duration\": 10.0, \"histogram\": {\"1\": 90, \"2\": 9, \"3\": 3}}, \"1\": {\"cpu\": 1, \"min\": \
-               1, \"avg\": 2.0, \"max\": 50, \"duration\": 10.0, \"histogram\": {\"1\": 90, \"2\": 9, \"3\": 2}}}}",
-        max: "9,000",
-        more: &[(": 90,", ": 91,")],
-    },
-    Overflow {
-        tool: "rtla",
-        text: "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   IRQ-000\n\
-               1 50\n2 49\nover: 1\ncount: 100\nmin: 1\navg: 91\nmax: 9000\n",
-        max: "9,000",
-        more: &[
-            ("1 50", "1 51"),
-            ("count: 100", "count: 101"),
-            ("avg: 91", "avg: 90"),
-        ],
-    },
-    Overflow {
-        tool: "rtla",
-        text: "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   IRQ-000 \
-               IRQ-001\n1 50 50\n2 49 49\nover: 2 3\ncount: 101 102\nmin: 1 1\navg: 135 2\nmax: 9000 50\n",
-        max: "9,000",
-        more: &[("1 50", "1 51"), ("count: 101", "count: 102")],
-    },
-    Overflow {
-        tool: "rtla",
-        text: "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   CPU-000\n\
-               1 50\n2 49\nover: 1\ncount: 100\nmin: 1\navg: 91\nmax: 9000\n",
-        max: "9,000",
-        more: &[
-            ("1 50", "1 51"),
-            ("count: 100", "count: 101"),
-            ("avg: 91", "avg: 90"),
-        ],
-    },
-    Overflow {
-        tool: "rtla",
-        text: "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\nIndex   CPU-000 \
-               CPU-001\n1 50 50\n2 49 49\nover: 2 3\ncount: 101 102\nmin: 1 1\navg: 135 2\nmax: 9000 50\n",
-        max: "9,000",
-        more: &[("1 50", "1 51"), ("count: 101", "count: 102")],
-    },
-];
-
-impl Overflow {
-    /// Returns whether its samples are due at an interval.
-    fn is_periodic(&self) -> bool {
-        self.tool != "oslat" && !self.text.contains("osnoise")
-    }
-}
-
-#[test]
-fn the_greatest_latency_of_a_file_is_that_of_all_that_is_made_of_it() {
-    for (number, file) in OVERFLOWS.iter().enumerate() {
-        let Overflow {
-            tool, text, max, ..
-        } = file;
-        let bench = Bench::new();
-        fs::write(bench.work().join("file"), text).unwrap();
-        let words = format!("import {tool} file --interval 1000 --output run");
-        bench
-            .run(&words)
-            .expect(0, &["beyond the end of the histogram"]);
-        // The first figure of the line of the load.
-        let us: u64 = max.replace(',', "").parse::<f64>().unwrap() as u64;
-        let written = match us {
-            1_000.. => format!("{}.00 ms", us / 1_000),
-            _ => format!("{us}.0 µs"),
-        };
-        let what = match file.is_periodic() {
-            true => "Latest wake-up",
-            false => "Longest",
-        };
-        let headline = format!("{what}: {written} on ");
-        let report = bench.run("report run");
-        report.expect(0, &[&headline]);
-        let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
-        let page = page.replace(['\u{a0}', '\u{202f}'], " ");
-        assert!(page.contains(&headline), "{number}");
-        // The same file again is no second measurement; one with another sample is.
-        bench
-            .run(&words.replace(" run", " copy"))
-            .expect(0, &["beyond the end of the histogram"]);
-        bench
-            .run("compare run --to copy")
-            .expect(2, &["copy is a copy of run"]);
-        let more = file.more.iter();
-        let more = more.fold((*text).to_owned(), |text, (from, to)| {
-            text.replacen(from, to, 1)
-        });
-        fs::write(bench.work().join("file"), more).unwrap();
-        bench
-            .run(&words.replace(" run", " more"))
-            .expect(0, &["beyond the end of the histogram"]);
-        let compared = bench.run("compare run --to more --json");
-        let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
-        let mut rows = compared["comparisons"][0]["rows"]
-            .as_array()
-            .unwrap()
-            .iter();
-        let row = rows.find(|row| row["measure"] == "latency" && row["figure"] == "max");
-        let both = row.map(|row| (row["base"].as_f64(), row["new"].as_f64()));
-        let ns = Some(us as f64 * 1e3);
-        assert_eq!(both, Some((ns, ns)), "{number}");
-        let line = report
-            .out
-            .lines()
-            .find(|line| line.starts_with("idle  "))
-            .unwrap();
-        assert_eq!(
-            line.split_whitespace().nth(1),
-            Some(*max),
-            "{number}: {}",
-            report.out
-        );
-        for absent in ["cpu_dma_latency", "host CPU", "after about"] {
-            assert!(
-                !report.out.contains(absent),
-                "{number}: {absent} in {}",
-                report.out
-            );
-        }
-        let gate = |limit: u64| format!("report run -q --fail-if latency>{limit}us");
-        bench
-            .run(&gate(us - 1))
-            .expect(3, &["Gate failed: latency.max"]);
-        bench
-            .run(&gate(us))
-            .expect(0, &["Gate passed: latency.max"]);
-        let hgrm = bench
-            .run("export run --format hgrm")
-            .expect(0, &[])
-            .out
-            .clone();
-        assert!(
-            hgrm.contains(&format!("#[Max     = {us:8}.000")),
-            "{number}: {hgrm}"
-        );
-        let back = "export run --format cyclictest --histogram 3";
-        let back = bench
-            .run(back)
-            .expect(0, &["# Histogram Overflows: "])
-            .out
-            .clone();
-        assert!(
-            back.contains(&format!("# Max Latencies: {us:05}")),
-            "{number}: {back}"
-        );
-    }
-}
-
 #[test]
 fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
     let bench = Bench::new();
-    fs::write(bench.work().join("file"), SOME_OVER).unwrap();
+    let text = Form::Cyclictest.write(SOME, up_to(3));
+    fs::write(bench.work().join("file"), text).unwrap();
     bench
         .run("import cyclictest file --interval 1000 --output run")
         .expect(0, &[]);
-    // Of the 10,000 latencies of thread 0 twenty are beyond the end, and p99.9 is the 9,990th.
+    // Of the 10,000 latencies of thread 0 the last 22 are beyond the end, and p99.9 is the 9,990th.
     let gate = |gate: &str| format!("report run -q --fail-if {gate}");
     bench.run(&gate("latency.p99.9{thread=0}>2us")).expect(
         3,
@@ -406,60 +185,30 @@ fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
         .find(|row| row.contains("thread=0,latency,ns,p99.9,"))
         .unwrap();
     assert!(row.contains("latency,ns,p99.9,,3000,"), "{row}");
-    let hgrm = bench
-        .run("export run --format hgrm")
-        .expect(0, &[])
-        .out
-        .clone();
-    let values = hgrm
-        .lines()
-        .filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    let beyond: Vec<f64> = values.filter(|us| *us > 2.0).collect();
-    assert_eq!(beyond, [9_000.0]);
-}
-
-/// Makes cyclictest's histogram of one thread of 1,000 µs or so, whose last latencies are beyond the
-/// end.
-fn over(counts: &[(u64, u64)], (over, mean, max): (u64, u64, u64)) -> String {
-    let end = counts.last().unwrap().0.max(29);
-    let of = |us| {
-        counts
-            .iter()
-            .find(|(own, _)| *own == us)
-            .map_or(0, |(_, n)| *n)
-    };
-    let rows: String = (0..=end)
-        .map(|us| format!("{us:06} {:06}\n", of(us)))
-        .collect();
-    let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let least = counts.iter().find(|(_, n)| *n > 0).unwrap().0;
-    format!(
-        "# Histogram\n{rows}# Total: {total:09}\n# Min Latencies: {least:05}\n# Avg Latencies: {mean:05}\n\
-         # Max Latencies: {max:05}\n# Histogram Overflows: {over:05}\n"
-    )
 }
 
 #[test]
 fn nothing_is_claimed_that_latencies_beyond_the_end_leave_open() {
     let bench = Bench::new();
-    let import = |name: &str, text: &str, interval: u64| {
+    let import = |name: &str, thread: Thread<'_>, interval: u64| {
+        let text = Form::Cyclictest.write(&[thread], up_to(30));
         fs::write(bench.work().join("file"), text).unwrap();
         let words = format!("import cyclictest file --interval {interval} --output {name}");
         bench.run(&words).expect(0, &[]);
     };
     let gate = |run: &str, gate: &str| bench.run(&format!("report {run} -q --fail-if {gate}"));
     // The mean of all was cut off: it is from 2 to 3 µs.
-    import("cut", &over(&[(2, 99_000), (3, 700)], (100, 2, 400)), 1_000);
+    import("cut", &[(2, 99_000), (3, 700), (30, 99), (400, 1)], 1_000);
     gate("cut", "latency.mean>1.9us").expect(3, &["is at least 2.04 µs, above 1.90 µs"]);
     gate("cut", "latency.mean>2.45us").expect(3, &["is inconclusive: it is at least 2.04 µs"]);
     let table = bench.run("report cut").expect(0, &[]).out.clone();
     assert!(table.contains("> 2.0") && !table.contains("35."), "{table}");
     // Of one alone, it is known.
-    import("one", &over(&[(2, 99_000), (3, 700)], (1, 2, 400)), 1_000);
+    import("one", &[(2, 99_000), (3, 700), (400, 1)], 1_000);
     gate("one", "latency.mean>2.45us").expect(0, &["Gate passed"]);
     // Where the others are decides how many activations they missed, and so which response is the
     // 99.9th of a hundred: in full, 1.55 ms.
-    import("responses", &over(&[(20, 1_000)], (18_400, 210, 5_548)), 50);
+    import("responses", &[(20, 1_000), (221, 18_399), (5_548, 1)], 50);
     gate("responses", "response.p99>2ms").expect(3, &["is inconclusive: it is at least "]);
     gate("responses", "response.max>5547us").expect(3, &["response.max", "is 5.55 ms"]);
     let report = bench.run("report responses --json");
@@ -476,7 +225,8 @@ fn nothing_is_claimed_that_latencies_beyond_the_end_leave_open() {
 #[test]
 fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
     let bench = Bench::new();
-    fs::write(bench.work().join("file"), SOME_OVER).unwrap();
+    let text = Form::Cyclictest.write(SOME, up_to(3));
+    fs::write(bench.work().join("file"), text).unwrap();
     bench
         .run("import cyclictest file --interval 1000 --output run")
         .expect(0, &[]);
@@ -503,10 +253,10 @@ fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
         .run("report run -q --fail-if latency{thread=7}>8us")
         .expect(2, &["thread=0"]);
     // Where nothing is due at an interval, none is named, and nothing can be missed.
-    let unwoken = OVERFLOWS.iter().filter(|file| !file.is_periodic());
-    for (number, file) in unwoken.enumerate() {
-        fs::write(bench.work().join("file"), file.text).unwrap();
-        let import = format!("import {} file --output {number}", file.tool);
+    let unwoken = Form::ALL.into_iter().filter(|form| !form.is_periodic());
+    for (number, form) in unwoken.enumerate() {
+        fs::write(bench.work().join("file"), form.write(SOME, up_to(10))).unwrap();
+        let import = format!("import {} file --output {number}", form.tool());
         bench.run(&import).expect(0, &[]);
         let report = bench.run(&format!("report {number}"));
         let report = report.expect(0, &[]).out.clone();
@@ -684,35 +434,6 @@ fn files_of_one_tool_are_compared_by_what_they_state() {
 }
 
 #[test]
-fn what_a_file_lacks_is_refused_with_what_is_missing() {
-    let bench = Bench::new();
-    for (tool, text, words) in [
-        (
-            "cyclictest",
-            "# Histogram\n000012 000007\n000013 000093\n# Total: 000000105\n# Min Latencies: 00012\n\
-             # Avg Latencies: 00012\n# Max Latencies: 00081\n# Histogram Overflows: 00000\n",
-            "5 are in no row: lines are missing",
-        ),
-        (
-            "cyclictest",
-            "T: 0 (  10) P:80 I:1000 C:    100 Min:   2000 Act:    2345 Avg:    2400 Max:    9000\n# Histogram\n\
-             000000 000000\n# Total: 000000000\n# Min Latencies: 02000\n# Avg Latencies: 02400\n# Max Latencies: 09000\n\
-             # Histogram Overflows: 00100\n",
-            "its values are ns (-N)",
-        ),
-        (
-            "rtla",
-            "# RTLA timerlat histogram\nIndex   IRQ-000\n0 2940\n10 45\n20 12\nover: 3\ncount: 3000\nmin: 0\navg: 0\nmax: 88\n",
-            "multiples of 10 µs, as with -b 10",
-        ),
-    ] {
-        fs::write(bench.work().join("file"), text).unwrap();
-        let import = format!("import {tool} file --interval 1000 --output run");
-        bench.run(&import).expect(1, &[words]);
-    }
-}
-
-#[test]
 fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
     let bench = Bench::new();
     for (name, tool, text, words, greatest) in [
@@ -744,17 +465,11 @@ fn a_file_may_begin_within_a_line_and_leave_zeros_out() {
 /// Makes cyclictest's histogram of 100,000 latencies with humps at 5 and 105 µs, so many of them in
 /// the first.
 fn two_humps(fast: u64) -> String {
-    let mut text = "# Histogram\n".to_owned();
-    for (middle, count) in [(5, fast), (105, 100_000 - fast)] {
-        for (us, part) in [(middle - 1, 5), (middle, 90), (middle + 1, 5)] {
-            text.push_str(&format!("{us:06} {:06}\n", count * part / 100));
-        }
-    }
-    let average = (5 * fast + 105 * (100_000 - fast)) / 100_000;
-    text + &format!(
-        "# Total: 000100000\n# Min Latencies: 00004\n# Avg Latencies: {average:05}\n# Max Latencies: 00106\n\
-         # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
-    )
+    let humps = [(5, fast), (105, 100_000 - fast)].into_iter();
+    let rows = humps.flat_map(|(middle, count)| {
+        [(middle - 1, 5), (middle, 90), (middle + 1, 5)].map(|(us, part)| (us, count * part / 100))
+    });
+    Form::Cyclictest.write(&[&Vec::from_iter(rows)], up_to(110))
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod gates;
 mod help;
 mod image;
 mod images;
+mod imports;
 mod install;
 mod kernel;
 mod landolfi;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_results::model::{Labels, SetHead, SetSamples};
+use tare_results::target::Kernel;
 use tare_stats::{Counts, Response};
 
 use tare_figures::rows::{
@@ -85,6 +86,10 @@ pub(super) const MEASURES: &[Measure] = &[
     )
     .better(Better::Neither),
     Measure::count("skipped", SKIPPED, SHARE, |data| {
+        // The threads of other tools count none.
+        if data.plan().target.kernel() == Kernel::Unknown {
+            return Ok(Vec::new());
+        }
         let missed = all_missed(data);
         one(Sample::Ratio(missed, missed + all_woken(data)))
     })
