@@ -153,8 +153,8 @@ fn from_text(text: &str) -> Result<Foreign, ExchangeError> {
     Ok(foreign)
 }
 
-/// Puts the threads together. The last value counts everything from there on, with overflows, unless
-/// it is less than `least`.
+/// Puts the threads together. The last value counts everything from there on, with overflows,
+/// unless it is less than `least`.
 fn series(mut threads: Vec<Column>, least: u64) -> Result<Series, ExchangeError> {
     check_width(&threads, |us| (format!("-W {}", us * 1_000), "without -W"))?;
     for (number, thread) in (0..).zip(&mut threads) {

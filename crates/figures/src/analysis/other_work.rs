@@ -25,8 +25,8 @@ const UNEVEN: f64 = 1.5;
 /// How many names are shown.
 const NAMED: usize = 3;
 
-/// CPU time that the processes of a name used on the measured CPUs, by whatever threads. Those of the
-/// kernel are apart from programs of the same name.
+/// CPU time that the processes of a name used on the measured CPUs, by whatever threads. Those of
+/// the kernel are apart from programs of the same name.
 #[derive(Debug, Default)]
 struct Used<'a> {
     process: &'a str,
@@ -288,8 +288,8 @@ fn by_name<'a>(watched: &[Watched<'a>]) -> Vec<Used<'a>> {
     all
 }
 
-/// Returns the process's part of a task's name: `java` of `java (thread GC)`. The current work of the
-/// kernel's kworker is no part of it.
+/// Returns the process's part of a task's name: `java` of `java (thread GC)`. The current work of
+/// the kernel's kworker is no part of it.
 fn process_of(task: &OtherTask) -> &str {
     let (task, is_kernel) = (task.name.as_str(), task.kernel);
     if is_kernel && task.starts_with("kworker/") {
