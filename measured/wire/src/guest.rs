@@ -32,6 +32,9 @@ pub const DIRECT: &str = "tare.direct";
 /// guest's clock, and so of its tick.
 pub const FIXED_PHASE: &str = "tare.phase=fixed";
 
+/// The kernel parameter with the time limit, in s, for a guest to become idle after its boot.
+pub const IDLE_LIMIT: &str = "tare.idle";
+
 /// The serial number by which the disk with the root file system is found.
 pub const ROOT_SERIAL: &str = "tare-root";
 

@@ -160,6 +160,8 @@ fn the_kernel_for_any_pc_and_the_newer_series_boot_as_well() {
         };
         let facts = facts(bench.launch(SHORT));
         assert_eq!(verified(&bench.target, &facts), Ok(()));
+        let words = facts["kernel command line"].split(' ');
+        assert_eq!(words.filter(|word| *word == "cryptomgr.notests").count(), 1);
         let label = bench.target.program().unwrap().kernel.unwrap();
         assert!(label.starts_with(&facts["kernel release"]), "{label}");
         assert!(label.contains("linux-image-"), "{label}");
@@ -375,6 +377,20 @@ fn a_guest_with_too_little_memory_is_told() {
         };
         assert!(told.contains("mem"), "{memory}: {told}");
     }
+}
+
+#[test]
+fn a_guest_that_does_not_become_idle_is_told_with_its_busy_tasks() {
+    // Tests of ciphers take seconds where the clock counts instructions.
+    let busy = "clock=instructions,cmdline=cryptomgr.notests=0 tare.idle=0";
+    let Some(bench) = Bench::new(&format!("kernel=debian-cloud-6.12,{busy}")) else {
+        return;
+    };
+    let seen = bench.launch(SHORT);
+    let why = seen.why();
+    let (_, tasks) = why.split_once("was not idle within 0 s: ").expect(why);
+    assert!(tasks.starts_with("cryptomgr_test"), "{why}");
+    assert!(seen.received.is_err(), "{}", seen.text);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use tare_results::target::{Clock, Group, TargetSpec};
 use tare_wire::cpus::Cpus;
+use tare_wire::guest::IDLE_LIMIT;
 
 use super::scratch::{self, Scratch};
 use crate::error::TargetError;
@@ -192,7 +193,7 @@ impl Word for Root {
 
 /// The values of `cmdline=`.
 const PARAMETERS: &str = "parameters of the kernel, without quotes, --, init=, rdinit=, root=, \
-                          panic=, tare.…, and those that have their own option: preempt=, \
+                          panic=, tare.… but tare.idle=SECONDS, and those that have their own option: preempt=, \
                           isolcpus=, nohz_full=, rcu_nocbs=, maxcpus=, nr_cpus=, mem=";
 
 /// Returns further words for the kernel; None if one of them would make the guest another one than
@@ -202,11 +203,12 @@ fn parameters(text: &str) -> Option<String> {
         "init rdinit root panic preempt isolcpus nohz_full rcu_nocbs maxcpus nr_cpus mem";
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_allowed = |word: &&str| {
-        let key = word.split_once('=').map_or(*word, |(key, _)| key);
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let is_limit = key == IDLE_LIMIT && value.parse::<u32>().is_ok();
         // Linux takes `-` and `_` for the same.
         let key = key.replace('-', "_");
         !(OURS.split(' ').any(|ours| ours == key)
-            || key.starts_with("tare.")
+            || key.starts_with("tare.") && !is_limit
             || *word == "--"
             || word.contains(['"', '\'']))
     };
@@ -285,6 +287,10 @@ mod tests {
             ),
             ("linux,cmdline=nohz-full=1", "want parameters of the kernel"),
             ("linux,cmdline=-- x", "want parameters of the kernel"),
+            (
+                "linux,cmdline=tare.idle=long",
+                "tare.… but tare.idle=SECONDS",
+            ),
             ("linux,cmdline=", "want parameters of the kernel"),
             (
                 "linux,cpus=2,clock=instructions",

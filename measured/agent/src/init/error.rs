@@ -56,7 +56,7 @@ pub enum InitError {
     /// The kernel went on with its boot.
     #[error(
         "the guest was not idle within {seconds} s: {tasks} used its CPUs, and would be measured as noise; give it \
-         fewer devices or modules, or another kernel"
+         fewer devices or modules, another kernel, or more time (cmdline=tare.idle=SECONDS)"
     )]
     Busy {
         /// The limit in seconds.

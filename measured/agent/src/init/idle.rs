@@ -21,7 +21,7 @@ const WINDOWS: u32 = 2;
 /// take, also where the host runs the guest's CPU only now and then.
 const BUSY: u64 = 20;
 
-/// The time limit.
+/// The time limit by default.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// How many tasks an error names.
@@ -32,8 +32,8 @@ const NAMED: usize = 5;
 /// # Errors
 ///
 /// [`InitError::Busy`] with the names of the tasks that use the CPUs, if that takes too long.
-pub fn wait() -> Result<Duration, InitError> {
-    until_idle(LIMIT, WINDOW, cpu_times, Tasks::read)
+pub fn wait(limit: Option<Duration>) -> Result<Duration, InitError> {
+    until_idle(limit.unwrap_or(LIMIT), WINDOW, cpu_times, Tasks::read)
 }
 
 fn until_idle(

@@ -158,7 +158,7 @@ fn guest(out: &mut Out) -> Result<u8, InitError> {
 
 /// Executes the plan once the guest is idle, with the load if there is one.
 fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError> {
-    let waited = idle::wait()?;
+    let waited = idle::wait(order.idle_limit)?;
     let mut load = match &order.load {
         Some(spec) => {
             // A load that needs it reports the failure.

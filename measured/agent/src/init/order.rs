@@ -4,8 +4,9 @@
 //! also every earlier word that it does not know itself.
 
 use std::fs;
+use std::time::Duration;
 
-use tare_wire::guest::{ADDRESS, DIRECT, LOAD, RAM_SCRATCH, ROOT, decoded};
+use tare_wire::guest::{ADDRESS, DIRECT, IDLE_LIMIT, LOAD, RAM_SCRATCH, ROOT, decoded};
 
 use super::error::InitError;
 
@@ -20,6 +21,8 @@ pub struct Order {
     pub ram: Option<String>,
     /// The address and prefix of its card, if it is to serve.
     pub address: Option<String>,
+    /// The time limit for the guest to become idle; None by default.
+    pub idle_limit: Option<Duration>,
     /// Whether a root file system on a disk is booted first.
     pub root: bool,
     /// Whether the first process carries out the plan itself, on the console, and then ends the
@@ -47,7 +50,7 @@ impl Order {
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        let (mut load, mut ram, mut address) = (None, None, None);
+        let (mut load, mut ram, mut address, mut idle_limit) = (None, None, None, None);
         let (mut root, mut direct) = (false, false);
         for word in words.by_ref().take_while(|word| *word != "--") {
             match word.split_once('=') {
@@ -57,6 +60,9 @@ impl Order {
                 }
                 Some((RAM_SCRATCH, size)) => ram = Some(size.to_owned()),
                 Some((ADDRESS, text)) => address = Some(text.to_owned()),
+                Some((IDLE_LIMIT, seconds)) => {
+                    idle_limit = seconds.parse().ok().map(Duration::from_secs);
+                }
                 Some(ROOT) => root = true,
                 None if word == DIRECT => direct = true,
                 _ => {}
@@ -68,6 +74,7 @@ impl Order {
             load,
             ram,
             address,
+            idle_limit,
             root,
             direct,
         })
@@ -86,6 +93,16 @@ mod tests {
             Some("256M".to_owned())
         );
         assert_eq!(ram("quiet -- workload=gap"), None);
+    }
+
+    #[test]
+    fn the_limit_of_idleness_is_in_seconds() {
+        let limit = |line: &str| Order::parse(line).unwrap().idle_limit;
+        let given = limit("tare.idle=300 -- workload=gap");
+        assert_eq!(given, Some(Duration::from_secs(300)));
+        for other in ["tare.idle=long -- workload=gap", "-- workload=gap"] {
+            assert_eq!(limit(other), None);
+        }
     }
 
     #[test]
