@@ -5,6 +5,12 @@ use std::fs;
 use crate::common::{self, Bench, skip};
 use tare_results::model::Cell;
 
+/// The folder of the images that come with tare.
+const BUILT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../measured/target/x86_64-unknown-linux-gnu/release"
+);
+
 /// Says whether the unikernel can be booted here.
 pub fn is_usable(bench: &Bench) -> bool {
     let targets = bench.run("targets --json");
@@ -24,11 +30,7 @@ fn an_image_of_one_s_own_is_measured_and_named_in_the_result() {
     if !is_usable(&bench) {
         return;
     }
-    let built = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../measured/target/x86_64-unknown-linux-gnu/release"
-    );
-    let mut image = fs::read(format!("{built}/bench")).unwrap();
+    let mut image = fs::read(format!("{BUILT}/bench")).unwrap();
     // Another file than the one that comes with tare.
     image.push(0);
     let path = bench.work().join("my-image");
@@ -51,21 +53,99 @@ fn an_image_of_one_s_own_is_measured_and_named_in_the_result() {
     let own = agents.iter().find(|(image, _)| image.is_some()).unwrap();
     assert_eq!(own.0.as_deref(), path.to_str());
     assert_ne!(agents[0].1, agents[1].1);
+}
 
-    // An image that can't be measured is reported before anything runs.
-    fs::copy(format!("{built}/hello"), bench.work().join("hello")).unwrap();
-    fs::write(bench.work().join("text"), "no image").unwrap();
-    for (image, why) in [
-        ("hello", "does not say that it prints records"),
-        ("text", "is not an ELF file for x86-64"),
-        ("no-such", "is not found"),
+#[test]
+fn an_image_that_could_not_run_is_refused_before_anything_is_measured() {
+    let bench = Bench::new();
+    if !is_usable(&bench) {
+        return;
+    }
+    let built = |name: &str| fs::read(format!("{BUILT}/{name}")).unwrap();
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut image = built("bench");
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+        image
+    };
+    let image = built("bench");
+    // The note by which QEMU finds where an image begins: an address behind its name of 4 bytes.
+    let note = [4_u32, 8, 18].map(u32::to_le_bytes).concat();
+    let note = image.windows(12).position(|bytes| bytes == note).unwrap();
+    // The header of a kernel of which no more is there.
+    let mut kernel = vec![0; 2_600];
+    for (at, bytes) in [
+        (0x1f1, &[4, 0, 0, 10][..]),
+        (0x1fe, &[0x55, 0xaa]),
+        (0x202, b"HdrS\x0f\x02"),
+        (0x211, &[1]),
+        (0x236, &[1]),
     ] {
+        kernel[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    let half = image[..image.len() / 2].to_vec();
+    let files: [(&str, &str, Vec<u8>, &str); 9] = [
+        (
+            "noise",
+            "unikernel,image=",
+            built("hello"),
+            "does not say that it prints records",
+        ),
+        (
+            "noise",
+            "unikernel,image=",
+            b"no image".to_vec(),
+            "is not an ELF file for x86-64",
+        ),
+        (
+            "noise",
+            "unikernel,image=",
+            half.clone(),
+            "is cut short: it has ",
+        ),
+        // The flags of the first segment: 4 bytes after its type, behind the header of 64 bytes.
+        (
+            "noise",
+            "unikernel,image=",
+            changed(68, &7_u32.to_le_bytes()),
+            "writable and executable",
+        ),
+        (
+            "wakeup",
+            "unikernel,image=",
+            changed(note + 16, &0x10_u32.to_le_bytes()),
+            "begins at 0x10, where it has no code",
+        ),
+        (
+            "start",
+            "unikernel,image=",
+            changed(68, &7_u32.to_le_bytes()),
+            "writable and executable",
+        ),
+        (
+            "start",
+            "guest,ready=x,success=33,image=",
+            half,
+            "is cut short: it has ",
+        ),
+        ("noise", "linux,kernel=", kernel, "it is cut off: 2600 of "),
+        (
+            "noise",
+            "linux,kernel=",
+            b"no kernel".to_vec(),
+            "it has only 9 bytes",
+        ),
+    ];
+    for (experiment, option, image, why) in files {
+        fs::write(bench.work().join("damaged"), image).unwrap();
         for dry_run in ["", "--dry-run"] {
-            let words = format!("noise --target unikernel,image={image} --output other {dry_run}");
+            let words = format!("{experiment} --target {option}./damaged --output run {dry_run}");
             bench.run(&words).expect(5, &[why]);
+            assert!(!bench.work().join("run").exists(), "{words}");
         }
     }
-    assert!(!bench.work().join("other").exists());
+    bench
+        .run("noise --target unikernel,image=no-such")
+        .expect(5, &["is not found"]);
 }
 
 #[test]

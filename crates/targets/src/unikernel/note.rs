@@ -121,30 +121,4 @@ mod tests {
         let why = format!("speaks protocol {}, and this tare {PROTOCOL}", u32::MAX);
         is_refused(&bench, &why);
     }
-
-    #[test]
-    fn an_image_that_could_not_run_is_refused_before_it_is_booted() {
-        let Ok(bench) = MeasuredFile::image("bench").read() else {
-            return tare_testkit::skip("images", "they are not built");
-        };
-        let why = |bytes: &[u8]| check(Path::new("x"), bytes).unwrap_err().to_string();
-        let half = why(&bench[..bench.len() / 2]);
-        assert!(half.contains("is cut short: it has "), "{half}");
-        let changed = |at: usize, bytes: &[u8]| {
-            let mut image = bench.clone();
-            image[at..at + bytes.len()].copy_from_slice(bytes);
-            why(&image)
-        };
-        // The flags of the first segment: 4 bytes after its type, behind the header of 64 bytes.
-        let writable = changed(64 + 4, &7_u32.to_le_bytes());
-        assert!(writable.contains("writable and executable"), "{writable}");
-        // The address at the end of the note that QEMU reads: a name of 4 bytes before it.
-        let note = [4_u32, 8, PVH.1].map(u32::to_le_bytes).concat();
-        let at = bench.windows(note.len()).position(|bytes| bytes == note);
-        let nowhere = changed(at.unwrap() + note.len() + 4, &0x10_u32.to_le_bytes());
-        assert!(
-            nowhere.contains("begins at 0x10, where it has no code"),
-            "{nowhere}"
-        );
-    }
 }
