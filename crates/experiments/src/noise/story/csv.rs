@@ -19,6 +19,9 @@ const HEADER: &str =
 #[derive(Debug, Default)]
 pub(super) struct Files(Vec<(Key, Vec<Vec<String>>)>);
 
+/// The longest name before its suffix, in bytes: Linux takes 255 (NAME_MAX).
+const NAME_BYTES: usize = 200;
+
 type Key = (String, String, Schedule, bool);
 
 impl Files {
@@ -84,7 +87,9 @@ fn file_name((target, workload, load, is_published): &Key, taken: &mut BTreeSet<
     if *is_published {
         name.push_str("-published");
     }
-    // Targets may differ only in characters that a file name can't have.
+    // A suffix needs room, too.
+    name.truncate(NAME_BYTES);
+    // Targets may differ only in characters that a file name can't have, or behind its end.
     let mut names = (2..).map(|number| format!("{name}-{number}"));
     let mut unique = name.clone();
     while !taken.insert(unique.clone()) {
@@ -121,5 +126,9 @@ mod tests {
         ] {
             assert_eq!(name(target, load, is_published), file);
         }
+        let long = format!("linux,cmdline={}", "x".repeat(300));
+        let names = [(); 2].map(|()| name(&long, "idle", false));
+        assert_ne!(names[0], names[1]);
+        assert!(names.iter().all(|name| name.len() < 255), "{names:?}");
     }
 }
