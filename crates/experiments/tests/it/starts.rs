@@ -173,6 +173,20 @@ fn no_part_of_the_cpu_time_is_greater_than_all_of_it() {
 }
 
 #[test]
+fn a_border_that_one_instance_lacks_is_left_out_of_all() {
+    let mut run = Run::new(1);
+    run.started(1, ALONE, |number, planned| {
+        let done = done(planned, 0, if number == 30 { 90 * MS } else { MS });
+        let main_ns = if number == 30 { 0 } else { done.main_ns };
+        Instance { main_ns, ..done }
+    });
+    let analysis = run.analyse();
+    let of = |name: &str| figure(&analysis, name);
+    assert_eq!(of("part.mean{part=launch}"), None);
+    assert_eq!(of("part.mean{part=launch+main}"), of("start.mean"));
+}
+
+#[test]
 fn a_rate_at_which_nothing_ended_within_the_window_is_not_shown_to_be_sustained() {
     let mut run = Run::new(1);
     for (takes_ms, target) in [(1, "process"), (60_000, "crun")] {
@@ -362,12 +376,24 @@ fn emulated_targets_are_never_in_one_sentence_with_others() {
     ladder(&mut run, 1, "process", 1, 9);
     run.emulated = true;
     ladder(&mut run, 1, "unikernel", 90, 1);
+    // Three have no median.
+    let few = Starts {
+        counted: 3,
+        target: "linux",
+        ..ALONE
+    };
+    run.started(1, few, |_, planned| done(planned, 0, 4_000 * MS));
+    let analysis = run.analyse();
     assert_eq!(
-        verdict(&run.analyse()),
+        verdict(&analysis),
         [
-            "Ready after a median of 1.03 ms one after the other and 1.02 ms at 16/s on process (at least 64/s sustained)."
+            "Ready after a median of 1.03 ms one after the other and 1.02 ms at 16/s on process (at least 64/s sustained).",
+            "Peak memory of an instance is a mean of 1 MiB on process, started one after the other."
         ]
     );
+    // The picture below has the figure of the sentence.
+    let page = page::render(&analysis);
+    assert_contains(&page, &["is ready, one after the other (p50)</h3>"]);
 }
 
 #[test]
@@ -481,7 +507,10 @@ fn few_instances_have_a_mean() {
         run.analyse()
     };
     let headline = "Ready after a mean of 4.00 s on linux.";
-    assert_eq!(verdict(&of(false))[0], headline);
+    let said = verdict(&of(false));
+    assert_eq!(said[0], headline);
+    let memory = "Peak memory of an instance is a mean of 1 MiB (QEMU's) on linux.";
+    assert_eq!(said[1], memory);
     // Between two modes it is named with them, and marked in the picture, as in the table.
     let analysis = of(true);
     let modes = "(two modes, mean 17.1 ms) at 16/s on process";

@@ -50,10 +50,23 @@ pub(super) fn read<'n>(names: impl Iterator<Item = &'n str> + Clone) -> String {
     format!("From the start call: {ends}. Parts with an unknown border are shown as one, with a +.")
 }
 
-/// Returns the parts of the instances of a cell, each with its name.
+/// Returns the parts of the instances of a cell, each with its name. A border that one of them lacks
+/// is left out of all: means of parts add up to that of the whole.
 pub(super) fn of_cell(data: &CellData<'_>) -> Samples {
     let has_machine = data.plan().target.kernel().is_guest();
-    let all = done(data).flat_map(|instance| of_instance(instance, has_machine));
+    let is_known = |border: fn(&Instance) -> u64| done(data).all(|one| border(one) > 0);
+    let reset = is_known(|one| one.reset_ns);
+    let kernel = is_known(|one| one.kernel_ns);
+    let main = is_known(|one| one.main_ns);
+    let all = done(data).flat_map(|instance| {
+        let with_borders = Instance {
+            reset_ns: if reset { instance.reset_ns } else { 0 },
+            kernel_ns: if kernel { instance.kernel_ns } else { 0 },
+            main_ns: if main { instance.main_ns } else { 0 },
+            ..*instance
+        };
+        of_instance(&with_borders, has_machine)
+    });
     let parts = grouped(all).into_iter().filter_map(|(name, all)| {
         let sample = counts(all.into_iter())?;
         Some((Labels::of([("part", name)]), sample))

@@ -10,7 +10,7 @@ use tare_pages::html::distributions::{Distributions, Tailed, Unit, panels};
 use tare_pages::html::overview::overview_of;
 use tare_pages::html::parts::N;
 use tare_pages::kit::curve::{Curve, Dimension, Line, Point};
-use tare_pages::kit::series::Series;
+use tare_pages::kit::series::{Series, native_first};
 
 use super::ladder::{open, pace, place, rate, time};
 use super::{NAME, Started, ladder, verdict};
@@ -18,7 +18,9 @@ use super::{NAME, Started, ladder, verdict};
 /// Draws how long instances take one after the other; `None` if none was ready.
 pub(super) fn calm(run: &Run) -> Option<Markup> {
     let all = ladder::all(run);
-    let figure = verdict::figure(&all.iter().collect::<Vec<_>>());
+    // The figure of the headline.
+    let (told, _) = native_first(all.iter().collect(), |one| one.is_emulated());
+    let figure = verdict::figure(&verdict::plain(&told));
     let titles = ("Time until an instance is ready", "time until ready");
     of_calm(&all, "ready", figure, titles)
 }

@@ -1,7 +1,7 @@
 //! The verdict on starts, in a few plain sentences.
 
 use tare_figures::Run;
-use tare_figures::rows::{Figure, Row};
+use tare_figures::rows::{Figure, Row, written};
 use tare_figures::verdict::Verdict;
 use tare_figures::words;
 use tare_pages::kit::sentence::{MANY, few_or_ends, figure_or_modes, joined, name_before};
@@ -16,7 +16,7 @@ pub(super) fn of(run: &Run) -> Option<Verdict> {
     let (told, _) = native_first(all.iter().collect(), |one| one.is_emulated());
     Some(Verdict {
         headline: words::capital(&sentence(&told)),
-        details: Vec::from_iter(end(&told)),
+        details: memory(&told).into_iter().chain(end(&told)).collect(),
         ..Verdict::default()
     })
 }
@@ -27,9 +27,6 @@ fn sentence(all: &[&Series<'_>]) -> String {
     let has_modes = has_modes(all);
     let all = &plain(all);
     let figure = figure(all);
-    let is_followed = |one: &Series<'_>| {
-        ladder::interval_ns(one.first()).is_none() && ladder::open(one).next().is_some()
-    };
     let is_each = all.len() <= MANY;
     let each = all.iter().filter_map(|one| {
         let row = one.first().row("ready", figure, &[])?;
@@ -51,11 +48,7 @@ fn sentence(all: &[&Series<'_>]) -> String {
                 let other = figure_or_modes(row, time(*other), has_modes);
                 format!("{took} one after the other and {other} at {rate}")
             }
-            _ if is_followed(one) => format!("{took} one after the other"),
-            _ => match ladder::interval_ns(one.first()).and(ladder::rate(one.first())) {
-                Some(rate) => format!("{took} at {}", N.rate(rate)),
-                None => took,
-            },
+            _ => took + &first_pace(one),
         };
         Some((ns, format!("{took} on {}{rate}", ladder::name(one))))
     });
@@ -68,9 +61,49 @@ fn sentence(all: &[&Series<'_>]) -> String {
     format!("ready after {of}{}.", few_or_ends(&each))
 }
 
+/// Names the first pace of a ladder; instances that are all started one after the other have none.
+fn first_pace(one: &Series<'_>) -> String {
+    let first = one.first();
+    match ladder::interval_ns(first).and(ladder::rate(first)) {
+        Some(rate) => format!(" at {}", N.rate(rate)),
+        None if ladder::open(one).next().is_some() => " one after the other".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Returns the memory that instances take at the first pace of each ladder; a pace that all have in
+/// common comes once.
+fn memory(all: &[&Series<'_>]) -> Option<String> {
+    let all = plain(all);
+    let known = all.iter().filter_map(|one| {
+        let row = one.first().row("memory", Figure::Mean, &[])?;
+        Some((row.estimate()?, row.unit, first_pace(one), one))
+    });
+    let known = Vec::from_iter(known);
+    let common = &known.first()?.2;
+    let is_common = known.iter().all(|(_, _, pace, _)| pace == common);
+    let each = known.iter().map(|(bytes, unit, pace, one)| {
+        let of = match one.plan().target.kernel().is_guest() {
+            true => " (QEMU's)",
+            false => "",
+        };
+        let pace = if is_common { "" } else { pace };
+        let (memory, name) = (written(*bytes, unit), ladder::name(one));
+        (*bytes, format!("{memory}{of}{pace} on {name}"))
+    });
+    let each = few_or_ends(&Vec::from_iter(each));
+    let started = match is_common && !common.is_empty() {
+        true => format!(", started{common}"),
+        false => String::new(),
+    };
+    Some(format!(
+        "Peak memory of an instance is a mean of {each}{started}."
+    ))
+}
+
 /// Leaves out the ladders next to an engine, unless there are no others: the cost of its presence has
 /// its own sentence.
-fn plain<'s, 'a>(all: &[&'s Series<'a>]) -> Vec<&'s Series<'a>> {
+pub(super) fn plain<'s, 'a>(all: &[&'s Series<'a>]) -> Vec<&'s Series<'a>> {
     let mut plain = all.to_vec();
     plain.retain(|one| !one.plan().beside_engine);
     if plain.is_empty() {
