@@ -39,7 +39,7 @@ impl HeatMap<'_> {
         Some((all().reduce(f64::min)?, all().reduce(f64::max)?))
     }
 
-    /// Renders it, the darker the greater a figure is; `None` without any.
+    /// Renders it, a tile the stronger the greater a figure is; `None` without any.
     #[must_use]
     pub fn render(&self) -> Option<Markup> {
         let (low, high) = self.ends()?;

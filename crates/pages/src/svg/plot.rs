@@ -349,7 +349,7 @@ impl Plot {
         ));
     }
 
-    /// Draws a tile of a map, the darker the larger a part from 0 to 1 is.
+    /// Draws a tile of a map, the stronger the larger a part from 0 to 1 is.
     pub fn tile(
         &mut self,
         (x, y): (f64, f64),

@@ -169,7 +169,7 @@ pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
         let map = HeatMap {
             title: format!("{CPUS} · {}{}", cpus[0].case.target(), panel.plan().load.under()),
             read: format!(
-                "The darker a tile, the more of that time that CPU lost; the scale is logarithmic, and an empty tile lost \
+                "The stronger a tile, the more of that time that CPU lost; the scale is logarithmic, and an empty tile lost \
                  nothing. A dark column: all CPUs were disturbed at once. A dark row: one CPU lost time throughout. {OF_CPUS}"
             ),
             axes: ["time measured, run after run", "CPU"],

@@ -169,7 +169,7 @@ fn map(run: &Run, of: &Row) -> Option<Markup> {
     };
     let (low, high) = map.ends()?;
     map.read = format!(
-        "One load after the other, a stride apart; of each the least latency of all runs. The darkest takes {}, the lightest {}. Below the size of a line, several \
+        "One load after the other, a stride apart; of each the least latency of all runs. The strongest tile takes {}, the faintest {}. Below the size of a line, several \
          loads share one; long strides that stay fast are foreseen by prefetchers.",
         N.ns(high, None),
         N.ns(low, None)

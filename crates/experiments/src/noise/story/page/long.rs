@@ -93,7 +93,7 @@ fn map(panel: &Panel<'_>, member: &Member<'_>) -> Option<Markup> {
         cells => format!("{cells} cells"),
     };
     map.read = format!(
-        "Each column is {each}, each row the gaps from its length to that of the next row. The darkest tile has {}, the lightest {}; \
+        "Each column is {each}, each row the gaps from its length to that of the next row. The strongest tile has {}, the faintest {}; \
          shades are logarithmic, and where there is none, there was no such gap.",
         N.rate(high),
         N.rate(low)
