@@ -224,10 +224,12 @@ impl Curve<'_> {
             .across
             .scaling
             .scale(&places, (1.2, 1.2), plot.across());
-        let upward = self
-            .upward
-            .scaling
-            .scale(&figures, (1.4, 1.4), plot.upwards());
+        // Names of bounds stand above the lines.
+        let positive = || figures.iter().copied().filter(|figure| *figure > 0.0);
+        let spread = positive().fold(0.0, f64::max) / positive().fold(f64::INFINITY, f64::min);
+        let above = if self.bounds.is_empty() { 0.0 } else { 0.12 };
+        let room = (1.4, 1.4 * spread.max(1.0).powf(above));
+        let upward = self.upward.scaling.scale(&figures, room, plot.upwards());
         self.references(&mut plot, &places, across, upward);
         let first = lines.first().map_or(0, |line| line.series);
         let last = lines.last().map_or(0, |line| line.series);
