@@ -3,6 +3,7 @@
 
 #[cfg(feature = "browser")]
 pub mod browser;
+pub mod figures;
 pub mod records;
 pub mod sshd;
 

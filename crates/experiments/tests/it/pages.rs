@@ -8,15 +8,17 @@ use tare_testkit::browser;
 
 use crate::html::{everything, woken};
 use crate::synthetic::{Fold, Run, analyse, gaps_like, linux_like, spin, timed};
-use crate::{claims, landolfi};
+use crate::{claims, consistency, landolfi};
 
 /// Makes pages of each kind with the names that they go by.
 fn pages() -> Vec<(&'static str, String)> {
     let page = |run: Run| page::render(&run.analyse());
     let study = [claims::LINUX, claims::UNIKERNEL, claims::QUIET];
     let loads = ["idle", "ping", "idle", "dd+hackbench", "du", "tar", "nc"];
-    vec![
-        ("noise", page::render(&analyse(everything()))),
+    let each = consistency::runs().into_iter();
+    let each = each.map(|(name, report, _)| (name, page::render(&report)));
+    let more = [
+        ("all of noise", page::render(&analyse(everything()))),
         ("wake-ups", page::render(&analyse(woken(3, 2, &loads)))),
         ("kot-2019", page(claims::run(&study, false, 1))),
         (
@@ -29,7 +31,8 @@ fn pages() -> Vec<(&'static str, String)> {
             )),
         ),
         ("unlike targets", page(unlike())),
-    ]
+    ];
+    each.chain(more).collect()
 }
 
 /// Makes a run of targets with long names, of which one takes ten times as long and one has no gap.

@@ -329,6 +329,9 @@ fn in_json(arguments: &ScaleArguments, all: &[Series]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tare_testkit::browser;
+    use tare_testkit::figures::{figures_in, shown};
+
     use super::*;
 
     /// Runs of 10 s with a tick of 5 µs every 4 ms, of which one a second or less lasts 2 ms.
@@ -365,5 +368,30 @@ mod tests {
             page.contains("a lower bound") && page.contains("<svg"),
             "{page}"
         );
+        // No figure is another one than those of the points, or of the question.
+        let points = all.iter().flat_map(|series| &series.points);
+        let of_points = points.flat_map(|point| {
+            let fan_out = &point.fan_out_p99_ns;
+            let ends = fan_out
+                .interval
+                .iter()
+                .flat_map(|both| [both.low, both.high]);
+            let times = Vec::from_iter(ends.chain([fan_out.value]).map(time));
+            [percent(point.slowdown.value)].into_iter().chain(times)
+        });
+        let known = of_points.chain(["1 ms", "95 %", "99 %"].map(str::to_owned));
+        let known = figures_in(&Vec::from_iter(known).join("\n"));
+        let (_, body) = page.split_once("<body>").unwrap();
+        for told in [text(&all, 100).to_string(), shown(body)] {
+            let unknown = figures_in(&told);
+            let unknown = Vec::from_iter(unknown.difference(&known));
+            assert!(unknown.is_empty(), "{unknown:?} in: {told}");
+        }
+        let dark: &[&str] = &["--blink-settings=preferredColorScheme=0"];
+        for (width, options) in [(1_280, &[][..]), (400, &[]), (1_280, dark), (400, dark)] {
+            if let Some(faults) = browser::faults(&page, width, false, options) {
+                assert!(faults.is_empty(), "{width}: {faults:#?}");
+            }
+        }
     }
 }
