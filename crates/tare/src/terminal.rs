@@ -22,6 +22,9 @@ use crate::error::CommandError;
 /// The width of tables where there is no terminal to ask.
 const DEFAULT_WIDTH: u16 = 100;
 
+/// The least width of tables.
+const LEAST_WIDTH: u16 = 40;
+
 /// The indentation of further lines of a message, so that none looks like a separate message.
 const BELOW: &str = "  ";
 
@@ -86,13 +89,13 @@ impl Terminal {
         self.print_lines(&visible_in_line(text))
     }
 
-    /// Writes a result in lines of prose, on a terminal broken between words.
+    /// Writes a result in lines of prose, broken between words where the width is known.
     ///
     /// # Errors
     ///
     /// Returns [`CommandError`] if standard output can't be written.
     pub fn print_lines(&self, text: &str) -> Result<(), CommandError> {
-        let Some(width) = width_of(stdout()) else {
+        let Some(width) = width_of_results() else {
             return self.print(text);
         };
         let mut page = Page::new(width.into());
@@ -174,7 +177,7 @@ impl Terminal {
 
     /// Returns the width for tables, in columns.
     pub fn width(&self) -> usize {
-        let width = width_of(stdout()).filter(|width| *width >= 40);
+        let width = width_of_results().filter(|width| *width >= LEAST_WIDTH);
         width.unwrap_or(DEFAULT_WIDTH).into()
     }
 
@@ -304,9 +307,11 @@ impl Drop for Line<'_> {
 fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for line in text.trim_end().split("\n  ") {
+        // Further pieces are indented, the first one may have a prefix.
         let before = if all.is_empty() { prefix } else { BELOW };
+        let before = before.len().max(BELOW.len());
         let line = &*visible_in_line(line);
-        let room = width.map(|width| usize::from(width).saturating_sub(before.len()).max(20));
+        let room = width.map(|width| usize::from(width).saturating_sub(before).max(20));
         let pieces = match room.filter(|room| line.chars().count() > *room) {
             Some(room) => broken(line, room),
             None => vec![line.to_owned()],
@@ -324,6 +329,15 @@ fn lines(prefix: &str, text: &str, width: Option<u16>) -> Vec<String> {
 /// Returns whether the terminal takes no escape sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
+/// Returns the width of results: that of `COLUMNS` (environ(7)), or of the terminal.
+fn width_of_results() -> Option<u16> {
+    let asked = std::env::var("COLUMNS").ok();
+    let asked = asked.and_then(|columns| columns.parse().ok());
+    asked
+        .filter(|width| *width >= LEAST_WIDTH)
+        .or_else(|| width_of(stdout()))
 }
 
 /// Returns the width of a terminal; `None` if there is none, or it does not know.
@@ -357,6 +371,11 @@ mod tests {
                 "  4 | limt",
                 "    | ^^^^",
             ]
+        );
+        let without_prefix = lines("", text, Some(40));
+        assert!(
+            without_prefix.iter().all(|line| line.len() <= 40),
+            "{without_prefix:?}"
         );
         assert_eq!(
             lines("error: ", text, None),

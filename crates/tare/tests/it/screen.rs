@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use serde_json::Value;
+
 use crate::common::{Bench, Ran};
 use crate::unikernel;
 
@@ -19,16 +21,101 @@ fn left_of(line: &str) -> &str {
     line.rsplit("\x1b[2K").next().unwrap_or_default()
 }
 
+/// A place where output goes: whether it is a pseudo-terminal, its variables, and the escape
+/// sequences that it may get.
+type Place = (bool, &'static [(&'static str, &'static str)], Escapes);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escapes {
+    All,
+    NoColours,
+    None,
+}
+
+const PLACES: [Place; 6] = [
+    (false, &[("TERM", "xterm")], Escapes::None),
+    (
+        false,
+        &[("TERM", "xterm"), ("CLICOLOR_FORCE", "1")],
+        Escapes::None,
+    ),
+    (false, &[("LC_ALL", "C")], Escapes::None),
+    (true, &[("TERM", "xterm")], Escapes::All),
+    (
+        true,
+        &[("TERM", "xterm"), ("NO_COLOR", "1")],
+        Escapes::NoColours,
+    ),
+    (true, &[("TERM", "dumb")], Escapes::None),
+];
+
 #[test]
-fn a_dumb_terminal_gets_no_escapes_and_no_output_is_an_error() {
+fn lines_fit_and_escapes_go_only_where_they_are_understood() {
     let bench = Bench::new();
     let tare = env!("CARGO_BIN_EXE_tare");
-    let words = format!("{tare} noise --workload gap --repetitions 100000 --runs 1 --output run");
-    let mut script = bench.command_of("script".as_ref(), &["-qec", &words, "/dev/null"]);
-    let script = script.env("TERM", "dumb").env_remove("NO_COLOR");
-    let ran = Ran::of(script.output().unwrap());
-    ran.expect(0, &["CPU "]);
-    assert!(!ran.out.contains('\x1b'), "{ran:?}");
+    let noise = "noise --workload gap --repetitions 1000000 --runs 2 --output";
+    bench.run(&format!("{noise} run")).expect(0, &[]);
+    for (number, (is_terminal, variables, allowed)) in PLACES.into_iter().enumerate() {
+        for columns in [40, 80, 120] {
+            let run = format!("{noise} {number}-{columns}");
+            for words in [
+                "doctor --all",
+                "targets",
+                "report run",
+                "scale run --step 100us",
+                &run,
+            ] {
+                let script = format!("stty cols {columns} rows 24; exec {tare} {words}");
+                let mut command = match is_terminal {
+                    true => bench.command_of("script".as_ref(), &["-qec", &script, "/dev/null"]),
+                    false => bench.command(words),
+                };
+                if !is_terminal {
+                    command.env("COLUMNS", columns.to_string());
+                }
+                command
+                    .env_remove("NO_COLOR")
+                    .envs(variables.iter().copied());
+                let ran = Ran::of(command.output().unwrap());
+                let shown = &ran.expect(0, &[]).out;
+                let place = format!("{words}, {variables:?}, {columns}: {shown}");
+                let plain = uncoloured(shown);
+                let is_coloured = plain != *shown;
+                assert!(!is_coloured || allowed == Escapes::All, "{place}");
+                let is_doctor = words.starts_with("doctor");
+                assert!(
+                    is_coloured || !is_doctor || allowed != Escapes::All,
+                    "{place}"
+                );
+                assert!(
+                    allowed != Escapes::None || !shown.contains('\x1b'),
+                    "{place}"
+                );
+                let mut lines = plain.lines().map(left_of);
+                let long = lines.find(|line| line.chars().count() > columns);
+                assert_eq!(long, None, "{place}");
+            }
+        }
+    }
+}
+
+/// Returns a text without the sequences that colour it.
+fn uncoloured(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |all, piece| {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        match rest.strip_prefix('m') {
+            Some(rest) => all + rest,
+            None => all + "\x1b[" + piece,
+        }
+    })
+}
+
+#[test]
+fn no_output_is_an_error() {
+    let bench = Bench::new();
+    let tare = env!("CARGO_BIN_EXE_tare");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut version = bench.command("--version");
     let ran = Ran::of(version.stdout(full).output().unwrap());
@@ -36,6 +123,31 @@ fn a_dumb_terminal_gets_no_escapes_and_no_output_is_an_error() {
     let closed = format!("exec {tare} --version >&-");
     let closed = bench.command_of("sh".as_ref(), &["-c", &closed]).output();
     Ran::of(closed.unwrap()).expect(1, &["standard output is closed"]);
+}
+
+#[test]
+fn the_doctor_says_what_to_do_and_in_full_why() {
+    let bench = Bench::new();
+    let flat = |words: &str| words_of(&bench.run(words).expect(0, &[]).out).concat();
+    let findings =
+        || -> Vec<Value> { serde_json::from_str(&bench.run("doctor --json").out).unwrap() };
+    let before = findings();
+    let [short, full] = ["doctor", "doctor --all"].map(flat);
+    // What depends on how busy the machine is differs from moment to moment.
+    let after = findings();
+    let both = Vec::from_iter(before.iter().filter(|finding| after.contains(finding)));
+    assert!(both.len() > 10, "{before:?}");
+    for finding in both {
+        let text = |key: &str| words_of(finding[key].as_str().unwrap_or_default()).concat();
+        let is_shown = finding["severity"] != "good";
+        let (title, why, remedy) = (text("title") + ":", text("why"), text("remedy"));
+        assert_eq!(short.contains(&title), is_shown, "{finding}: {short}");
+        assert!(!short.contains(&why), "{finding}: {short}");
+        assert!(!is_shown || short.contains(&remedy), "{finding}: {short}");
+        for part in [title, why, remedy] {
+            assert!(full.contains(&part), "{finding}: {full}");
+        }
+    }
 }
 
 #[test]
