@@ -51,7 +51,7 @@ pub(super) fn read<'n>(names: impl Iterator<Item = &'n str> + Clone) -> String {
 }
 
 /// Returns the parts of the instances of a cell, each with its name. A border that one of them lacks
-/// is left out of all: means of parts add up to that of the whole.
+/// is dropped for all, so that means of parts add up to that of the whole.
 pub(super) fn of_cell(data: &CellData<'_>) -> Samples {
     let has_machine = data.plan().target.kernel().is_guest();
     let is_known = |border: fn(&Instance) -> u64| done(data).all(|one| border(one) > 0);
