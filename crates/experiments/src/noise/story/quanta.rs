@@ -170,7 +170,7 @@ pub(super) fn heat_maps(panel: &Panel<'_>) -> impl Iterator<Item = Markup> {
             title: format!("{CPUS} · {}{}", cpus[0].case.target(), panel.plan().load.under()),
             read: format!(
                 "The stronger a tile, the more of that time that CPU lost; the scale is logarithmic, and an empty tile lost \
-                 nothing. A dark column: all CPUs were disturbed at once. A dark row: one CPU lost time throughout. {OF_CPUS}"
+                 nothing. A strong column: all CPUs were disturbed at once. A strong row: one CPU lost time throughout. {OF_CPUS}"
             ),
             axes: ["time measured, run after run", "CPU"],
             tiles: tiles.collect(),
