@@ -83,13 +83,19 @@ pub fn check(
             }
         }
     }
-    if plan.cells.iter().any(|cell| cell.server.is_some())
-        && let Availability::Unusable { why, remedy } = process::networks()
-    {
-        let what = "the experiment".to_owned();
-        findings.push(Finding::Unavailable { what, why, remedy });
-    }
-    for work in plan.cells.iter().filter_map(|cell| cell.server.as_ref()) {
+    for cell in &plan.cells {
+        let Some(work) = &cell.server else {
+            continue;
+        };
+        let networks = match cell.target.kernel().is_guest() || work.words == server::STACK {
+            _ if cell.has_user_network() => Availability::Usable,
+            true => process::taps(),
+            false => process::networks(),
+        };
+        if let Availability::Unusable { why, remedy } = networks {
+            let what = "the experiment".to_owned();
+            findings.push(Finding::Unavailable { what, why, remedy });
+        }
         if let Availability::Unusable { why, remedy } = server::present(work) {
             let what = format!("the server '{}'", work.id);
             findings.push(Finding::Unavailable { what, why, remedy });

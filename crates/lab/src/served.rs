@@ -6,6 +6,7 @@
 //! result: idle times are included.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -13,7 +14,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_guard::{Guard, Interrupt};
 use tare_host::Source;
 use tare_host::sample::{ThreadTime, ThreadTimes, guest_resident, vm_exits};
-use tare_networks::TapNetwork;
+use tare_networks::{Network, TapNetwork, UserNetwork};
 use tare_results::model::{self, Labels, Value};
 use tare_results::target::Kernel;
 use tare_results::work::Work;
@@ -39,7 +40,7 @@ const LEAD: Duration = Duration::from_millis(20);
 pub(crate) struct Server {
     // Before the network in which it is.
     instance: Instance,
-    network: TapNetwork,
+    network: Network,
     around: Around,
     /// The CPUs to which its threads are pinned.
     cpus: Option<Cpus>,
@@ -59,18 +60,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server, and waits until it says that it answers, and until its first right answer.
+    /// Starts a server, and waits until it says that it answers. `user_port` is the port that QEMU
+    /// forwards to it, where it has QEMU's user-mode network.
     pub(crate) fn start(
         target: &dyn Target,
         work: &Work,
-        is_answered: &(dyn Fn() -> bool + Sync),
+        user_port: Option<u16>,
         guard: &Guard,
         interrupt: &Interrupt,
     ) -> Result<Self, TargetError> {
         let has_own_sockets = target.spec().kernel().is_host() && work.words != STACK;
-        let network = match has_own_sockets {
-            true => TapNetwork::without_tap()?,
-            false => TapNetwork::new()?,
+        let network = match user_port {
+            Some(port) => Network::User(UserNetwork::new(&[port])?),
+            None if has_own_sockets => Network::Tap(TapNetwork::without_tap()?),
+            None => Network::Tap(TapNetwork::new()?),
         };
         let job = Job {
             network: Some(&network),
@@ -78,9 +81,8 @@ impl Server {
         };
         let mut instance = target.start(&job, guard)?;
         instance.wait_until_ready(interrupt)?;
-        let is_answered = network.clients.within(is_answered).unwrap_or_default();
         Ok(Self {
-            answered_ns: is_answered.then(now_ns),
+            answered_ns: None,
             instance,
             around: match target.spec().capabilities() {
                 kind if kind.kernel != Kernel::Host => Around::Guest,
@@ -97,6 +99,17 @@ impl Server {
             next_look: Instant::now() + EVERY,
             ended: None,
         })
+    }
+
+    /// Returns where its port is reached.
+    pub(crate) fn address(&self, port: u16) -> SocketAddr {
+        self.network.address(port)
+    }
+
+    /// Waits for its first right answer, as a client of it.
+    pub(crate) fn wait_for_answer(&mut self, is_answered: &(dyn Fn() -> bool + Sync)) {
+        let is_answered = self.network.within(is_answered).unwrap_or_default();
+        self.answered_ns = is_answered.then(now_ns);
     }
 
     /// Starts a client of it.

@@ -15,6 +15,7 @@
 
 use std::fmt::Display;
 use std::mem;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tare_guard::{Guard, Interrupt};
@@ -180,12 +181,18 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays the cell by its server on the target, and a client on this machine, which measures.
-    /// `is_answered` waits for the first right answer, in the network of the client.
+    /// Of the address of the server's `port`, `words` makes the client's words, and `is_answered`
+    /// waits for the first right answer, in the network of the client.
     ///
     /// # Errors
     ///
     /// Returns why there is no record.
-    pub fn served(&mut self, is_answered: &(dyn Fn() -> bool + Sync)) -> Driven {
+    pub fn served(
+        &mut self,
+        port: u16,
+        words: &dyn Fn(SocketAddr) -> String,
+        is_answered: &(dyn Fn(SocketAddr) -> bool + Sync),
+    ) -> Driven {
         let plan = self.plan;
         let Some(work) = &plan.server else {
             return self.one();
@@ -197,9 +204,16 @@ impl<'a> Stage<'a> {
         }
         let target = self.target.target.as_ref();
         let interrupt = self.limit.interrupt;
-        let server = Server::start(target, work, is_answered, self.guard, interrupt);
+        let user_port = plan.has_user_network().then_some(port);
+        let server = Server::start(target, work, user_port, self.guard, interrupt);
         let server = self.server.insert(self.prepared(server)?);
-        let client = server.client(&plan.work, self.guard);
+        let to = server.address(port);
+        server.wait_for_answer(&|| is_answered(to));
+        let client = Work {
+            words: words(to),
+            ..plan.work.clone()
+        };
+        let client = server.client(&client, self.guard);
         let times = server.times_of_start(planned_ns);
         let client = self.prepared(client)?;
         let watched = self.watch(client, &plan.work, Some(plan.measured_cpus()));

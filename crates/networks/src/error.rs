@@ -27,6 +27,10 @@ pub enum NetworkError {
         said: String,
     },
 
+    /// A program that is no guest can't be in QEMU's network.
+    #[error("QEMU's user-mode network is for guests only")]
+    ForGuests,
+
     /// No port of 127.0.0.1 is free.
     #[error("no port of 127.0.0.1 is free: {0}")]
     NoPort(#[source] io::Error),

@@ -6,15 +6,18 @@
 //!   network namespaces, one for the hypervisor and one for clients. It requires root, and `ip` of
 //!   iproute2.
 //! * [`NetworkNamespace`]: what the second is made of.
+//! * [`Network`]: one of the two.
 //!
 //! Nothing of them has to be removed: the kernel ends a namespace, and the devices in it, with the
 //! last one who holds it, also after `kill -9`.
 
+mod either;
 mod error;
 mod namespace;
 mod tap;
 mod user;
 
+pub use either::Network;
 pub use error::NetworkError;
 pub use namespace::NetworkNamespace;
 pub use tap::TapNetwork;

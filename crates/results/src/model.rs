@@ -341,6 +341,9 @@ impl CellPlan {
         )
     }
 
+    /// The label of a cell whose server has QEMU's user-mode network.
+    pub const USER_NETWORK: (&str, &str) = ("network", "user-mode");
+
     /// Says whether two cells differ only in their block: then they are repetitions of each other.
     pub fn repeats(&self, other: &Self) -> bool {
         self.combination() == other.combination()
@@ -355,6 +358,12 @@ impl CellPlan {
     /// Returns the CPUs of the measured code: the server's where a client asks one.
     pub fn measured_cpus(&self) -> Cpus {
         self.server.as_ref().unwrap_or(&self.work).measured_cpus()
+    }
+
+    /// Returns whether its server, in a guest, has no TAP device but QEMU's user-mode network.
+    pub fn has_user_network(&self) -> bool {
+        let (label, value) = Self::USER_NETWORK;
+        self.labels.get(label) == Some(value)
     }
 
     /// Returns the CPUs that nothing else should use: those, and the client's.

@@ -51,7 +51,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tare_guard::Guard;
-use tare_networks::TapNetwork;
+use tare_networks::Network;
 use tare_results::model::{Agent, Schedule};
 pub use tare_results::target::Engine;
 use tare_results::target::TargetSpec;
@@ -160,7 +160,7 @@ pub struct Job<'a> {
     pub load: Option<&'a Schedule>,
     /// The network in which it is a server, if it is one: the work's id is then the name of the
     /// service, and the server runs until it is ended.
-    pub network: Option<&'a TapNetwork>,
+    pub network: Option<&'a Network>,
     /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
     /// at the least cost.
     pub is_alone: bool,

@@ -1,11 +1,12 @@
 //! `process`: the agent as a process on this machine.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use tare_guard::Guard;
-use tare_networks::TapNetwork;
+use tare_networks::Network;
 use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
 
@@ -95,6 +96,23 @@ fn records_events(word: &str) -> bool {
     asked.is_some_and(|value| value != "0")
 }
 
+/// Returns whether TAP devices can be made in such networks, and if not, the remedy.
+pub fn taps() -> Availability {
+    const DEVICE: &str = "/dev/net/tun";
+    let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
+    let opened = opened.map_err(|error| {
+        let why = format!("a TAP device requires {DEVICE}: {error}");
+        TargetError::unusable(
+            why,
+            "modprobe tun, or measure without guests and --server stack",
+        )
+    });
+    match networks() {
+        Availability::Usable => Availability::of(opened),
+        unusable => unusable,
+    }
+}
+
 /// Returns whether servers and clients can be started here, each in its own network, and if not,
 /// the remedy.
 pub fn networks() -> Availability {
@@ -113,19 +131,22 @@ pub fn networks() -> Availability {
 /// # Errors
 ///
 /// Returns [`TargetError`] if there is no agent.
-pub fn client(network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
+pub fn client(network: &Network, work: &Work) -> Result<Launch, TargetError> {
     let agent = MeasuredFile::agent();
     let words = Job::idle(work).words().into_iter().map(OsString::from);
-    let (path, words) = launch::within(&network.clients, None, agent.path()?, words)?;
+    let (path, words) = match network.clients() {
+        Some(clients) => launch::within(clients, None, agent.path()?, words)?,
+        None => (agent.path()?.to_owned(), words.collect()),
+    };
     let start = move |_| Ok(launch::exec(&path, &words)?.into());
     Ok(Launch::of_program("process", start))
 }
 
 /// Prepares to start a server in a network, on the CPUs of its work.
-fn serve(network: &TapNetwork, work: &Work, guard: &Guard) -> Result<Launch, TargetError> {
+fn serve(network: &Network, work: &Work, guard: &Guard) -> Result<Launch, TargetError> {
     let server = Server::of(work, guard)?;
     let place = match &*work.words {
-        STACK => &network.hypervisor,
+        STACK => &network.tap()?.hypervisor,
         _ => network.member()?,
     };
     let words = server.words.iter().map(OsString::from);

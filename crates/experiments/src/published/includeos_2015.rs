@@ -81,7 +81,7 @@ impl Both {
         let cases = Case::all(run, experiment);
         let rows: Vec<&Row> = cases
             .iter()
-            .filter(|case| case.plan.load.is_idle())
+            .filter(|case| case.plan.load.is_idle() && !case.plan.has_user_network())
             .filter_map(|case| case.row(measure, figure, labels))
             .filter(|row| row.estimate().is_some())
             .collect();

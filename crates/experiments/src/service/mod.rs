@@ -8,6 +8,8 @@ mod measures;
 mod parameters;
 mod story;
 
+use std::net::SocketAddr;
+
 use tare_figures::format::Numbers;
 use tare_lab::estimate::OVERHEAD_SECONDS;
 use tare_lab::experiment::{Conditions, Experiment};
@@ -20,7 +22,7 @@ use tare_networks::TapNetwork;
 use tare_results::model::{CellPlan, Labels, LoadCpus, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
-use tare_targets::server;
+use tare_targets::{Availability, process, server};
 use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 
@@ -88,9 +90,15 @@ impl Experiment for Service {
         let client = other_cpu(conditions.cpu);
         let measured = [conditions.cpu, client].into_iter().collect();
         check_loads(&conditions.loads, &allowed().unwrap_or_default(), &measured)?;
+        let has_taps = process::taps() == Availability::Usable;
         let mut all = Vec::new();
         for target in &conditions.targets {
             check_target(target)?;
+            if !has_taps && target.kernel().is_guest() && protocols.contains(&Protocol::Ping) {
+                return Err(contradiction(format!(
+                    "without a TAP device no ping reaches '{target}': run tare as root, with /dev/net/tun"
+                )));
+            }
             for server in &servers {
                 let own = protocols.iter().filter(|one| serves(server, **one, target));
                 all.extend(own.map(|protocol| (target, *server, *protocol)));
@@ -122,6 +130,11 @@ impl Experiment for Service {
                         }
                     };
                     let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
+                    if !has_taps && target.kernel().is_guest() {
+                        let (label, value) = CellPlan::USER_NETWORK;
+                        cell.labels = cell.labels.with(label, value);
+                        cell.name += ", user-mode network";
+                    }
                     if conditions.cell_limit.is_none() {
                         let first_ns = plan.patience_ns + plan.limit_ns;
                         cell.limit_seconds += longest + first_ns as f64 / 1e9;
@@ -135,10 +148,14 @@ impl Experiment for Service {
 
     fn drive(&self, stage: &mut Stage<'_>) -> Driven {
         let words = format!("workload={NAME} {}", stage.plan().work.words);
-        let plan = Plan::parse(words.split_whitespace());
-        stage.served(&|| {
-            plan.as_ref()
-                .is_ok_and(|plan| answers(plan, 0).unwrap_or_default())
+        let plan = Plan::parse(words.split_whitespace()).unwrap_or_default();
+        let at = |to: SocketAddr| Plan {
+            address: to.ip(),
+            port: to.port().into(),
+            ..plan
+        };
+        stage.served(plan.port as u16, &|to| at(to).to_string(), &|to| {
+            answers(&at(to), 0).unwrap_or_default()
         })
     }
 

@@ -231,6 +231,16 @@ impl Story for Served {
                 },
             ),
             about(
+                (Severity::Warning, "user-network"),
+                &names(|case| case.plan.has_user_network()),
+                |names| {
+                    format!(
+                        "There was no TAP device for {names}: QEMU's user-mode network forwarded ports of 127.0.0.1. Its TCP/IP in QEMU's \
+                         process is part of the CPU time outside and of each latency: run tare as root, with /dev/net/tun."
+                    )
+                },
+            ),
+            about(
                 (Severity::Note, "client-shares"),
                 &names(is_shared),
                 |names| {
@@ -364,7 +374,7 @@ impl Story for Served {
         html! {
             p {
                 b { "service" } " starts a server on the target, ours being the same code everywhere, waits until it answers, and has it \
-                 asked by a client on another CPU, over a bridge between network namespaces. Our own client checks every answer as a whole: \
+                 asked by a client on another CPU, over a bridge between network namespaces, or a port that QEMU forwards. Our own client checks every answer as a whole: \
                  number, name and address, echo, or page. In a closed loop each of its sockets sends a request when its last one was \
                  answered; at a rate, requests have planned times, whatever became of those before."
             }

@@ -79,6 +79,7 @@ pub fn behind(labels: &Labels, told: &[&str]) -> String {
             let bytes = labels.number(key).unwrap_or_default();
             with(&format!("arrays of {}", Numbers::PLAIN.bytes(bytes)))
         }
+        "network" => with(&format!("{value} network")),
         "rate" if value == "highest" => " at its highest rate".to_owned(),
         _ => with(&labelled(labels, key, value)),
     });

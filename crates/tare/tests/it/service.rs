@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use tare_targets::measured::MeasuredFile;
 
 use crate::common::{self, Bench, OtherUser, Ran, is_root, skip};
 use crate::start::assert_nothing_is_left;
@@ -424,6 +425,35 @@ fn without_root_nothing_is_tried() {
     };
     user.run("service --output run")
         .expect(5, &["requires root", "run tare as root"]);
+}
+
+#[test]
+fn without_a_tap_device_qemu_forwards_ports_to_guests() {
+    let Some(user) = OtherUser::new() else {
+        return skip("another user", "becoming one requires root");
+    };
+    let images = user.folder().join("images");
+    fs::create_dir(&images).unwrap();
+    // It looks for the one of plans as well.
+    for image in [MeasuredFile::service("dns"), MeasuredFile::image("bench")] {
+        let path = image.path().unwrap();
+        fs::copy(path, images.join(path.file_name().unwrap())).unwrap();
+    }
+    let targets = "--target unikernel,accel=tcg --target linux,kernel=debian-cloud-6.1,accel=tcg";
+    let named = "unikernel,accel=tcg dns, user-mode network";
+    let told = [named, "There was no TAP device for"];
+    user.run("service --requests 50 --runs 1 --output run --target unikernel,accel=tcg")
+        .expect(0, &told);
+    // Neither do root's guests have one where the device is missing.
+    let bench = Bench::new();
+    let hidden = "mount -t tmpfs none /dev/net && exec \"$@\"";
+    let words = format!("service --requests 50 --runs 1 --output run --target process {targets}");
+    let tare = env!("CARGO_BIN_EXE_tare");
+    let mut all = vec!["-m", "sh", "-c", hidden, "sh", tare];
+    all.extend(words.split(' '));
+    let mut without = bench.command_of(Path::new("unshare"), &all);
+    Ran::of(without.output().unwrap()).expect(0, &told);
+    assert_nothing_is_left(&bench);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tare_guard::{
     Guard, OWNER_LABEL, OWNER_VARIABLE, OwnedAtEngine, OwnedCgroup, OwnerId, Patience,
 };
 use tare_host::realtime::RealTime;
-use tare_networks::{NetworkNamespace, TapNetwork};
+use tare_networks::{Network, NetworkNamespace};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -169,8 +169,8 @@ impl Target for DockerTarget {
         let words = self.settings.words(job, server.as_ref());
         let mut full = config(&prepared.image, &words, resources, guard.owner());
         let mut network = None;
-        if let (Some(tap), Some(server)) = (job.network, &server) {
-            let holder = network.insert(hold(&prepared.docker, &full, tap)?);
+        if let (Some(own), Some(server)) = (job.network, &server) {
+            let holder = network.insert(hold(&prepared.docker, &full, own)?);
             full["NetworkDisabled"] = json!(false);
             full["HostConfig"]["NetworkMode"] = json!(format!("container:{}", holder.id));
             execute(&mut full, server);
@@ -307,7 +307,7 @@ fn execute(config: &mut Value, server: &Server) {
 
 /// Starts a container that sleeps, and makes its network that of the guest's place: the engine
 /// takes no network of others, but one of its containers.
-fn hold(docker: &Docker, config: &Value, network: &TapNetwork) -> Result<Container, TargetError> {
+fn hold(docker: &Docker, config: &Value, network: &Network) -> Result<Container, TargetError> {
     let mut config = with_less(config.clone());
     execute(&mut config, &Server::sleeping()?);
     let (container, _) = Container::start(docker, &config)?;
@@ -317,7 +317,7 @@ fn hold(docker: &Docker, config: &Value, network: &TapNetwork) -> Result<Contain
         let why = "the engine's containers are on another machine, or in another PID namespace";
         return Err(TargetError::Failed(why.to_owned()));
     }
-    network.join(NetworkNamespace::of(pid)?)?;
+    network.tap()?.join(NetworkNamespace::of(pid)?)?;
     Ok(container)
 }
 

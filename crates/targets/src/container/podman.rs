@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use tare_guard::{Guard, OwnedCgroup, PrivateMount, ScratchDir, private_mounts};
-use tare_networks::TapNetwork;
+use tare_networks::Network;
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -197,7 +197,7 @@ impl Target for Podman {
             None => guard.reserve_cgroup(NAME)?,
         };
         let own = guard.cgroup("podman-own", &[])?;
-        let network = job.network.map(TapNetwork::member).transpose()?;
+        let network = job.network.map(Network::member).transpose()?;
         let network = network.map_or("none".to_owned(), |own| format!("ns:{}", own.path()));
         let server = Server::of_job(job, guard)?;
         let (name, of) = (containers.name(), server.as_ref());

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_guard::{Guard, PrivateMount, ScratchDir};
-use tare_networks::{NetworkNamespace, TapNetwork};
+use tare_networks::{Network, NetworkNamespace};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -94,7 +94,7 @@ impl Target for Runtime {
         };
         let is_alone = job.is_alone && resources.real_time.is_none();
         let (id, owner) = (group.name().to_owned(), guard.owner().clone());
-        let network = job.network.map(TapNetwork::member).transpose()?;
+        let network = job.network.map(Network::member).transpose()?;
         let network = network.map(NetworkNamespace::path);
         let server = Server::of_job(job, guard)?;
         let arguments = match &server {

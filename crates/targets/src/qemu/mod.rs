@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tare_guard::{Guard, OwnedChild};
-use tare_networks::TapNetwork;
+use tare_networks::Network;
 use tare_results::target::Clock;
 use tare_wire::guest::Message;
 
@@ -125,10 +125,9 @@ impl Qemu {
         guest: &Guest<'_>,
         pins: &[Pin],
     ) -> Result<Launch, TargetError> {
-        let (path, arguments) = match guest.network {
-            Some(network) => {
-                launch::within(&network.hypervisor, None, &self.path, guest.arguments())?
-            }
+        let namespace = guest.network.and_then(Network::hypervisor);
+        let (path, arguments) = match namespace {
+            Some(namespace) => launch::within(namespace, None, &self.path, guest.arguments())?,
             None => (self.path.clone(), guest.arguments()),
         };
         let (control, has_port) = (guest.control, guest.has_dialogue_by_port());
@@ -398,7 +397,7 @@ pub(crate) struct Guest<'a> {
     /// Port on 127.0.0.1 where QEMU listens for gdb.
     pub(crate) gdb_port: Option<u16>,
     /// The network to which its card belongs, if it has one.
-    pub(crate) network: Option<&'a TapNetwork>,
+    pub(crate) network: Option<&'a Network>,
     /// What else a guest with a Linux kernel is given.
     pub(crate) linux: Option<Linux<'a>>,
 }

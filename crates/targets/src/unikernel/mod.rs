@@ -14,7 +14,7 @@ mod settings;
 mod threads;
 
 use tare_guard::Guard;
-use tare_networks::TapNetwork;
+use tare_networks::{Network, TapNetwork};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -101,7 +101,7 @@ impl Unikernel {
     }
 
     /// Prepares to boot the image of a service in a network, instead of the one for plans.
-    fn serve(&self, network: &TapNetwork, work: &Work) -> Result<Launch, TargetError> {
+    fn serve(&self, network: &Network, work: &Work) -> Result<Launch, TargetError> {
         let settings = &self.settings;
         if settings.image.is_some() {
             let why = "the image of a service is the one of its name";
@@ -134,7 +134,7 @@ struct Reached<'a> {
     /// The port for gdb.
     gdb_port: Option<u16>,
     /// The network of its card.
-    network: Option<&'a TapNetwork>,
+    network: Option<&'a Network>,
 }
 
 impl Default for Reached<'_> {
