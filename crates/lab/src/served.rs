@@ -48,6 +48,8 @@ pub(crate) struct Server {
     /// When the client sends its first request, until its cost is read for that.
     begins_ns: Option<u64>,
     spent: Vec<ThreadTime>,
+    /// Whether the kernel counts the time in its guest.
+    has_guest_time: bool,
     exits: BTreeMap<String, u64>,
     /// Its resident memory inside and outside, in bytes, when the client was done.
     memory: Option<[u64; 2]>,
@@ -94,6 +96,7 @@ impl Server {
             before: None,
             begins_ns: None,
             spent: Vec::new(),
+            has_guest_time: false,
             exits: BTreeMap::new(),
             memory: None,
             next_look: Instant::now() + EVERY,
@@ -142,6 +145,7 @@ impl Server {
     pub(crate) fn is_over(&mut self) {
         if let (Some(before), Some(mut after)) = (self.before.take(), self.cost()) {
             self.spent = after.threads.since(&before.threads).collect();
+            self.has_guest_time = after.threads.has_guest_time();
             for (reason, number) in &mut after.exits {
                 let earlier = before.exits.get(reason).copied();
                 *number = number.saturating_sub(earlier.unwrap_or_default());
@@ -238,7 +242,7 @@ impl Server {
                 own.map(number).sum()
             };
             [
-                value("cpu", at(place), own(|one| one.ns), "ns"),
+                value("cpu", at(place), self.cpu_ns(is_inside), "ns"),
                 value("faults", at(place), own(|one| one.faults), ""),
                 value("wake-ups", at(place), own(|one| one.sleeps), ""),
             ]
@@ -269,6 +273,20 @@ impl Server {
         let places = [(true, "inside"), (false, "outside")];
         let cost = places.into_iter().flat_map(of).chain(exits);
         cost.chain(memory).chain(image).chain(ready)
+    }
+
+    /// Returns its CPU time inside or outside: of a guest as the kernel counts it there, if it does,
+    /// else that of its threads.
+    fn cpu_ns(&self, is_inside: bool) -> u64 {
+        let each = self.spent.iter().map(|one| {
+            let inside_ns = match (self.has_guest_time, self.is_inside(one)) {
+                (true, _) => one.guest_ns.min(one.ns),
+                (false, true) => one.ns,
+                (false, false) => 0,
+            };
+            if is_inside { inside_ns } else { one.ns - inside_ns }
+        });
+        each.sum()
     }
 
     /// Returns whether a thread executes the service, and nothing around it.

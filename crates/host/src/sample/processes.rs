@@ -30,6 +30,8 @@ pub(super) struct Process {
     pub(super) faults: u64,
     /// User and system time of all threads in units of 1/100 s.
     pub(super) ticks: u64,
+    /// The part of that in guests of KVM, in the same units: by ticks of the kernel.
+    pub(super) guest_ticks: u64,
     pub(super) threads: u64,
     /// When it started, in units of 1/100 s after boot: tells a reused identifier from an old
     /// process.
@@ -111,6 +113,7 @@ pub(super) fn parse(text: &str) -> Option<Process> {
         is_kernel: field(9)? & PF_KTHREAD != 0,
         faults: field(10)?.saturating_add(field(12)?),
         ticks: field(14)?.saturating_add(field(15)?),
+        guest_ticks: field(43).unwrap_or(0),
         threads: field(20)?,
         started: field(22)?,
         cpu: field(39)

@@ -228,6 +228,9 @@ impl TaskWatch {
     }
 }
 
+/// The kernel's unit of times in `stat`, in ns.
+pub(super) const TICK_NS: u64 = 10_000_000;
+
 /// Returns the CPU time that a task has had in ns: exactly where the kernel has schedstat, else in
 /// its units of 1/100 s.
 pub(super) fn cpu_ns(source: &Source, process: u32, task: &Process) -> u64 {
@@ -236,7 +239,7 @@ pub(super) fn cpu_ns(source: &Source, process: u32, task: &Process) -> u64 {
         let first = text.split_ascii_whitespace().next()?;
         first.parse().ok()
     });
-    exact.unwrap_or(task.ticks.saturating_mul(10_000_000))
+    exact.unwrap_or(task.ticks.saturating_mul(TICK_NS))
 }
 
 #[cfg(test)]

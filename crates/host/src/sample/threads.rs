@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::processes::{self, Process, parse};
-use super::tasks::cpu_ns;
+use super::tasks::{TICK_NS, cpu_ns};
 use crate::source::Source;
 
 /// The cost of each thread of some processes so far, at one moment.
@@ -19,6 +19,9 @@ pub struct ThreadTime {
     pub thread: String,
     /// CPU time in ns.
     pub ns: u64,
+    /// The part of that in guests of KVM, in ns, as the kernel counts it: by ticks of 10 ms. 0 under
+    /// an emulator.
+    pub guest_ns: u64,
     /// Page faults, minor and major.
     pub faults: u64,
     /// How often it went to sleep, and so was woken up.
@@ -58,6 +61,7 @@ impl ThreadTimes {
                 let time = ThreadTime {
                     is_in_network,
                     ns: cpu_ns(source, member.pid, &task),
+                    guest_ns: task.guest_ticks.saturating_mul(TICK_NS),
                     faults: task.faults,
                     sleeps: status
                         .into_known()
@@ -69,6 +73,11 @@ impl ThreadTimes {
             })
         });
         Self(threads.collect())
+    }
+
+    /// Returns whether the kernel has counted time in a guest.
+    pub fn has_guest_time(&self) -> bool {
+        self.0.values().any(|time| time.guest_ns > 0)
     }
 
     /// Returns the ids of the threads.
@@ -98,6 +107,7 @@ impl ThreadTimes {
             let mut since = now.clone();
             if let Some(before) = earlier.0.get(id) {
                 since.ns = now.ns.saturating_sub(before.ns);
+                since.guest_ns = now.guest_ns.saturating_sub(before.guest_ns);
                 since.faults = now.faults.saturating_sub(before.faults);
                 since.sleeps = now.sleeps.saturating_sub(before.sleeps);
             }
@@ -246,6 +256,24 @@ mod tests {
             .map(|((pid, _), time)| (*pid, time.is_in_network));
         let all = [(10, false), (20, false), (21, true), (22, true), (30, true)];
         assert_eq!(told.collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn time_in_a_guest_is_field_43() {
+        let line = |guest: u32| {
+            let zeros = ["0"; 26].join(" ");
+            format!("7 (CPU 0/KVM) R 1 1 1 0 -1 64 0 0 0 0 9 9 {zeros} 0 {guest} 0\n")
+        };
+        let times = |guest: u32| {
+            let tree = Tree::new()
+                .file("/proc/7/stat", &line(guest))
+                .file("/proc/7/task/7/stat", &line(guest));
+            ThreadTimes::of(&tree.source(), 7, None)
+        };
+        let (none, before, after) = (times(0), times(3), times(8));
+        assert!(after.has_guest_time() && !none.has_guest_time());
+        let since = after.since(&before).next().unwrap();
+        assert_eq!(since.guest_ns, 50_000_000);
     }
 
     #[test]
