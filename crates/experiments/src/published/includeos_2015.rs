@@ -43,7 +43,9 @@ pub(super) const STUDY: Published = Published {
         include_str!("../../../../studies/published/includeos-2015.csv"),
     )],
     note: "The study compares its unikernel with the same service on Ubuntu 14.04 in KVM, on an AMD and an Intel machine: changes \
-           against Linux can be compared, absolute figures are of another machine. Memory is that of a whole QEMU.",
+           against Linux can be compared, absolute figures are of another machine. Memory is that of a whole QEMU. That of a Java \
+           process and of an Ubuntu guest is not compared: the study names no program of this machine (docs/start.md has a command for \
+           six languages), and its Linux guests have nothing but the service.",
     compare: |run, tables| compare(tables, |row| compared(run, row)),
 };
 

@@ -185,9 +185,14 @@ impl Story for Served {
         });
     }
 
-    fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
+    fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         let pace = behind(&line.of.labels, &[&ELSEWHERE[..], &[SERVICE]].concat());
-        (Some(heading(line.of)), server(line.of) + &pace)
+        let mut cases = Case::all(run, NAME).into_iter();
+        let limit = match cases.any(|case| case.has(line.of) && is_late(&case)) {
+            true => " (limited by the client)",
+            false => "",
+        };
+        (Some(heading(line.of)), server(line.of) + &pace + limit)
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {

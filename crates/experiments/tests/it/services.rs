@@ -130,6 +130,12 @@ fn a_client_that_is_a_bottleneck_says_how() {
         }
         let analysis = run.analyse();
         let is_told = ids(&analysis).contains(&"client-behind");
+        let text = plain(&terminal::render(&analysis, 100, false));
+        assert_eq!(
+            text.contains("process (limited by the client)"),
+            is_told,
+            "{text}"
+        );
         is_told.then(|| alarm(&analysis, "client-behind").to_owned())
     };
     let busy = [("client_cpu", 0.95e9), ("behind", 5.0)];
