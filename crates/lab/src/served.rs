@@ -109,10 +109,11 @@ impl Server {
         self.network.address(port)
     }
 
-    /// Waits for its first right answer, as a client of it.
-    pub(crate) fn wait_for_answer(&mut self, is_answered: &(dyn Fn() -> bool + Sync)) {
+    /// Waits for its first right answer, as a client of it. Returns whether there was one.
+    pub(crate) fn wait_for_answer(&mut self, is_answered: &(dyn Fn() -> bool + Sync)) -> bool {
         let is_answered = self.network.within(is_answered).unwrap_or_default();
         self.answered_ns = is_answered.then(now_ns);
+        is_answered
     }
 
     /// Starts a client of it.
@@ -284,7 +285,11 @@ impl Server {
                 (false, true) => one.ns,
                 (false, false) => 0,
             };
-            if is_inside { inside_ns } else { one.ns - inside_ns }
+            if is_inside {
+                inside_ns
+            } else {
+                one.ns - inside_ns
+            }
         });
         each.sum()
     }

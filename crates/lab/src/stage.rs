@@ -23,12 +23,14 @@ use tare_host::Source;
 use tare_loads::LoadError;
 use tare_results::frequency;
 use tare_results::model::{
-    self, Arrivals, Cell, CellPlan, Exceeded, Instance, OtherWork, Outcome, Record, Samples, Value,
+    self, Arrivals, Cell, CellPlan, Exceeded, Instance, Labels, OtherWork, Outcome, Record,
+    Samples, Value,
 };
 use tare_results::receive::{Incomplete, Received, Receiver, Seen};
+use tare_results::target::{TargetOption, TargetSpec};
 use tare_results::work::Work;
 use tare_targets::instance::{Ended, Ending, Finish, OutputEvent, Watcher, now_ns};
-use tare_targets::{Job, TargetError, engine};
+use tare_targets::{Job, TargetError, engine, spec};
 use tare_wire::cpus::Cpus;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
@@ -103,6 +105,21 @@ const LEAD: Duration = Duration::from_nanos(LEAD_NS);
 const PREPARING: &str = "preparing its target and its load";
 const ENDING: &str = "ending its load";
 const ANALYSING: &str = "analysing its records";
+
+/// The memory of a guest in MiB that is too little, and one that is enough.
+const MEMORIES: [u64; 2] = [1, 512];
+/// The longest time in which a guest with little memory is to become ready.
+const TRIAL: Duration = Duration::from_secs(20);
+
+/// Returns a guest with another size of its memory.
+fn with_memory(target: &TargetSpec, mib: u64) -> TargetSpec {
+    let mut target = target.clone();
+    target.options.push(TargetOption {
+        key: "mem".to_owned(),
+        value: format!("{mib}M"),
+    });
+    target
+}
 
 /// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
@@ -202,9 +219,16 @@ impl<'a> Stage<'a> {
         if plan.target.kernel().is_guest() {
             self.observer.on_event(Event::Booting);
         }
-        let target = self.target.target.as_ref();
         let interrupt = self.limit.interrupt;
         let user_port = plan.has_user_network().then_some(port);
+        let (label, value) = CellPlan::LEAST_MEMORY;
+        let least = match plan.labels.get(label) == Some(value) {
+            true => Some(self.least_memory(work, port, is_answered)?),
+            false => None,
+        };
+        let smallest = least.map(|mib| spec::of(&with_memory(&plan.target, mib)));
+        let smallest = self.prepared(smallest.transpose())?;
+        let target = smallest.as_deref().unwrap_or(self.target.target.as_ref());
         let server = Server::start(target, work, user_port, self.guard, interrupt);
         let server = self.server.insert(self.prepared(server)?);
         let to = server.address(port);
@@ -227,6 +251,12 @@ impl<'a> Stage<'a> {
         }
         let mut watched = watched?;
         watched.values.extend(server.values());
+        watched.values.extend(least.map(|mib| Value {
+            measure: "least-memory".to_owned(),
+            labels: Labels::default(),
+            unit: "bytes".to_owned(),
+            value: (mib << 20) as f64,
+        }));
         // They are the client's, which is on no target.
         watched.received.program.facts.clear();
         drop(server);
@@ -235,6 +265,39 @@ impl<'a> Stage<'a> {
             ..times
         };
         self.measured(watched, times)
+    }
+
+    /// Finds the least memory of the guest in MiB with which its server still answers, by bisection.
+    fn least_memory(
+        &self,
+        work: &Work,
+        port: u16,
+        is_answered: &(dyn Fn(SocketAddr) -> bool + Sync),
+    ) -> Result<u64, Unfinished> {
+        let (plan, interrupt) = (self.plan, self.limit.interrupt);
+        let user_port = plan.has_user_network().then_some(port);
+        let answers = |mib: u64| {
+            let target = spec::of(&with_memory(&plan.target, mib))?;
+            interrupt.bound(Some(TRIAL));
+            let mut server =
+                Server::start(target.as_ref(), work, user_port, self.guard, interrupt)?;
+            let to = server.address(port);
+            Ok::<_, TargetError>(server.wait_for_answer(&|| is_answered(to)))
+        };
+        let [mut fails, mut works] = MEMORIES;
+        while works - fails > 1 {
+            let mib = fails.midpoint(works);
+            // A guest may end in any way.
+            match answers(mib).unwrap_or(false) {
+                true => works = mib,
+                false => fails = mib,
+            }
+            if interrupt.stop_requested() {
+                return Err(Unfinished::Stopped);
+            }
+        }
+        self.limit.bound();
+        Ok(works)
     }
 
     /// Ends the load, and makes the outcome of what an instance reported that measured.

@@ -96,6 +96,10 @@ pub(super) const MEASURES: &[Measure] = &[
         data.valued("memory")
     })
     .unit("bytes"),
+    Measure::count("least-memory", "least memory that works", ONCE, |data| {
+        data.valued("least-memory")
+    })
+    .unit("bytes"),
     Measure::count("image", "size of the image", ONCE, |data| {
         data.valued("image")
     })

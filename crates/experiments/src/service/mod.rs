@@ -45,6 +45,9 @@ const EXPECTED: f64 = 5_000.0;
 const OF_OTHERS: f64 = 50.0;
 const LEAST: f64 = 20.0;
 
+/// How long a search of the least memory takes.
+const SEARCH_SECONDS: f64 = 30.0;
+
 /// The rates that a search is estimated to offer, and at most does.
 const OFFERED: [f64; 2] = [14.0, 32.0];
 
@@ -90,10 +93,17 @@ impl Experiment for Service {
         let client = other_cpu(conditions.cpu);
         let measured = [conditions.cpu, client].into_iter().collect();
         check_loads(&conditions.loads, &allowed().unwrap_or_default(), &measured)?;
+        let finds_least = values.has(parameters::LEAST_MEMORY.name);
         let has_taps = process::taps() == Availability::Usable;
         let mut all = Vec::new();
         for target in &conditions.targets {
             check_target(target)?;
+            let has_memory = target.options.iter().any(|option| option.key == "mem");
+            if finds_least && (has_memory || !target.kernel().is_guest()) {
+                return Err(contradiction(format!(
+                    "--least-memory is for guests without mem=, which '{target}' is not"
+                )));
+            }
             if !has_taps && target.kernel().is_guest() && protocols.contains(&Protocol::Ping) {
                 return Err(contradiction(format!(
                     "without a TAP device no ping reaches '{target}': run tare as root, with /dev/net/tun"
@@ -130,6 +140,13 @@ impl Experiment for Service {
                         }
                     };
                     let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
+                    if finds_least {
+                        let (label, value) = CellPlan::LEAST_MEMORY;
+                        cell.labels = cell.labels.with(label, value);
+                        cell.name += " with the least memory";
+                        cell.estimate_seconds += SEARCH_SECONDS;
+                        cell.limit_seconds += SEARCH_SECONDS;
+                    }
                     if !has_taps && target.kernel().is_guest() {
                         let (label, value) = CellPlan::USER_NETWORK;
                         cell.labels = cell.labels.with(label, value);

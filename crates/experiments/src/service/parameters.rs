@@ -109,6 +109,12 @@ const MAX: Parameter = Parameter {
     ..BASE
 };
 
+pub(super) const LEAST_MEMORY: Parameter = Parameter {
+    name: "least-memory",
+    meaning: "Find the least memory of each guest with which its service still answers, in whole MiB, by bisection, and measure with that",
+    ..BASE
+};
+
 pub(super) const DURATION: Parameter = Parameter {
     name: "duration",
     value: "TIME",
@@ -164,7 +170,17 @@ const MS: u64 = 1_000_000;
 
 /// All of them.
 pub(super) const ALL: &[Parameter] = &[
-    KIND, SERVER, CLIENT, REQUEST, OFFERED, MAX, DURATION, SOCKET, TIMEOUT, COMPUTE,
+    KIND,
+    SERVER,
+    CLIENT,
+    REQUEST,
+    OFFERED,
+    MAX,
+    DURATION,
+    SOCKET,
+    TIMEOUT,
+    COMPUTE,
+    LEAST_MEMORY,
 ];
 
 /// Returns the services that are asked.

@@ -108,6 +108,8 @@ const FOOTPRINT: &[Column] = &[
     Column::new("outside", "memory", Figure::Value)
         .of(PLACE, "outside")
         .read("Outside is what else the hypervisor or the runtime has."),
+    Column::new("least that\nworks", "least-memory", Figure::Value)
+        .read("The least that works is a guest's memory in whole MiB, with which the rest is measured."),
     Column::new("image", "image", Figure::Value).read(
         "The image is the size of the files from which it starts: of its program without libraries, of its kernel with the first \
          file system.",

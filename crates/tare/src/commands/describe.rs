@@ -156,7 +156,9 @@ pub fn introduce(folder: &RunFolder, host: &Host, terminal: &Terminal) {
 
 /// Says what instances of each target get, where that is less than a process gets.
 fn resources(plan: &Plan) -> BTreeSet<String> {
-    let given = plan.cells.iter().filter_map(|cell| {
+    // Guests that serve have the memory of their service, or what is searched.
+    let is_told = |cell: &&CellPlan| cell.server.is_none() || !cell.target.kernel().is_guest();
+    let given = plan.cells.iter().filter(is_told).filter_map(|cell| {
         let target = spec::of(&cell.target).ok()?;
         let work = cell.server.as_ref().unwrap_or(&cell.work);
         Some((&cell.target, &*cell.name, target.resources(work)?))

@@ -11,6 +11,7 @@ mod dry_run;
 mod exchange;
 mod figures;
 mod flood;
+mod frame;
 mod gates;
 mod help;
 mod image;
