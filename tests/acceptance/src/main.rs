@@ -24,7 +24,8 @@
 //! * [`osnoise`]: the kernel's tracer osnoise counts the same interruptions as `tare`;
 //! * [`pace`]: the duration of commands that promise one;
 //! * [`service`]: the cost of a query to a name server in the unikernel, against the same code in a
-//!   Debian cloud guest, at rest, and for ten minutes;
+//!   Debian cloud guest, at rest, and for ten minutes; `clients`: our client against dnsperf, also
+//!   where a server stalls or loses requests, and our server against NSD and Knot;
 //! * [`scale`]: the slowdown at barriers on all CPUs, compared with `tare scale`, and how long that
 //!   takes for a million nodes;
 //! * [`stream`]: the bandwidth of memory, compared with STREAM's loops in C;
@@ -77,7 +78,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 20] = [
+const CHECKS: [(&str, Check); 21] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("culprits", culprits::run),
@@ -95,6 +96,7 @@ const CHECKS: [(&str, Check); 20] = [
     ("scale", scale::run),
     ("recorded", recorded::run),
     ("service", service::run),
+    ("clients", service::clients::run),
     ("latency", latency::run),
     ("compare", compare::run),
     ("landolfi", landolfi::run),
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
             _ => return usage(),
         },
         ["hog-thread", cpu] => hog::thread(cpu),
+        [service::clients::SERVER, kind] => service::clients::serve(kind),
         [name] if let Some((_, check)) = CHECKS.iter().find(|(known, _)| *known == name) => {
             check(&mut verdicts)
         }

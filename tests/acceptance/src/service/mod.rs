@@ -3,6 +3,7 @@
 //!
 //! Each but those that count instructions serves a separate TAP network.
 
+pub mod clients;
 mod inside;
 mod linux;
 
@@ -13,11 +14,14 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use tare_experiments::catalogue;
 use tare_networks::TapNetwork;
+use tare_pages::analyse;
+use tare_results::RunFolder;
 
 use crate::qemu::Qemu;
 use crate::verdict::Verdicts;
-use crate::{Result, output};
+use crate::{Result, median, output};
 
 /// The time until a started service is at rest, and the time at rest.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -187,6 +191,27 @@ fn for_long(
         0.01,
     );
     Ok(())
+}
+
+/// Returns the median over the runs of the CPU time of a request on a target in ns, and their
+/// interquartile range over it; of our server, or that of a name.
+fn middle(
+    folder: &RunFolder,
+    (target, server): (&str, Option<&str>),
+    place: &str,
+) -> Result<[f64; 2]> {
+    let analysis = analyse(folder, catalogue())?;
+    let mut rows = analysis.rows().of("service", "cpu");
+    let row = rows.find(|row| {
+        row.target == target && row.labels.get("server") == server && row.has("place", place)
+    });
+    let row = row.ok_or_else(|| format!("there is no CPU time of {server:?} on {target}"))?;
+    let figures = row.each.iter().filter_map(|each| each.figure.value());
+    let mut all: Vec<f64> = figures.collect();
+    all.sort_by(f64::total_cmp);
+    let range = all[all.len() - 1 - all.len() / 4] - all[all.len() / 4];
+    let median = median(all);
+    Ok([median, range / median])
 }
 
 /// Returns the figures of a network's guest, by name; NaN for unknown ones.
