@@ -77,7 +77,7 @@ fn a_termination_signal_stops_at_once() {
 #[test]
 fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
     const ROUNDS: u64 = 8;
-    const CPU: usize = 0;
+    const CPU: u32 = 0;
     let bench = Bench::new();
     let (_alone, settings) = common::switches(CPU);
     let read = || Vec::from_iter(settings.iter().map(|path| fs::read_to_string(path).ok()));

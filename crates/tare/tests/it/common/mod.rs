@@ -283,7 +283,7 @@ pub fn engine() -> MutexGuard<'static, ()> {
 }
 
 /// Serialises tests that change the settings of all switches, and returns their files.
-pub fn switches(cpu: usize) -> (MutexGuard<'static, ()>, Vec<String>) {
+pub fn switches(cpu: u32) -> (MutexGuard<'static, ()>, Vec<String>) {
     static SWITCHES: Mutex<()> = Mutex::new(());
     let alone = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
     let switches = tare_host::switches(&tare_host::Source::system(), cpu);
