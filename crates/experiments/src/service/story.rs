@@ -281,16 +281,15 @@ impl Story for Served {
             let each = rows.iter().filter_map(|row| {
                 let value = row.estimate()?;
                 let place = place(row);
-                let is_least = cases.iter().any(|case| case.has(row) && is_limited(case));
-                let least = if is_least && subject.of == About::HighestRates {
-                    "at least "
-                } else {
-                    ""
+                let mut own = cases.iter().filter(|case| case.has(row));
+                let own = own.find(|_| subject.of == About::HighestRates);
+                let (least, held) = match own {
+                    Some(case) if is_not_held(case) => ("", ", not held when offered once more"),
+                    Some(case) if is_limited(case) => ("at least ", ""),
+                    _ => ("", ""),
                 };
-                Some((
-                    value,
-                    format!("{least}{} on {place}", written(value, row.unit)),
-                ))
+                let rate = written(value, row.unit);
+                Some((value, format!("{least}{rate} on {place}{held}")))
             });
             few_or_ends(&each.collect::<Vec<_>>())
         };
@@ -540,10 +539,7 @@ const BOTTLENECKS: [Bottleneck; 5] = [
         |case| greatest(case, "client_cpu", "window") > BUSY,
         "used more than 90 % of its CPU",
     ),
-    (
-        is_limited,
-        "ended the search for the highest rate, which is at least the one that was found",
-    ),
+    (is_limited, "ended the search for the highest rate"),
 ];
 
 /// Returns whether the client of a case ended the search for the highest rate.

@@ -145,8 +145,7 @@ fn a_client_that_is_a_bottleneck_says_how() {
                 requests a millisecond or more late. ";
     assert_contains(&some, &[each]);
     let both = told(&[&[("limited", 1.0), ("behind", 20.0)]], 1_000.0).unwrap();
-    let how = "it sent more than 1 % of its requests a millisecond or more late and ended the search for the highest rate, which is at \
-               least";
+    let how = "it sent more than 1 % of its requests a millisecond or more late and ended the search for the highest rate. ";
     assert_contains(&both, &[how]);
     // Of no answer, there is no time that it took.
     assert_eq!(told(&[&[("client_cpu", 0.5e9)]], 0.0), None);
@@ -211,11 +210,19 @@ fn a_highest_rate_that_is_not_held_twice_is_told() {
             answered,
             ..Asked::default()
         };
-        run.asked(1, "process", asked);
+        let cell = run.asked(1, "process", asked);
+        let values = [("highest", 62_500.0), ("limited", 1.0)];
+        record(cell).values.extend(values.map(valued));
         let analysis = run.analyse();
         let is_told = ids(&analysis).contains(&"rate-not-held");
-        is_told.then(|| alarm(&analysis, "rate-not-held").to_owned())
+        let alarm = is_told.then(|| alarm(&analysis, "rate-not-held").to_owned());
+        (verdict(&analysis)[0].clone(), alarm)
     };
-    assert_eq!(told(1_000.0), None);
-    assert_contains(&told(999.0).unwrap(), &["process at its highest rate"]);
+    let (verdict, alarm) = told(1_000.0);
+    assert_contains(&verdict, &["is at least 62,500/s on process."]);
+    assert_eq!(alarm, None);
+    let (verdict, alarm) = told(999.0);
+    let rate = "is 62,500/s on process, not held when offered once more.";
+    assert_contains(&verdict, &[rate]);
+    assert_contains(&alarm.unwrap(), &["process at its highest rate"]);
 }
