@@ -42,6 +42,7 @@ fn explain(cell: &mut Cell, traces: Vec<Trace>, switches: u64) {
         ("explained", 5_000.0),
         ("switches", 4.0),
         ("recording", 300_000.0),
+        ("recorded", 2e9),
     ];
     record.values.extend(values.map(|(measure, value)| Value {
         measure: measure.to_owned(),
@@ -113,7 +114,7 @@ fn those_who_took_the_time_are_named_with_their_part() {
     let rows = [
         "Who took the time",
         "The processor counted 6 system management interrupts (SMIs).",
-        "Recording the events took about 0.030 % of the time.",
+        "Recording the events took about 0.015 % of the time.",
         "delays per s of the time longest since raised",
         "interrupt local timer (tick_nohz_handler) 180 90/s 0.081 % 12.0 µs –",
         "outside this kernel 20 10/s 0.010 % 12.0 µs –",
@@ -160,12 +161,20 @@ fn what_no_event_explains_and_the_longest_delay_are_named_among_many() {
             ..to_thread(&format!("hog{number:02}/7"), samples)
         }
     });
-    explain(cell, threads.chain([delays(1, Vec::new())]).collect(), 4);
+    let overwritten = Trace {
+        complete: false,
+        events: Vec::new(),
+        ..delays(2, Vec::new())
+    };
+    let others = [delays(1, Vec::new()), overwritten];
+    explain(cell, threads.chain(others).collect(), 4);
     let text = plain(&terminal::render(&run.analyse(), 100, false));
     let rows = [
         "thread hog07, tid 7 23 23/s 0.023 % 12.0 µs",
         "thread hog19, tid 7 11 11/s 0.011 % 90.0 µs",
         "outside this kernel 1 1/s 0.0010 % 12.0 µs",
+        "not recorded 2 2/s 0.0020 % 12.0 µs",
+        "Not recorded is time whose events were overwritten",
         "11 others 187 187/s 0.19 % 12.0 µs",
     ];
     assert_contains(&text, &rows);

@@ -123,6 +123,7 @@ impl Witness for Events {
                     ("explained", "ns", above_ns),
                     ("events", "", explained.events),
                     ("recording", "ns", explained.recording_ns),
+                    ("recorded", "ns", explained.recorded_ns),
                     ("switches", "", explained.switches),
                 ];
                 output.values(&self.labels, &values)?;

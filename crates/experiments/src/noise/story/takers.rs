@@ -58,6 +58,8 @@ pub(super) struct Takers {
     way_ns: u64,
     /// Time that recording the events took, in ns; NaN if it is unknown.
     cost_ns: f64,
+    /// Time in which these events came, in ns.
+    recorded_ns: f64,
     /// System management interrupts, where the processor counts them.
     smi: Option<u64>,
 }
@@ -88,6 +90,7 @@ impl Takers {
         who.least_ns = least_ns;
         let cost_ns = value("recording").filter(|ns| *ns > 0.0);
         who.cost_ns += cost_ns.unwrap_or(f64::NAN);
+        who.recorded_ns += value("recorded").unwrap_or(f64::NAN);
         let counters = data
             .record
             .programs
@@ -330,7 +333,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
             table.row(row(count, &sum));
         }
     }
-    let shares = each(cases).map(|who| who.cost_ns / who.wall_ns);
+    let shares = each(cases).map(|who| who.cost_ns / who.recorded_ns);
     let cost = match shares.reduce(f64::max).filter(|share| !share.is_nan()) {
         Some(share) => format!(
             " Recording the events took about {} of the time.",
@@ -362,6 +365,13 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         ),
         None => String::new(),
     };
+    let is_seen = each(cases).all(|who| !who.takers.contains_key(&Taker::Unseen));
+    let unseen = match is_seen {
+        true => "",
+        false => {
+            " Not recorded is time whose events were overwritten, or before which the kernel left out a switch."
+        }
+    };
     let waited = match has_waits {
         true => " Since raised: the mean time from where a softirq was raised until it began.",
         false => "",
@@ -371,7 +381,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         read: format!(
             "Delays of {least} or more, joined with the kernel's events on the same CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
-             hypervisor, or firmware.{smi}{way}{waited}{cost}"
+             hypervisor, or firmware.{unseen}{smi}{way}{waited}{cost}"
         ),
         table,
     }

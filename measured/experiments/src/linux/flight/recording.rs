@@ -72,6 +72,9 @@ pub struct Explained {
     pub events: u64,
     /// Time that it took to record them, in ns; 0 if unknown.
     pub recording_ns: u64,
+    /// Time in which they came, in ns: since recording began, or since the first that is not
+    /// overwritten.
+    pub recorded_ns: u64,
     /// How often the CPU went from the thread that opened it to another one, as far as they say.
     pub switches: u64,
 }
@@ -182,7 +185,7 @@ impl Recording {
         let events = joined(self.ring.cpu(), events, &self.sent(), &names);
         name_threads(&mut names, &events);
         let since_ns = match is_complete {
-            true => 0,
+            true => self.clocks[0].ns,
             false => events.first().map_or(u64::MAX, |(time, _)| *time),
         };
         let all = delays.iter().map(|delay| Delay {
@@ -210,6 +213,7 @@ impl Recording {
             trace,
             events: recorded,
             recording_ns: self.costs_ns.map_or(0, recording_ns),
+            recorded_ns: self.clocks[1].ns.saturating_sub(since_ns),
             switches: switches.count() as u64,
         }
     }
