@@ -50,18 +50,19 @@ pub(crate) fn tell(rows: &Rows, details: &mut Vec<String>) {
         return;
     }
     let each = found.iter();
-    let has_median = |slow: &Row| {
-        let is_there = |row: &&Row| row.figure == Figure::MEDIAN && row.over.is_ok();
-        let mut medians = rows.0.iter().filter(is_there);
-        medians.any(|row| row.is_sibling(slow))
+    let runs = |slow: &Row| {
+        let medians = rows.0.iter().filter(|row| row.figure == Figure::MEDIAN);
+        let mut own = medians.filter(|row| row.is_sibling(slow));
+        Some(own.next()?.over.as_ref().ok()?.runs)
     };
     details.splice(
         ..0,
-        each.map(|(row, modes)| sentence(row, *modes, has_median(row))),
+        each.map(|(row, modes)| sentence(row, *modes, runs(row))),
     );
 }
 
-fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
+/// Describes the modes of a row whose median is of as many runs, if it has one.
+fn sentence(row: &Row, modes: TwoModes, median_of: Option<u64>) -> String {
     let percent = |low, high| words::percent_range(Numbers::PLAIN, low, high);
     let sure = row.over.as_ref().ok().and_then(|over| match over.interval {
         Ok(interval) => Some(format!(
@@ -77,8 +78,12 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
     });
     let is_slow = row.estimate().is_some_and(|share| share > 0.5);
     let ends = row.over.as_ref().map(|over| (over.lowest, over.highest));
+    // Of a run whose samples are not known one by one, lost requests for example, there is no share.
+    let own = row.over.as_ref().map_or(0, |over| over.runs);
+    let some_of = median_of.filter(|all| (1..*all).contains(&own));
+    let among = some_of.map(|all| format!(", in {own} of {all} runs"));
     let which = match (modes.split_median, is_slow) {
-        _ if !has_median => "",
+        _ if median_of.is_none() || some_of.is_some() => "",
         (true, _) if ends.as_ref().is_ok_and(|(least, _)| *least > 0.5) => {
             ": the median of each run lies between them, at the edge of the slow one; that of another may be in either"
         }
@@ -96,9 +101,10 @@ fn sentence(row: &Row, modes: TwoModes, has_median: bool) -> String {
         format!(", all above {border},")
     });
     format!(
-        "{} on {}: {}; the slow one{} has {} of a run's samples{}{which}.",
+        "{} on {}{}: {}; the slow one{} has {} of a run's samples{}{which}.",
         has_two(row),
         row.place(),
+        among.unwrap_or_default(),
         both(row, modes),
         from.unwrap_or_default(),
         row.estimate()

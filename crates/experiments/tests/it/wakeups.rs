@@ -13,7 +13,7 @@ use tare_testkit::assert_contains;
 use crate::folder::write;
 use crate::gates::judge;
 use crate::synthetic::wakeups::{Schedule, event, linux_like, told};
-use crate::synthetic::{self, Run, alarm, csv, ids, measured, record};
+use crate::synthetic::{self, Run, alarm, csv, ids, measured, record, verdict};
 
 /// A thread that is 5 µs late, but for a stall of 10 ms in the midst of the second phase.
 pub fn stalled(run: &mut Run, block: u32, loads: &[&str]) {
@@ -550,6 +550,26 @@ fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
         .concat()
         .into_iter();
     assert!(sentences.all(|sentence| !sentence.contains("unikernel")));
+}
+
+#[test]
+fn modes_that_only_some_runs_are_known_to_have_are_said_of_those() {
+    let mut run = Run::new(1);
+    for block in 1..=2 {
+        let cell = run.woken(block, Schedule::of("process"), |_, _, n| match block {
+            2 if n % 5 < 3 => 60_000,
+            _ => 5_000,
+        });
+        let head = &mut record(cell).sets[0];
+        // Those of the first run may all be short.
+        if block == 1 {
+            head.n += 5_000;
+            (head.uncounted, head.uncounted_min, head.uncounted_max) = (5_000, 5_000, 60_000);
+        }
+    }
+    let modes = "Wake-up latency has two modes on process, in 1 of 2 runs: about 5.00 µs and 60.0 µs; the slow one has 60.0 % of a run's \
+                 samples.";
+    assert_contains(&verdict(&run.analyse()).join(" "), &[modes]);
 }
 
 #[test]
