@@ -32,7 +32,7 @@ pub use record::{
 };
 pub use samples::{Bin, Count, Event, Instance, InstanceOutcome, Samples, SetSamples};
 pub use tare_load_driver::{Schedule, cpus::Cpus as LoadCpus};
-use tare_wire::cpus::Cpus;
+pub use tare_wire::cpus::Cpus;
 pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would

@@ -3,7 +3,7 @@
 use tare_pages::{page, terminal};
 use tare_testkit::assert_contains;
 
-use crate::synthetic::{Fold, HZ, Run, evenly, plain, spin, verdict};
+use crate::synthetic::{Fold, HZ, Run, alarm, evenly, plain, spin, verdict};
 
 /// Runs in which CPU 1 has some more gaps than CPU 0, and CPU 2 far more.
 fn run(more: u64) -> Run {
@@ -37,6 +37,17 @@ fn the_cpus_that_lose_most_and_least_are_named_as_far_as_they_are_told_apart() {
         "{text}"
     );
     insta::assert_snapshot!(terminal::render(&report, 100, false));
+}
+
+#[test]
+fn a_load_is_said_to_run_on_each_measured_cpu_that_it_may_use() {
+    for (load, told) in [("dd", "CPUs 0-2, too,"), ("cpus=1:dd", "CPU 1, too,")] {
+        let mut run = Run::new(26);
+        run.load = load;
+        let each = [200, 300, 400].map(|gaps| evenly(2_600_000_000, gaps, 1_300));
+        run.gaps_together(1, "process", each.to_vec());
+        assert_contains(alarm(&run.analyse(), "shared-cpu"), &[told]);
+    }
 }
 
 /// The share of its time that each CPU loses stands where it lost it, also if it began later.

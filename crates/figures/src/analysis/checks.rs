@@ -1,7 +1,7 @@
 //! Finds what bears on the figures of every experiment.
 
 use tare_results::TscFrequency;
-use tare_results::model::{Cell, LoadCpus, Plan, Program, Record, Unit};
+use tare_results::model::{Cell, CellPlan, Cpus, LoadCpus, Plan, Program, Record, Unit};
 use tare_results::target::{Group, Kernel};
 
 use crate::format::Numbers;
@@ -147,21 +147,33 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
 /// priority, which precede the load's tasks.
 #[must_use]
 pub fn shared_cpu(plan: &Plan) -> Option<String> {
-    let mut cells = plan.cells.iter().filter(|cell| cell.has_its_cpus());
-    cells.find(|cell| {
-        let mut loads = cell.load.loads().iter().filter(|load| !load.is_idle());
-        cell.work.rights.real_time.is_none()
-            && loads.any(|load| match load.cpus() {
-                LoadCpus::All => true,
-                LoadCpus::Others => false,
-                LoadCpus::These(cpus) => cpus.contains(plan.cpu),
-            })
-    })?;
+    let mut shared = Cpus::default();
+    let is_ordinary =
+        |cell: &&CellPlan| cell.has_its_cpus() && cell.work.rights.real_time.is_none();
+    for cell in plan.cells.iter().filter(is_ordinary) {
+        let own = cell.measured_cpus();
+        let measured = if own.is_empty() {
+            Cpus::one(plan.cpu)
+        } else {
+            own
+        };
+        for load in cell.load.loads().iter().filter(|load| !load.is_idle()) {
+            shared = shared.union(&match load.cpus() {
+                LoadCpus::All => measured,
+                LoadCpus::Others => Cpus::default(),
+                LoadCpus::These(cpus) => cpus.intersection(&measured),
+            });
+        }
+    }
+    let (each, that) = match shared.count() {
+        0 => return None,
+        1 => ("CPU", "that CPU"),
+        _ => ("CPUs", "those CPUs"),
+    };
     Some(format!(
-        "the load runs on the measured CPU {}, too, and the workload is an ordinary (SCHED_OTHER) \
+        "the load runs on the measured {each} {shared}, too, and the workload is an ordinary (SCHED_OTHER) \
          task: its times include the turns that the load takes; --load-cpus can keep the load \
-         off that CPU",
-        plan.cpu
+         off {that}"
     ))
 }
 

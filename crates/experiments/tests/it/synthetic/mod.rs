@@ -432,7 +432,11 @@ impl Run {
 
     /// Adds a cell of `gap` on CPUs 0, 1, … at the same time.
     pub fn gaps_together(&mut self, block: u32, target: &str, each: Vec<Folded>) -> &mut Cell {
-        let plan = self.plan(block, target, "gap", None);
+        let mut plan = self.plan(block, target, "gap", None);
+        plan.work.threads = each.len() as u32;
+        plan.work.cpus = Some((0..plan.work.threads).collect());
+        self.plans.pop();
+        self.plans.push(plan.clone());
         let values = each.first().map(Folded::values).unwrap_or_default();
         let heads = (0..).zip(each).map(|(cpu, folded): (u32, _)| {
             let labels = Labels::default().with("cpu", cpu);
