@@ -112,6 +112,19 @@ fn each_target_has_a_sentence_and_runs_far_apart_their_range() {
             "On crun: a system call (getppid) 90.0 ns."
         ]
     );
+    // Where none is of those that a sentence names, it is the first of the table.
+    let said = verdict(&analysed(Primitives {
+        target: "process",
+        values: &[
+            ("cost", "primitive=call-0", 1.1),
+            ("cost", "primitive=rdtsc", 9.5),
+        ],
+        ..Primitives::default()
+    }));
+    assert_eq!(
+        said[0],
+        "On process: rdtsc 9.50 ns, the first of 2 primitives."
+    );
 }
 
 /// Returns what goes with the first bound that a number does not exceed, or what goes with none.

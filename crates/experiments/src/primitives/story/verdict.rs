@@ -8,7 +8,7 @@ use tare_pages::kit::sentence::figure_or_modes;
 use tare_pages::kit::series::native_first;
 
 use super::measures::MEASURES;
-use super::tables::named;
+use super::tables::{named, place};
 use super::{N, Variant, is, known, machine};
 
 /// The primitives that a headline names, each with its name in a sentence.
@@ -86,7 +86,7 @@ fn about(run: &Run, of: &Row, own: &[(&Row, f64)]) -> Option<String> {
     let memory = memory.flatten();
     costs.extend(memory.map(|ns| format!("a load from memory {}{runs}", N.ns(ns, None))));
     if costs.is_empty() {
-        let (row, value) = own.first()?;
+        let (row, value) = own.iter().min_by_key(|(row, _)| place(&row.labels))?;
         let of = match own.len() {
             1 => String::new(),
             all => format!(", the first of {all} primitives"),
