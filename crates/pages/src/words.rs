@@ -43,7 +43,10 @@ pub(crate) fn typeset(sentence: &str) -> String {
 
 /// Puts words together that no line break may part: a number and its unit.
 pub(crate) fn with_units<'a>(words: impl Iterator<Item = &'a str>, between: &str) -> Vec<String> {
-    const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "Hz", "MHz", "cycles", "times"];
+    const UNITS: [&str; 17] = [
+        "%", "pp", "ns", "µs", "ms", "s", "Hz", "MHz", "GHz", "B", "KiB", "MiB", "GiB", "MB/s",
+        "GB/s", "cycles", "times",
+    ];
     let mut together: Vec<String> = Vec::new();
     for word in words {
         let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
@@ -121,6 +124,13 @@ pub(crate) fn in_short(notices: &[AgentNotice]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_ends_between_a_number_and_its_unit() {
+        let text = "a mean of 22.4 GB/s, 16 MiB, 1,200 ns and 3 runs";
+        let parts = "a|mean|of|22.4 GB/s,|16 MiB,|1,200 ns|and|3|runs";
+        assert_eq!(with_units(text.split(' '), " ").join("|"), parts);
+    }
 
     #[test]
     fn notices_that_differ_in_figures_are_one_and_those_of_other_cpus_are_not() {
