@@ -8,7 +8,7 @@ use tare_stats::Interval;
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
-use tare_figures::rows::{Figure, Places, Row, labelled};
+use tare_figures::rows::{Figure, Places, Row};
 use tare_figures::words::{self, NONE};
 
 /// A table of figures.
@@ -411,16 +411,6 @@ impl Line<'_> {
     #[must_use]
     pub fn target(&self) -> String {
         self.of.marked_target()
-    }
-
-    /// Writes its labels: `phase 0, thread=1`.
-    #[must_use]
-    pub(crate) fn labelled(&self) -> String {
-        let each = self
-            .labels
-            .iter()
-            .map(|(key, value)| labelled(&self.labels, key, value));
-        each.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tare_figures::Run;
 use tare_figures::claims::Published;
 use tare_figures::notices::Notice;
-use tare_figures::rows::{self, CellData, Collector, Measure};
+use tare_figures::rows::{self, CellData, Collector, Measure, behind};
 use tare_figures::verdict::Verdict;
 use tare_results::model::{Cell, CellPlan, Outcome, Plan, Samples};
 
@@ -91,10 +91,7 @@ pub trait Story: Debug {
 
     /// Returns the heading and the name of a line of its tables.
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
-        let name = match line.labels.is_empty() {
-            true => line.target(),
-            false => format!("{} · {}", line.target(), line.labelled()),
-        };
+        let name = line.target() + &behind(&line.labels, &[]);
         let heading = (!line.of.load.is_idle()).then(|| format!("under {}", line.of.load));
         (heading, name)
     }

@@ -12,7 +12,7 @@ use tare_figures::rows::{
 use tare_figures::verdict::Verdict;
 use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
-use tare_pages::html::overview::overview_of;
+use tare_pages::html::overview::overview;
 use tare_pages::kit::checks::about;
 use tare_pages::kit::sentence::{MANY, few_or_ends, figure_or_modes, name_before};
 use tare_pages::kit::series::native_first;
@@ -183,10 +183,6 @@ impl Story for Streams {
         let mut rows: Vec<&Row> = rows.filter(|row| row.figure == figure).collect();
         let sizes = rows.iter().map(|row| row.labels.number(SIZE));
         let sizes = distinct(sizes);
-        let name = |row: &Row| {
-            let target = row.marked_target();
-            format!("{target}{}, {}", arrays(row), kernel(row))
-        };
         // By target and size, as in the table; the loads of a kernel are marks of one line.
         let targets = distinct(rows.iter().map(|row| row.target.as_str()));
         rows.sort_by_key(|row| {
@@ -199,7 +195,7 @@ impl Story for Streams {
             )
         });
         let title = format!("Bandwidth of memory ({figure})");
-        overview_of(&rows, name, title, "bandwidth")
+        overview(&rows, title, "bandwidth")
     }
 
     fn method(&self) -> Markup {

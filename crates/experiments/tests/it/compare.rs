@@ -924,8 +924,8 @@ fn what_is_refused_for_one_reason_is_told_once_and_by_runs() {
     assert_eq!(
         Vec::from_iter(p99),
         [
-            "- Refused: duration.p99 size=10 prime of process and crun; net.p99 size=10 prime of process and crun; \
-             duration.p99 size=22 prime of process and crun; net.p99 size=22 prime of process and crun; and 1 more: \
+            "- Refused: duration.p99 of process and crun, prime 10; net.p99 of process and crun, prime 10; duration.p99 of process and crun, \
+             prime 22; net.p99 of process and crun, prime 22; and 1 more: \
              p99 needs 1,000 samples in each run, and runs of each of these have fewer: measure longer, not more often."
         ]
     );

@@ -48,7 +48,7 @@ impl Row {
     }
 
     /// Names the row's target, with what must be known of it, load and labels:
-    /// `unikernel (emulated) under dd, thread=0`.
+    /// `unikernel (emulated) under dd, thread 0`.
     #[must_use]
     pub fn place(&self) -> String {
         self.marked_target() + &self.load.under() + &behind(&self.labels, &[])
@@ -70,11 +70,20 @@ pub fn behind(labels: &Labels, told: &[&str]) -> String {
     let is_told = |key: &str| !told.contains(&key);
     let service = labels.get(SERVICE).filter(|_| is_told(SERVICE));
     let service = service.map(|service| format!(" ({service})"));
+    // Arrays are those of all kernels.
+    let kernel = labels.get("kernel").filter(|_| is_told("kernel"));
+    let own = [SERVICE, "kernel"];
     let others = labels
         .iter()
-        .filter(|(key, value)| is_told(key) && *key != SERVICE && *value != "all");
+        .filter(|(key, value)| is_told(key) && !own.contains(key) && *value != "all");
+    let workload = labels.get("workload").filter(|_| is_told("workload"));
     let others = others.map(|(key, value)| match key {
-        "area" | "primitive" | "kernel" => with(value),
+        "area" | "primitive" => with(value),
+        "size" if workload.is_some() => String::new(),
+        "workload" => match labels.get("size").filter(|_| is_told("size")) {
+            Some(size) => with(&format!("{value} {size}")),
+            None => with(value),
+        },
         "size" if labels.get("kernel").is_some() => {
             let bytes = labels.number(key).unwrap_or_default();
             with(&format!("arrays of {}", Numbers::PLAIN.bytes(bytes)))
@@ -84,6 +93,7 @@ pub fn behind(labels: &Labels, told: &[&str]) -> String {
         _ => with(&labelled(labels, key, value)),
     });
     let (rates, others): (Vec<_>, Vec<_>) = others.partition(|text| text.starts_with(" at "));
+    let others = others.into_iter().chain(kernel.map(with));
     service.into_iter().chain(others).chain(rates).collect()
 }
 
@@ -94,8 +104,7 @@ pub fn with(word: &str) -> String {
     format!("{between} {word}")
 }
 
-/// Writes a label among others: `thread=0`, `phase 1`, `CPU 2`; a workload by its name; an interval
-/// in parts of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and
+/// Writes a label among others: `thread 0`, `2 threads`, `CPU 2`, `traced=yes`; an interval in parts of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and
 /// `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a workload is a number of
 /// its elements.
 #[must_use]
@@ -110,9 +119,10 @@ pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let rate = rate.map(|seconds| 1.0 / seconds);
     let offered = labels.number("rate").filter(|_| key == "rate");
     match (key, value, rate.or(offered.map(|rate| rate as f64))) {
-        ("workload", ..) | ("interval", "alone", _) => value.to_owned(),
+        ("interval", "alone", _) => value.to_owned(),
         ("cpu", cpu, _) if cpu.parse::<u32>().is_ok() => format!("CPU {cpu}"),
-        ("phase" | "part", ..) => format!("{key} {value}"),
+        ("class" | "part" | "phase" | "thread", ..) => format!("{key} {value}"),
+        ("threads", number, _) => format!("{number} threads"),
         (_, _, Some(rate)) => Numbers::PLAIN.rate(rate),
         _ => format!("{key}={value}"),
     }
@@ -188,6 +198,18 @@ mod tests {
             ("area=syscall primitive=getpid", "", ", syscall, getpid"),
             ("interval=100us", "", ", interval=100us"),
             ("cpu=2 workload=gap", "workload", ", CPU 2"),
+            (
+                "above=400cycles size=22 workload=prime",
+                "",
+                ", above=400cycles, prime 22",
+            ),
+            ("size=22 workload=prime", "workload", ", size=22"),
+            (
+                "phase=1 thread=0 threads=2",
+                "",
+                ", phase 1, thread 0, 2 threads",
+            ),
+            ("kernel=add size=16777216", "", ", arrays of 16 MiB, add"),
         ] {
             let labels = Labels::parse(words).unwrap();
             assert_eq!(behind(&labels, &[told]), text, "{words}");

@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::text::{Page, Text};
 use tare_figures::compare::{ComparedRow, Comparison, SideDifference, signed, told};
 use tare_figures::group::{distinct, grouped};
-use tare_figures::rows::{behind, labelled};
+use tare_figures::rows::behind;
 use tare_figures::words::{self, NONE};
 
 /// The number of figures up to which all are listed; of more only those that differ.
@@ -201,19 +201,6 @@ fn shown(comparison: &Comparison) -> Vec<&ComparedRow> {
     told.into_iter().filter(|row| all || row.differs).collect()
 }
 
-/// Names the figure with its labels: `delays.total class=C`.
-fn name(row: &ComparedRow) -> String {
-    named(row, |_| true)
-}
-
-fn named(row: &ComparedRow, is_own: impl Fn(&(&str, &str)) -> bool) -> String {
-    let labels = row.labels.iter().filter(is_own);
-    let labels: String = labels
-        .map(|(key, value)| format!(" {}", labelled(&row.labels, key, value)))
-        .collect();
-    row.name() + &labels
-}
-
 /// Returns a table for each place, with what all of its rows have in common.
 fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
     let places = shown.chunk_by(|a, b| a.places() == b.places());
@@ -221,12 +208,15 @@ fn tables(shown: &[&ComparedRow]) -> Vec<(String, Vec<[String; 7]>)> {
         let is_common = |(key, value): &(&str, &str)| {
             same.iter().all(|row| row.labels.get(key) == Some(*value))
         };
-        let labels = same[0].labels.iter();
-        let own = labels.filter(|label| !is_common(label)).map(|(key, _)| key);
-        let common = same[0].places() + &behind(&same[0].labels, &Vec::from_iter(own));
+        let (common, own): (Vec<_>, Vec<_>) = same[0].labels.iter().partition(is_common);
+        let [common, own] =
+            [common, own].map(|labels| Vec::from_iter(labels.iter().map(|(key, _)| *key)));
         let rows = same.iter();
-        let rows = rows.map(|row| cells(row, named(row, |label| !is_common(label))));
-        (common, rows.collect())
+        let rows = rows.map(|row| cells(row, row.name() + &behind(&row.labels, &common)));
+        (
+            same[0].places() + &behind(&same[0].labels, &own),
+            rows.collect(),
+        )
     });
     tables.collect()
 }
@@ -319,7 +309,8 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
         // How many samples a run has differs from row to row.
         let needed = row.samples_needed();
         let key = (needed, needed.is_none().then_some(why));
-        let named = format!("{} of {}", name(row), row.places());
+        let place = row.places() + &behind(&row.labels, &[]);
+        let named = format!("{} of {place}", row.name());
         Some((key, (named, row)))
     }));
     for ((needed, _), rows) in refused {

@@ -159,12 +159,12 @@ fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
     let gate = |gate: &str| format!("report run -q --fail-if {gate}");
     bench.run(&gate("latency.p99.9{thread=0}>2us")).expect(
         3,
-        &["latency.p99.9 of cyclictest, thread=0 is at least 3.00 µs, above 2.00 µs"],
+        &["latency.p99.9 of cyclictest, thread 0 is at least 3.00 µs, above 2.00 µs"],
     );
     bench.run(&gate("latency.p99.9{thread=0}>5us")).expect(
         3,
         &[
-            "whether latency.p99.9 of cyclictest, thread=0 is above 5.00 µs is inconclusive",
+            "whether latency.p99.9 of cyclictest, thread 0 is above 5.00 µs is inconclusive",
             "it is at least 3.00 µs, and ",
         ],
     );
@@ -251,7 +251,7 @@ fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
     // Its own label with another value is not a label of other runs.
     bench
         .run("report run -q --fail-if latency{thread=7}>8us")
-        .expect(2, &["thread=0"]);
+        .expect(2, &["thread 0"]);
     // Where nothing is due at an interval, none is named, and nothing can be missed.
     let unwoken = Form::ALL.into_iter().filter(|form| !form.is_periodic());
     for (number, form) in unwoken.enumerate() {

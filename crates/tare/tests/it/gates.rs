@@ -14,7 +14,7 @@ fn a_figure_above_its_limit_ends_with_code_3_and_a_sentence() {
     // No machine counts primes within a nanosecond, or takes a second for it.
     let ran = bench.run(&format!("{PRIME} --output run --fail-if duration>1ns"));
     ran.expect(3, &[]);
-    let failed = "Gate failed: duration.p50 of process, size=10, prime is ";
+    let failed = "Gate failed: duration.p50 of process, prime 10 is ";
     assert!(ran.out.contains(failed), "{ran:?}");
     assert!(ran.out.contains(", above 1.00 ns."), "{ran:?}");
     let ran = bench.run("report run --fail-if noise/duration.p50{target=process,size=10}>1s");
