@@ -504,11 +504,11 @@ impl ComparedRow {
     /// Returns how many samples each run needs, if the figure was refused since one has fewer.
     #[must_use]
     pub fn samples_needed(&self) -> Option<u64> {
-        let needed = |row: &Row| match row.over {
-            Err(Refused::Samples { needed, .. }) => Some(needed),
+        let why = self.refused.as_deref()?;
+        let needed = |row: &Row| match &row.over {
+            Err(of @ Refused::Samples { needed, .. }) if of.to_string() == why => Some(*needed),
             _ => None,
         };
-        self.refused.as_ref()?;
         needed(&self.base_row).or(needed(&self.of))
     }
 

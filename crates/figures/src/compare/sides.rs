@@ -16,7 +16,7 @@ use super::{CompareError, CompareUnit, SIGNIFICANCE, is_compared};
 use crate::analysis::{Disturbances, LoadFigure};
 use crate::group::{distinct, grouped};
 use crate::rows::derive::{Each, Refused, typical};
-use crate::rows::{Figure, Places, Row, Rows};
+use crate::rows::{Figure, Places, Row, Rows, behind};
 use crate::run::Run;
 use crate::words;
 
@@ -415,8 +415,15 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
     }
     if pairs.is_empty() {
         let there = |side: &Side| {
-            let places: BTreeSet<String> = side.rows().map(Row::place).collect();
-            places.into_iter().collect::<Vec<_>>().join("; ")
+            const MOST: usize = 12;
+            let place =
+                |row: &Row| row.marked_target() + &row.load.under() + &behind(&row.plan, &[]);
+            let places = distinct(side.rows().map(place));
+            let more = match places.len().saturating_sub(MOST) {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            places[..places.len().min(MOST)].join("; ") + &more
         };
         return Err(CompareError::NothingInCommon {
             base: there(base),

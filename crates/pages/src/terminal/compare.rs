@@ -228,6 +228,7 @@ fn cells(row: &ComparedRow, name: String) -> [String; 7] {
         |(low, high)| format!("{} to {}", signed(low, unit), signed(high, unit)),
     );
     let mark = match row.is_worse {
+        _ if row.refused.is_some() && !row.is_of_few => "refused",
         _ if !row.differs => row.doubt().unwrap_or_default(),
         _ if row.is_of_emulator_alone() => "differs",
         true => "worse",
