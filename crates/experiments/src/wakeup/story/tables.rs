@@ -127,10 +127,8 @@ fn is_traced(row: &Row) -> bool {
 
 /// Says which quantiles were refused, and what they need; nothing if none was.
 fn refused(rows: &[&Row]) -> String {
-    let is_of_phase =
-        |row: &&&Row| row.measure.id == "latency" && row.labels.get("thread").is_none();
     let mut refused = BTreeSet::new();
-    for row in rows.iter().filter(is_of_phase) {
+    for row in rows.iter().filter(|row| row.measure.id == "latency") {
         if let Err(Refused::Samples { figure, needed, .. }) = &row.over {
             refused.insert((*needed, figure.as_str()));
         }
