@@ -155,7 +155,7 @@ impl Story for Served {
             Tabled {
                 title: "How long a request takes".to_owned(),
                 read: "A request without a right answer counts as longer than --timeout. Percentiles are medians over the \
-                       runs; longest is that of all."
+                       runs; longest and shares are of all runs together."
                     .to_owned(),
                 columns: LATENCIES.to_vec(),
             },
