@@ -121,7 +121,10 @@ pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<S
 fn lost(all: &[&Instance]) -> (usize, String) {
     let outcomes = [
         (InstanceOutcome::Failed, "failed"),
-        (InstanceOutcome::Rejected, "rejected"),
+        (
+            InstanceOutcome::Rejected,
+            "rejected at the limit of instances or memory",
+        ),
         (InstanceOutcome::Unfinished, "not ended"),
     ];
     let of = |outcome| all.iter().filter(|one| one.outcome() == outcome).count();
@@ -196,7 +199,7 @@ mod tests {
             _ => {}
         });
         let (saturated, _) = judged([1, 1], &mixed);
-        let told = "of 100 arrivals: 3 rejected, 1 not ended";
+        let told = "of 100 arrivals: 3 rejected at the limit of instances or memory, 1 not ended";
         assert_eq!(saturated.as_deref(), Some(told));
     }
 
@@ -224,7 +227,7 @@ mod tests {
                 }
             })
         };
-        let lost = "of 100 arrivals: 10 rejected";
+        let lost = "of 100 arrivals: 10 rejected at the limit of instances or memory";
         let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_000));
         assert_eq!((saturated.as_deref(), not_open_loop), (Some(lost), None));
         let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_001));
