@@ -264,7 +264,7 @@ fn an_experiment_of_two_folders_has_everything() {
     assert!(!tutorial.bench.work().join("run").exists());
     let table = [
         "Cost of reading a clock",
-        "process · clock=tsc",
+        "process, clock=tsc",
         "Readings that differ from the one before",
     ];
     run("clocks --clock tsc,monotonic --reads 5000 --runs 2 --output run").expect(0, &table);
