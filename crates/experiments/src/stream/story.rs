@@ -22,7 +22,7 @@ use tare_results::model::Labels;
 use tare_results::target::Kernel;
 use tare_stats::welch;
 
-use super::{CACHES, NAME, SIZE, Stream};
+use super::{CACHES, NAME, Stream};
 
 /// The kernel of the verdict.
 const TRIAD: [(&str, &str); 1] = [("kernel", "triad")];
@@ -90,16 +90,8 @@ impl Story for Streams {
         }]
     }
 
-    /// Puts the kernels in the order of STREAM.
     fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
-        let places = distinct(lines.iter().map(|line| place(line.of)));
-        lines.sort_by_cached_key(|line| {
-            let own = place(line.of);
-            (
-                places.iter().position(|place| *place == own),
-                order(line.of),
-            )
-        });
+        in_order(lines, |line| line.of);
     }
 
     fn name(&self, _run: &Run, line: &Line<'_>) -> (Option<String>, String) {
@@ -181,19 +173,8 @@ impl Story for Streams {
         let figure = figure(run);
         let rows = run.rows.of(NAME, "bandwidth");
         let mut rows: Vec<&Row> = rows.filter(|row| row.figure == figure).collect();
-        let sizes = rows.iter().map(|row| row.labels.number(SIZE));
-        let sizes = distinct(sizes);
-        // By target and size, as in the table; the loads of a kernel are marks of one line.
-        let targets = distinct(rows.iter().map(|row| row.target.as_str()));
-        rows.sort_by_key(|row| {
-            let target = targets.iter().position(|target| *target == row.target);
-            let size = row.labels.number(SIZE);
-            (
-                target,
-                sizes.iter().position(|own| *own == size),
-                order(row),
-            )
-        });
+        // As in the table; the loads of a kernel are marks of one line.
+        in_order(&mut rows, |row| row);
         let title = format!("Bandwidth of memory ({figure})");
         overview(&rows, title, "bandwidth")
     }
@@ -242,6 +223,16 @@ fn place(row: &Row) -> String {
 /// Names the size of a row's arrays, if the plan gives it: `, arrays of 16 MiB`.
 fn arrays(row: &Row) -> String {
     behind(&row.labels, &["kernel"])
+}
+
+/// Puts the kernels of each place in the order of STREAM.
+fn in_order<'a, T>(all: &mut [T], row: impl Fn(&T) -> &'a Row) {
+    let places = distinct(all.iter().map(|one| place(row(one))));
+    all.sort_by_cached_key(|one| {
+        let own = place(row(one));
+        let at = places.iter().position(|place| *place == own);
+        (at, order(row(one)))
+    });
 }
 
 /// Returns the kernel of a row.
