@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tare_results::model::{Trace, TraceEvent, TraceKind};
 
-use crate::timeline::{Cpu, Doing, IDLE, Thread, stretches};
+use crate::timeline::{Cpu, Doing, IDLE, Thread, priority_of_ours, stretches};
 
 /// How long the CPU may take out of a handler or to another thread and back, in ns, and into a handler
 /// longer than usual: what is longer was taken from outside.
@@ -342,15 +342,7 @@ fn tid(doing: &Doing<'_>) -> Option<u32> {
 /// not or can't go on: the idle thread, or one without a real-time priority where ours has one.
 fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
     const NO_REAL_TIME: i32 = 100;
-    let ours = events.iter().find_map(|event| match event.what {
-        TraceKind::Switch {
-            ours: true,
-            to_priority,
-            ..
-        } => Some(to_priority),
-        _ => None,
-    });
-    let is_real_time = ours.is_some_and(|priority| priority < NO_REAL_TIME);
+    let is_real_time = priority_of_ours(events).is_some_and(|priority| priority < NO_REAL_TIME);
     thread.name == IDLE
         || is_real_time && thread.priority.is_some_and(|other| other >= NO_REAL_TIME)
 }

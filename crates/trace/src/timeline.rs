@@ -107,25 +107,30 @@ struct Marks {
     switch: Option<usize>,
 }
 
+/// Returns the priority of the measured thread, as the last event says that tells it.
+pub(crate) fn priority_of_ours(events: &[&TraceEvent]) -> Option<i32> {
+    events.iter().rev().find_map(|event| match event.what {
+        TraceKind::Waking {
+            ours: true,
+            priority,
+            ..
+        } => Some(priority),
+        TraceKind::Switch {
+            ours: true,
+            to_priority,
+            ..
+        } => Some(to_priority),
+        _ => None,
+    })
+}
+
 impl Marks {
     fn new(events: &[&TraceEvent]) -> Self {
         let woken = events
             .iter()
             .rposition(|event| matches!(event.what, TraceKind::Waking { ours: true, .. }));
         let switch = switch_to_ours(events, woken);
-        let priority = events.iter().rev().find_map(|event| match event.what {
-            TraceKind::Waking {
-                ours: true,
-                priority,
-                ..
-            } => Some(priority),
-            TraceKind::Switch {
-                ours: true,
-                to_priority,
-                ..
-            } => Some(to_priority),
-            _ => None,
-        });
+        let priority = priority_of_ours(events);
         let at = |place: usize| events[place].at_ns;
         let mut marks = Self {
             asleep: 0,
