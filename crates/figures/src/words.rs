@@ -156,6 +156,16 @@ pub fn list(words: &[String]) -> String {
     }
 }
 
+/// Joins the first of several: `a; b; and 3 more`.
+#[must_use]
+pub fn first_of(all: &[String], most: usize) -> String {
+    let first = all[..all.len().min(most)].join("; ");
+    match all.len().saturating_sub(most) {
+        0 => first,
+        more => format!("{first}; and {more} more"),
+    }
+}
+
 /// Removes the figures from a text, so that texts that differ in figures alone become equal. The
 /// number of a CPU is a name and stays.
 #[must_use]

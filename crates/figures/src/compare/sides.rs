@@ -418,12 +418,7 @@ pub(super) fn matched<'a>(base: &'a Side, new: &'a Side) -> Result<Matched<'a>, 
             const MOST: usize = 12;
             let place =
                 |row: &Row| row.marked_target() + &row.load.under() + &behind(&row.plan, &[]);
-            let places = distinct(side.rows().map(place));
-            let more = match places.len().saturating_sub(MOST) {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            places[..places.len().min(MOST)].join("; ") + &more
+            words::first_of(&distinct(side.rows().map(place)), MOST)
         };
         return Err(CompareError::NothingInCommon {
             base: there(base),

@@ -315,7 +315,7 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
         Some((key, (named, row)))
     }));
     for ((needed, _), rows) in refused {
-        let (mut names, rows): (Vec<String>, Vec<&ComparedRow>) = rows.into_iter().unzip();
+        let (names, rows): (Vec<String>, Vec<&ComparedRow>) = rows.into_iter().unzip();
         let why = match (needed, rows.as_slice()) {
             (Some(needed), [row, _, ..]) => format!(
                 "{} needs {} samples in each run, and runs of each of these have fewer: measure longer, not more often",
@@ -324,12 +324,7 @@ fn notes(comparison: &Comparison, shown: &[&ComparedRow]) -> Vec<Note> {
             ),
             _ => rows[0].refused.clone().unwrap_or_default(),
         };
-        let more = names.len().saturating_sub(NAMED);
-        names.truncate(NAMED);
-        let mut names = names.join("; ");
-        if more > 0 {
-            names.push_str(&format!("; and {more} more"));
-        }
+        let names = words::first_of(&names, NAMED);
         note(format!("Refused: {names}: {why}."));
     }
     notes.extend(longest(comparison).map(|text| (text, false)));

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::process::geteuid;
+use tare_figures::words;
 use tare_host::visible_in_line;
 use tare_results::model::Plan;
 
@@ -20,19 +21,10 @@ pub fn programs(plan: &Plan, what: &str, options: &RunOptions) -> Result<(), Com
     if options.trust || all.is_empty() {
         return Ok(());
     }
-    let named = all
-        .iter()
-        .take(NAMED)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
-    let more = match all.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
+    let named = words::first_of(&all, NAMED);
     let named = visible_in_line(&named);
     Err(CommandError::Usage(format!(
-        "{what} names programs to run: {named}{more}. If they are to run, add --trust"
+        "{what} names programs to run: {named}. If they are to run, add --trust"
     )))
 }
 
