@@ -107,7 +107,7 @@ struct Marks {
     switch: Option<usize>,
 }
 
-/// Returns the priority of the measured thread, as the last event says that tells it.
+/// Returns the priority of the measured thread by the last event that has it.
 pub(crate) fn priority_of_ours(events: &[&TraceEvent]) -> Option<i32> {
     events.iter().rev().find_map(|event| match event.what {
         TraceKind::Waking {
