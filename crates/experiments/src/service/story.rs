@@ -284,7 +284,7 @@ impl Story for Served {
                 let mut own = cases.iter().filter(|case| case.has(row));
                 let own = own.find(|_| subject.of == About::HighestRates);
                 let (least, held) = match own {
-                    Some(case) if is_not_held(case) => ("", ", not held when offered once more"),
+                    Some(case) if is_not_held(case) => ("", " (not held when offered once more)"),
                     Some(case) if is_limited(case) => ("at least ", ""),
                     _ => ("", ""),
                 };

@@ -222,7 +222,7 @@ fn a_highest_rate_that_is_not_held_twice_is_told() {
     assert_contains(&verdict, &["is at least 62,500/s on process."]);
     assert_eq!(alarm, None);
     let (verdict, alarm) = told(999.0);
-    let rate = "is 62,500/s on process, not held when offered once more.";
+    let rate = "is 62,500/s on process (not held when offered once more).";
     assert_contains(&verdict, &[rate]);
     assert_contains(&alarm.unwrap(), &["process at its highest rate"]);
 }
