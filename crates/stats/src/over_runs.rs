@@ -492,7 +492,10 @@ mod tests {
                 prop_assert!(0.0 <= interval.low && interval.low <= over.estimate, "{:?}", over);
                 prop_assert!(over.estimate <= interval.high && interval.high <= 1.0, "{:?}", over);
             }
-            prop_assert_eq!(over.interval.is_err(), parts.len() < 3 || over.lowest == over.highest);
+            // Runs that differ by rounding alone may count as equal.
+            let differs = |by: f64| parts.len() >= 3 && over.highest - over.lowest > by;
+            prop_assert!(!differs(1e-12) || over.interval.is_ok(), "{:?}", over);
+            prop_assert!(over.interval.is_err() || differs(0.0), "{:?}", over);
         }
 
         #[test]
