@@ -3,9 +3,9 @@
 //! Each notes its bursts by the TSC (`measured/agent/examples/planted.rs`), on its own or as a thread
 //! of the agent. A delay that overlaps a burst is the disturber's. Of these, at least 90 % must be
 //! named so, and of all that are named so, at most 1 % may overlap no burst: of delays that are added
-//! up, the longest is looked at. Where a guest is measured,
-//! whose TSC is its own, or a thread that is throttled, the long delays are the disturber's. Where no
-//! events may be recorded, the kernel's count must be that of the bursts.
+//! up, the longest is looked at. Where a guest is measured, whose TSC is its own, or a thread that is
+//! throttled, the long delays are the disturber's. Where no events may be recorded, the kernel's count
+//! must be that of the bursts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

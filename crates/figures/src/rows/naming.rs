@@ -104,9 +104,9 @@ pub fn with(word: &str) -> String {
     format!("{between} {word}")
 }
 
-/// Writes a label among others: `thread 0`, `2 threads`, `CPU 2`, `traced=yes`; an interval in parts of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and
-/// `alone` as that; a size in bytes with its unit: `size=64KiB`. That of a workload is a number of
-/// its elements.
+/// Writes a label among others: `thread 0`, `2 threads`, `CPU 2`, `traced=yes`; an interval in parts
+/// of a second or whole seconds, and an offered rate, as a rate: `64/s`, `0.5/s`, and `alone` as that;
+/// a size in bytes with its unit: `size=64KiB`. The size of a workload is a number of its elements.
 #[must_use]
 pub fn labelled(labels: &Labels, key: &str, value: &str) -> String {
     let is_bytes = ["size", "memory"].contains(&key) && labels.get("workload").is_none();

@@ -13,8 +13,8 @@ use tare_targets::spec;
 use super::host::Host;
 use crate::terminal::Terminal;
 
-/// Describes a plan: a line for cells that are alike and follow each other, the figures for which it has too few runs, and the
-/// duration.
+/// Describes a plan: a line for cells that are alike and follow each other, the figures for which it
+/// has too few runs, and the duration.
 pub fn describe(plan: &Plan, host: &Host) -> String {
     describe_cells(plan, too_few_runs(plan.cells.iter()), host)
 }

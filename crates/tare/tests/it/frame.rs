@@ -37,7 +37,7 @@ fn each_experiment_has_what_the_frame_gives() {
             .expect(0, &["2 cells", name]);
         assert!(!run.exists());
         bench.run(&measured).expect(0, &["[2/2]", name]);
-        // What is missing is measured, and what is asked for in addition.
+        // A missing cell is measured, and further runs that are asked for.
         fs::remove_dir_all(run.join("cells/0002")).unwrap();
         bench
             .run(&format!("{command} --resume run"))

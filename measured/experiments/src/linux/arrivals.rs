@@ -163,8 +163,8 @@ mod tests {
         assert!(of(1).is_empty());
     }
 
-    /// Each x86 processor that the kernel runs on has a count of cycles beside that of system management
-    /// interrupts.
+    /// Each x86 processor that the kernel runs on has a count of cycles, which is read in the same way as
+    /// that of system management interrupts.
     #[test]
     fn counts_of_the_processor_are_read() {
         if fs::exists(format!("{MSR}/events/tsc")).unwrap_or_default() {

@@ -115,7 +115,7 @@ fn servers(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
 /// Is a name server that does not always answer in time, until it is killed.
 pub fn serve(kind: &str) -> Result<()> {
     let socket = UdpSocket::bind(("0.0.0.0", 53))?;
-    // What comes during a stall must not be lost because a buffer is full.
+    // Requests during a stall must not be lost because a buffer is full.
     let (sender, requests) = mpsc::channel();
     let reader = socket.try_clone()?;
     thread::spawn(move || {
