@@ -205,7 +205,9 @@ impl Target for Linux {
     }
 
     fn keeps_memory(&self) -> bool {
-        self.host.get().is_ok_and(|host| host.locks_memory)
+        self.host
+            .get()
+            .is_ok_and(|host| host.locking.keeps_memory())
     }
 
     fn launch(&self, job: &Job<'_>, guard: &Guard) -> Result<Launch, TargetError> {
@@ -243,7 +245,7 @@ impl Target for Linux {
         let guest = Guest {
             cpus: settings.cpus,
             clock: settings.clock,
-            locks_memory: host.locks_memory && is_alone,
+            locking: host.locking,
             control: Control::of(job),
             network: job.network,
             linux: Some(qemu::Linux {

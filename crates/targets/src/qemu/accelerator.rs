@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tare_guard::{Guard, Interrupt};
 
@@ -25,6 +26,9 @@ const DEVICE: &str = "/dev/kvm";
 
 /// How long the hello image may take. With KVM it needs a twentieth of that.
 const LIMIT: Duration = Duration::from_secs(2);
+
+/// The beginning of its line.
+const HELLO: &[u8] = b"hello from tare";
 
 /// The file in the state folder that holds the answer.
 const FILE: &str = "accel.json";
@@ -56,7 +60,8 @@ impl Word for Choice {
         &[(Self::Auto, "auto"), (Self::Kvm, "kvm"), (Self::Tcg, "tcg")];
 }
 
-/// Returns why KVM does not work; None if it does.
+/// Returns why KVM does not work; None if it does. What once failed is tried again if KVM is wanted
+/// by its name: the machine may only have been busy.
 ///
 /// # Errors
 ///
@@ -66,18 +71,16 @@ pub(crate) fn try_kvm(
     hello: &MeasuredFile,
     guard: &Guard,
     state: &Path,
+    is_wanted: bool,
 ) -> Result<Option<String>, TargetError> {
     // Checked each time, since it depends on the user.
     if let Err(error) = open() {
-        return Ok(Some(match error.kind() {
-            io::ErrorKind::NotFound => format!("there is no {DEVICE}"),
-            _ => format!("{DEVICE} can't be opened ({error}): is this user in the group kvm?"),
-        }));
+        return Ok(Some(refusal(&error)));
     }
     let asked = Question::here(&qemu.version);
     let path = state.join(FILE);
     let answer = match remembered::read::<Answer>(&path) {
-        Some(answer) if answer.asked == asked => answer,
+        Some(answer) if answer.asked == asked && (answer.why_not.is_none() || !is_wanted) => answer,
         _ => {
             let why_not = boot(qemu, hello, guard)?;
             let answer = Answer { asked, why_not };
@@ -103,6 +106,22 @@ pub(crate) fn expected(state: &Path) -> Option<Accelerator> {
         None => Accelerator::Kvm,
         Some(_) => Accelerator::Tcg,
     })
+}
+
+/// Returns why the device can't be opened, and what to do.
+fn refusal(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => format!("there is no {DEVICE}"),
+        Some(Errno::NODEV | Errno::NXIO) => format!(
+            "no module of the kernel drives {DEVICE} ({error}): load it with `modprobe kvm-intel` or \
+             `modprobe kvm-amd`; if it refuses, virtualisation is turned off in the firmware, or by \
+             the hypervisor that this machine is a guest of"
+        ),
+        Some(Errno::ACCESS | Errno::PERM) => {
+            format!("{DEVICE} can't be opened ({error}): is this user in the group kvm?")
+        }
+        _ => format!("{DEVICE} can't be opened ({error})"),
+    }
 }
 
 fn open() -> io::Result<File> {
@@ -164,14 +183,21 @@ fn boot(qemu: &Qemu, hello: &MeasuredFile, guard: &Guard) -> Result<Option<Strin
         Err(TargetError::Failed(why)) => return Ok(Some(why)),
         Err(error) => return Err(error),
     };
-    let mut nobody = |_: OutputEvent<'_>| {};
-    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut nobody)?;
-    Ok(why_not(ended.how))
+    let mut is_heard = false;
+    let mut watcher = |event: OutputEvent<'_>| {
+        is_heard |= matches!(event, OutputEvent::Line(line, _) if line.starts_with(HELLO));
+    };
+    let ended = instance.watch(LIMIT, &Interrupt::detached()?, &mut watcher)?;
+    Ok(why_not(ended.how, is_heard))
 }
 
-fn why_not(ending: Ending) -> Option<String> {
+/// Returns why KVM does not work, by the end of the guest, and whether its line came.
+fn why_not(ending: Ending, is_heard: bool) -> Option<String> {
     match ending {
-        Ending::Done => None,
+        Ending::Done if is_heard => None,
+        Ending::Done => {
+            Some("a guest that only says hello ended well, but its console said nothing".to_owned())
+        }
         Ending::Failed { why } => Some(format!("a guest that does nothing failed: {why}")),
         Ending::TimedOut { doing } => {
             let limit = LIMIT.as_secs();
@@ -212,6 +238,25 @@ mod tests {
         };
         remembered::write(&path, &of_another_boot).unwrap();
         assert_eq!(expected(state.path()), without_device);
+    }
+
+    #[test]
+    fn each_refusal_names_what_to_do() {
+        for (errno, text) in [
+            (Errno::NOENT, "there is no /dev/kvm"),
+            (Errno::NODEV, "modprobe kvm-amd"),
+            (Errno::ACCESS, "in the group kvm?"),
+        ] {
+            let refusal = refusal(&errno.into());
+            assert!(refusal.contains(text), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_guest_that_is_not_heard_was_not_seen_to_run() {
+        assert_eq!(why_not(Ending::Done, true), None);
+        let why = why_not(Ending::Done, false).unwrap();
+        assert!(why.contains("its console said nothing"), "{why}");
     }
 
     #[test]

@@ -4,21 +4,28 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use tare_guard::{Guard, default_state_dir};
+use tare_host::Cpuid;
 use tare_results::target::Clock;
 
 use super::Qemu;
 use super::accelerator::{Accelerator, Choice, expected, try_kvm};
 use crate::error::TargetError;
 use crate::measured::MeasuredFile;
-use crate::{Program, memory, once};
+use crate::memory::{self, Locking};
+use crate::{Program, once};
+
+/// The signature of QEMU's emulation in CPUID.
+const TCG: &str = "TCGTCGTCGTCG";
 
 /// What guests run on here.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) qemu: Qemu,
     pub(crate) accelerator: Accelerator,
-    /// Whether QEMU locks a guest's memory.
-    pub(crate) locks_memory: bool,
+    /// Whether an emulator executes guests: QEMU's here, or one below this machine.
+    is_emulated: bool,
+    /// How QEMU locks a guest's memory.
+    pub(crate) locking: Locking,
     /// Why another accelerator than one might expect.
     pub(crate) notice: Option<String>,
 }
@@ -73,6 +80,16 @@ impl LazyHost {
     }
 }
 
+/// Returns a notice if this machine is itself emulated by QEMU: its KVM is, too.
+fn emulated_below() -> Option<String> {
+    let cpuid = Cpuid::read();
+    let below = cpuid.known()?.hypervisor.as_deref()?;
+    (below == TCG).then(|| {
+        "emulated, although by KVM: this machine is itself a guest that QEMU's TCG emulates"
+            .to_owned()
+    })
+}
+
 impl Host {
     /// Finds QEMU and the accelerator. `state_dir` is where the guard of the trial keeps its
     /// journal.
@@ -84,9 +101,11 @@ impl Host {
         let (accelerator, notice) = if choice == Choice::Tcg || is_counted {
             (Accelerator::Tcg, None)
         } else {
-            match try_kvm(&qemu, &MeasuredFile::image("hello"), &guard, state_dir)? {
-                None => (Accelerator::Kvm, None),
-                Some(why) if choice == Choice::Kvm => {
+            let is_wanted = choice == Choice::Kvm;
+            let hello = MeasuredFile::image("hello");
+            match try_kvm(&qemu, &hello, &guard, state_dir, is_wanted)? {
+                None => (Accelerator::Kvm, emulated_below()),
+                Some(why) if is_wanted => {
                     let why = format!("KVM does not work here: {why}");
                     let remedy = "accel=tcg, or accel=auto, which takes what works";
                     return Err(TargetError::unusable(why, remedy));
@@ -98,22 +117,23 @@ impl Host {
             }
         };
         Ok(Self {
+            locking: memory::locking(accelerator, &qemu.version),
             qemu,
             accelerator,
-            locks_memory: memory::is_locked(accelerator),
+            is_emulated: accelerator == Accelerator::Tcg || notice.is_some(),
             notice,
         })
     }
 
     /// Describes the program of a guest.
     pub(crate) fn program(&self, sha256: String) -> Program {
-        let (label, emulated) = match self.accelerator {
-            Accelerator::Kvm => ("KVM with", false),
-            Accelerator::Tcg => ("TCG of", true),
+        let label = match self.accelerator {
+            Accelerator::Kvm => "KVM with",
+            Accelerator::Tcg => "TCG of",
         };
         Program {
             sha256,
-            emulated,
+            emulated: self.is_emulated,
             accelerator: Some(format!("{label} QEMU {}", self.qemu.version)),
             notice: self.notice.clone(),
             kernel: None,

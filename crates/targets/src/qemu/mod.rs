@@ -44,6 +44,7 @@ use crate::Job;
 use crate::error::TargetError;
 use crate::instance::describe_exit;
 use crate::launch::{self, Channels, Dialogue, Launch, Program};
+use crate::memory::Locking;
 use crate::options::{Opt, Size, Word};
 use crate::programs;
 use crate::server::ANSWERING;
@@ -390,8 +391,8 @@ pub(crate) struct Guest<'a> {
     /// By a count of executed instructions a run can be repeated exactly.
     pub(crate) clock: Clock,
     pub(crate) boot: Boot<'a>,
-    /// Whether QEMU locks all of its memory, the guest's included.
-    pub(crate) locks_memory: bool,
+    /// How QEMU locks its memory, the guest's included, where there is a dialogue with it.
+    pub(crate) locking: Locking,
     /// How it is watched over.
     pub(crate) control: Control,
     /// Port on 127.0.0.1 where QEMU listens for gdb.
@@ -481,7 +482,7 @@ impl<'a> Guest<'a> {
             memory,
             clock: Clock::Host,
             boot,
-            locks_memory: false,
+            locking: Locking::Not,
             control: Control::Dialogue,
             gdb_port: None,
             network: None,
@@ -524,9 +525,10 @@ impl<'a> Guest<'a> {
             words.add("-mon", "chardev=qmp,mode=control");
         }
         let has_port = self.linux.is_some_and(|linux| linux.port.is_some());
+        // Where a machine lacks /dev/stdout, QEMU as root would make a file of that name.
         let console = match has_port {
-            false => "file,id=console,path=/dev/stdout",
-            true => "file,id=console,path=/dev/stderr",
+            false => "file,id=console,path=/proc/self/fd/1",
+            true => "file,id=console,path=/proc/self/fd/2",
         };
         words.add("-chardev", console);
         words.add("-serial", "chardev:console");
@@ -568,8 +570,10 @@ impl<'a> Guest<'a> {
                 words.add("-seed", "1");
             }
         }
-        if self.locks_memory {
-            words.add("-overcommit", "mem-lock=on");
+        // Guests of which many are started measure nothing in their memory.
+        let locking = self.locking.word();
+        if let Some(word) = locking.filter(|_| self.control == Control::Dialogue) {
+            words.add("-overcommit", format!("mem-lock={word}"));
         }
         if let Some(port) = self.gdb_port {
             words.add("-gdb", format!("tcp:127.0.0.1:{port}"));

@@ -442,7 +442,7 @@ fn whether_kvm_works_is_found_out_and_remembered() {
     let state = tempfile::tempdir().unwrap();
     let ask = || {
         let hello = MeasuredFile::image("hello");
-        try_kvm(&host.qemu, &hello, &bench.guard, state.path()).unwrap()
+        try_kvm(&host.qemu, &hello, &bench.guard, state.path(), false).unwrap()
     };
     let begin = Instant::now();
     let first = ask();

@@ -87,7 +87,7 @@ impl Unikernel {
         let guest = Guest {
             cpus: settings.cpus,
             clock: settings.clock,
-            locks_memory: host.locks_memory && reached.control == Control::Dialogue,
+            locking: host.locking,
             control: reached.control,
             gdb_port: reached.gdb_port,
             network: reached.network,
@@ -171,7 +171,9 @@ impl Target for Unikernel {
     }
 
     fn keeps_memory(&self) -> bool {
-        self.host.get().is_ok_and(|host| host.locks_memory)
+        self.host
+            .get()
+            .is_ok_and(|host| host.locking.keeps_memory())
     }
 
     fn circumstances(&self) -> String {
