@@ -33,7 +33,7 @@ unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
 .PHONY: help quick test build install uninstall setup setup-test measuring measured small laboratory linted-measured \
-	linted-laboratory test-measured test-laboratory kernels style bench acceptance attack fuzz screenshot clean
+	linted-laboratory test-measured test-laboratory kernels style kvm bench acceptance attack fuzz screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -45,6 +45,7 @@ help:
 	@echo 'make install     put what make build built below PREFIX=/usr/local, with completions and man pages; DESTDIR= stages it'
 	@echo 'make uninstall   remove that again'
 	@echo 'make kernels     fetch the kernels that the tests boot, if they are missing'
+	@echo 'make kvm         a shell in a guest with a KVM that QEMU emulates, and tare in it'
 	@echo 'make bench       measure what tare itself costs, against the bounds it promises; as root, for its networks'
 	@echo 'make acceptance  the checks that take longer: bench, a hog, every target, cyclictest, landolfi-2018'
 	@echo 'make attack      damage run folders, kill, stop, move, flood and fill at random for ten minutes'
@@ -131,7 +132,11 @@ style: setup-test
 	$(CARGO) fmt --all --check
 	cd measured && $(CARGO) fmt --all --check
 	cd measured/fuzz && $(CARGO) fmt --check
-	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh
+	shellcheck scripts/setup scripts/screenshot .ci/run crates/targets/src/ssh/monitor.sh crates/tare/tests/it/kvm/init.sh
+
+# For people: what the tests of KVM run in.
+kvm: kernels linted-measured
+	$(LINTING) $(CARGO) test --quiet -p tare --test it kvm::a_shell -- --ignored --nocapture
 
 # Images for acceptance: the floor of a start, the name server with a client inside, and with some of its features, for its
 # size. Places of panics hold no folders of this machine.

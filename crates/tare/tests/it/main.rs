@@ -19,6 +19,7 @@ mod images;
 mod imports;
 mod install;
 mod kernel;
+mod kvm;
 mod landolfi;
 mod lifecycle;
 mod loads;
