@@ -157,10 +157,11 @@ impl<'a> Shared<'a> {
         let together = expected.saturating_mul(u64::from(self.live()) + 1);
         let is_too_much = self.is_full.load(Ordering::Relaxed)
             || together > self.most_bytes.load(Ordering::Relaxed);
+        // One alone may always try.
+        let is_too_much = is_too_much && self.live() > 0;
         let slot = match is_too_much {
-            // One alone may always try.
-            true if self.live() > 0 => None,
-            _ => lock(&self.free).pop(),
+            true => None,
+            false => lock(&self.free).pop(),
         };
         let Some(slot) = slot else {
             let rejected = Instance {
@@ -168,6 +169,7 @@ impl<'a> Shared<'a> {
                 counts: counts.into(),
                 exited_ns: now_ns(),
                 fate: InstanceOutcome::Rejected.number(),
+                failure: is_too_much.into(),
                 ..Instance::default()
             };
             lock(&self.rows).instances.push(rejected);

@@ -120,15 +120,24 @@ pub(super) fn why_none(instances: &[Instance], failures: &[Failure]) -> Option<S
 /// Returns how many did not end as they should, and what became of them.
 fn lost(all: &[&Instance]) -> (usize, String) {
     let outcomes = [
-        (InstanceOutcome::Failed, "failed"),
+        (InstanceOutcome::Failed, None, "failed"),
         (
             InstanceOutcome::Rejected,
-            "rejected at the limit of instances or memory",
+            Some(0),
+            "rejected at the limit of live instances",
         ),
-        (InstanceOutcome::Unfinished, "not ended"),
+        (
+            InstanceOutcome::Rejected,
+            Some(1),
+            "rejected at the limit of memory",
+        ),
+        (InstanceOutcome::Unfinished, None, "not ended"),
     ];
-    let of = |outcome| all.iter().filter(|one| one.outcome() == outcome).count();
-    let lost = outcomes.map(|(outcome, what)| (of(outcome), what));
+    let lost = outcomes.map(|(outcome, limit, what)| {
+        let is_of_limit = |one: &Instance| limit.is_none_or(|limit| one.failure == limit);
+        let is = |one: &&&Instance| one.outcome() == outcome && is_of_limit(one);
+        (all.iter().filter(is).count(), what)
+    });
     let told = lost.iter().filter(|(number, _)| *number > 0);
     let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
     let arrivals = counted(all.len() as u64, "arrival", "arrivals");
@@ -194,12 +203,16 @@ mod tests {
         let (saturated, _) = judged([1, 1], &instances(failed(2)));
         assert_eq!(saturated.as_deref(), Some("of 100 arrivals: 2 failed"));
         let mixed = instances(|at, one| match at {
-            0..3 => one.fate = InstanceOutcome::Rejected.number(),
+            0..3 => {
+                one.fate = InstanceOutcome::Rejected.number();
+                one.failure = u32::from(at == 2);
+            }
             3 => one.fate = InstanceOutcome::Unfinished.number(),
             _ => {}
         });
         let (saturated, _) = judged([1, 1], &mixed);
-        let told = "of 100 arrivals: 3 rejected at the limit of instances or memory, 1 not ended";
+        let told = "of 100 arrivals: 2 rejected at the limit of live instances, \
+                    1 rejected at the limit of memory, 1 not ended";
         assert_eq!(saturated.as_deref(), Some(told));
     }
 
@@ -227,7 +240,7 @@ mod tests {
                 }
             })
         };
-        let lost = "of 100 arrivals: 10 rejected at the limit of instances or memory";
+        let lost = "of 100 arrivals: 10 rejected at the limit of live instances";
         let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_000));
         assert_eq!((saturated.as_deref(), not_open_loop), (Some(lost), None));
         let (saturated, not_open_loop) = judged([1, 1], &rejected(10_000_001));

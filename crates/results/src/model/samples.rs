@@ -86,7 +86,8 @@ pub struct Instance {
     pub exited_ns: u64,
     /// Its outcome: a number of [`InstanceOutcome`].
     pub fate: u32,
-    /// Place of the reason in [`Arrived::failures`](super::Arrived::failures), of one that failed.
+    /// Place of the reason in [`Arrived::failures`](super::Arrived::failures), of one that failed;
+    /// the limit of one that was rejected: 0 of live instances, 1 of memory.
     pub failure: u32,
     /// Whether it counts: 1 if it was planned behind the warm-up.
     pub counts: u32,
