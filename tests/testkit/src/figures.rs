@@ -66,7 +66,7 @@ pub fn shown(page: &str) -> String {
     for piece in page.split('<') {
         let (tag, rest) = piece.split_once('>').unwrap_or(("", piece));
         // Words of a sentence may be marked; what else has tags are cells and labels.
-        let is_in_a_sentence = matches!(tag.trim_start_matches('/'), "b" | "code" | "wbr");
+        let is_in_a_sentence = matches!(tag.trim_start_matches('/'), "b" | "code" | "kbd" | "wbr");
         text.push_str(if is_in_a_sentence { "" } else { " " });
         text.push_str(rest);
     }

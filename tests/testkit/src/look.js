@@ -24,6 +24,16 @@ addEventListener('load', () => {
       return item;
     });
   }
+  // Browsers end lines behind hyphens, also those of options.
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) {
+    for (const option of words.currentNode.data.matchAll(/--[a-z][a-z-]+/g)) {
+      const range = document.createRange();
+      range.setStart(words.currentNode, option.index);
+      range.setEnd(words.currentNode, option.index + option[0].length);
+      if (new Set([...range.getClientRects()].map(line => line.top)).size > 1) faults.push(`${option[0]} is broken`);
+    }
+  }
   for (const svg of document.querySelectorAll('svg[viewBox]')) {
     const name = svg.getAttribute('aria-label');
     const edge = svg.getBoundingClientRect();

@@ -32,7 +32,7 @@ impl Figure<'_> {
         html! {
             figure {
                 h3 { (self.title) }
-                @if !self.read.is_empty() { p.read { (typeset(&self.read)) } }
+                @if !self.read.is_empty() { p.read { (sentence(&self.read)) } }
                 (self.legend)
                 div.plot tabindex="0" { (PreEscaped(self.plot.markup())) }
                 @if let Some(table) = self.table {
@@ -60,7 +60,7 @@ impl Table {
                                     th.group colspan=(self.head.len()) scope="rowgroup" { span { (typeset(heading)) } }
                                 } @else {
                                     @for (place, cell) in row.iter().enumerate() {
-                                        @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (with_code(&typeset(cell))) } }
+                                        @if place == 0 { th scope="row" { (breakable(&typeset(cell))) } } @else { td { (sentence(cell)) } }
                                     }
                                 }
                             }
@@ -82,17 +82,32 @@ fn breakable(name: &str) -> Markup {
     }
 }
 
-/// Renders a text in which commands stand between backticks.
+/// Renders a sentence for reading: typeset, with its commands and options.
+pub(crate) fn sentence(text: &str) -> Markup {
+    with_code(&typeset(text))
+}
+
+/// Renders a text in which commands stand between backticks. No line ends within an option.
 pub(crate) fn with_code(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
     html! {
         @for (place, part) in parts.iter().enumerate() {
             @match place % 2 {
-                0 => { (part) }
-                _ if place + 1 < parts.len() => { code { (part) } }
+                0 => { (options(part)) }
+                _ if place + 1 < parts.len() => { code { (options(part)) } }
                 // One without an end is another program's quotation mark.
-                _ => { "`" (part) }
+                _ => { "`" (options(part)) }
             }
+        }
+    }
+}
+
+/// Renders words, each option as a whole: browsers end lines behind hyphens.
+fn options(text: &str) -> Markup {
+    html! {
+        @for (place, word) in text.split(' ').enumerate() {
+            @if place > 0 { " " }
+            @if word.trim_start_matches('(').starts_with("--") { kbd { (word) } } @else { (word) }
         }
     }
 }
@@ -165,5 +180,18 @@ pub fn line_legend(entries: impl IntoIterator<Item = (String, String)>) -> Marku
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_whole_words() {
+        let text = "keep `tare noise --cpu 1` off it (--load-cpus), well-known or not";
+        let shown = "keep <code>tare noise <kbd>--cpu</kbd> 1</code> off it \
+                     <kbd>(--load-cpus),</kbd> well-known or not";
+        assert_eq!(sentence(text).into_string(), shown);
     }
 }

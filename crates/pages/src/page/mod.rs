@@ -19,12 +19,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tare_host::visible;
 
 use crate::grouped;
-use crate::html::parts::{N, with_code};
+use crate::html::parts::{N, sentence};
 use crate::html::{Detail, Section};
 use crate::report::Report;
 use crate::table::{Medium, Table, Titled};
 use crate::view::Story;
-use crate::words::typeset;
 use tare_figures::analysis::Summary;
 use tare_figures::notices::{Notice, Severity};
 use tare_results::model::CellPlan;
@@ -79,8 +78,8 @@ pub fn of_sections(title: &str, sentences: &[String], sections: &[Section]) -> S
     let body = html! {
         header { h1 { (title) } }
         main {
-            @for (place, sentence) in sentences.iter().enumerate() {
-                p.headline[place == 0] { (typeset(sentence)) }
+            @for (place, text) in sentences.iter().enumerate() {
+                p.headline[place == 0] { (sentence(text)) }
             }
             (rendered(sections))
         }
@@ -201,13 +200,13 @@ impl Page<'_> {
             @for notice in serious.iter().filter(|notice| notice.severity == Severity::Error) {
                 (caution(notice))
             }
-            p.headline { (typeset(&verdict.headline)) }
+            p.headline { (sentence(&verdict.headline)) }
             @if let Some(reproduction) = &self.summary().reproduction { (claims::answers(reproduction)) }
-            @for detail in &verdict.details { p { (with_code(&typeset(detail))) } }
+            @for detail in &verdict.details { p { (sentence(detail)) } }
             @for notice in serious.iter().filter(|notice| notice.severity < Severity::Error) {
                 (caution(notice))
             }
-            @for text in others { p.caution { (typeset(text)) } }
+            @for text in others { p.caution { (sentence(text)) } }
             @if let Some(picture) = picture { (picture) }
         }
     }
@@ -287,7 +286,7 @@ impl Page<'_> {
         let tables: Vec<Titled> = self.report.stories().flat_map(tables).collect();
         let content = |read: &str, table| {
             html! {
-                @if !read.is_empty() { p.read { (typeset(read)) } }
+                @if !read.is_empty() { p.read { (sentence(read)) } }
                 (self.table(table))
             }
         };
@@ -328,7 +327,7 @@ fn caution(notice: &Notice) -> Markup {
         Severity::Error => ("caution error", "Beware. "),
         Severity::Warning | Severity::Note => ("caution", "Caution. "),
     };
-    html! { p class=(class) role="note" { b { (word) } (with_code(&typeset(&notice.text))) } }
+    html! { p class=(class) role="note" { b { (word) } (sentence(&notice.text)) } }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use tare_figures::words::NONE;
 
 use crate::shared;
 use crate::table::Medium;
-use crate::words::{self, MOST_TOLD, typeset};
+use crate::words::{self, MOST_TOLD};
 
-use crate::html::parts::{Table, with_code};
+use crate::html::parts::{Table, sentence};
 
 /// Renders what the loads did, and which daemons ran; `None` if there was neither.
 pub fn loads(summary: &Summary) -> Option<Markup> {
@@ -29,7 +29,7 @@ pub fn loads(summary: &Summary) -> Option<Markup> {
         @if !notices.is_empty() {
             h3 { "In what they differ from the published loads" }
             ul {
-                @for (text, who) in notices.iter().take(MOST_TOLD) { li { (with_code(&typeset(text))) span.note { " (" (who) ")" } } }
+                @for (text, who) in notices.iter().take(MOST_TOLD) { li { (sentence(text)) span.note { " (" (who) ")" } } }
             }
         }
         @if !summary.daemons.is_empty() {
