@@ -213,8 +213,8 @@ fn nothing_of_the_machine_bears_on_counted_instructions() {
 #[test]
 fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
     let mut run = Run::new(1);
-    // 20 ms, and 400 ms of the watched second.
-    for (block, cycles) in [(1, HZ / 50.0), (2, HZ / 2.5)] {
+    // 20 ms, 400 ms, and all of the watched second.
+    for (block, cycles) in [(1, HZ / 50.0), (2, HZ / 2.5), (3, HZ)] {
         let cell = run.gap(block, "process", evenly(cycles as u64, 10, 1_300));
         beside(cell, (40, "hog", 600));
         record(cell).values.push(Value {
@@ -233,11 +233,13 @@ fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
         "hog (process 40) used CPU 1 for about 1.20 s",
     ];
     assert_contains(alarm(&analysis, "other-work-around"), &around);
-    // No more was stolen than was measured, so that no cell's share is known.
-    assert_contains(
-        &headline,
-        &[" alongside stolen time (at most 100 % of the CPU's time);"],
-    );
+    // No more was stolen than was measured, so that the second cell's share is not known. Each share
+    // is of the cells that tell something of it.
+    let beside = " alongside stolen time (at most 64.3 % of the CPU's time in 2 of 3 cells) and hog (60.0 % of the CPU's time \
+                  in 1 of 3 cells);";
+    assert_contains(&headline, &[beside]);
+    let stolen = "at most 64.3 % of the time measured in 2 of 3 cells";
+    assert_contains(alarm(&analysis, "stolen-time"), &[stolen]);
 }
 
 #[test]

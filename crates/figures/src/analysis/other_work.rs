@@ -159,8 +159,7 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
         let much = used.filter(|used| used.greatest() >= MUCH);
         let told = much.filter_map(|used| {
             let on = used.on.first()?;
-            let share = N.percent(on.share);
-            let share = format!("{share} of the CPU's time{}", most(on, ", ", ""));
+            let share = format!("{}{}", share_of(on, cells.len()), most(on, ", ", ""));
             Some((format!("{} ({share})", used.name()), on.share))
         });
         Vec::from_iter(told)
@@ -168,12 +167,20 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let mut much = of(of_machine);
     much.extend(of(|cell| cell.guest_work.as_ref()));
     if let Some(on) = stolen(&cells) {
-        let share = N.percent(on.share);
-        let share = format!("at most {share} of the CPU's time{}", most(&on, ", ", ""));
-        much.push((format!("stolen time ({share})"), on.share));
+        let share = format!("{}{}", share_of(&on, cells.len()), most(&on, ", ", ""));
+        much.push((format!("stolen time (at most {share})"), on.share));
     }
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
     much.into_iter().map(|(told, _)| told).collect()
+}
+
+/// Writes a share of a CPU's time, and of which cells that is if not of all.
+fn share_of(on: &OnCpu, all: usize) -> String {
+    let some = match on.cells < all {
+        true => format!(" in {} of {all} cells", on.cells),
+        false => String::new(),
+    };
+    format!("{} of the CPU's time{some}", N.percent(on.share))
 }
 
 /// Returns how much the hypervisor took from the measured CPUs, if that is much of a cell. It is
@@ -195,6 +202,7 @@ fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
     (most >= MUCH).then(|| OnCpu {
         ns: stolen as u64,
         share: stolen / all,
+        cells: each.len(),
         // As much was stolen as was measured, so that the cell's share is unknown.
         greatest: (most, (most < 1.0).then_some(cell)),
         ..OnCpu::default()
@@ -203,9 +211,14 @@ fn stolen(cells: &[&Cell]) -> Option<OnCpu> {
 
 /// Warns of what the hypervisor took from the measured CPUs.
 fn stolen_notice(run: &Run) -> Option<Notice> {
-    let on = stolen(&run.cells.iter().collect::<Vec<_>>())?;
+    let cells = Vec::from_iter(&run.cells);
+    let on = stolen(&cells)?;
+    let of = match on.cells < cells.len() {
+        true => format!("the time measured in {} of {} cells", on.cells, cells.len()),
+        false => "all measured time".to_owned(),
+    };
     let text = format!(
-        "The hypervisor took the measured CPU away for at most {} of all measured time{} (stolen time).",
+        "The hypervisor took the measured CPU away for at most {} of {of}{} (stolen time).",
         N.percent(on.share),
         most(&on, ", at most ", "")
     );
