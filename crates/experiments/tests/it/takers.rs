@@ -231,6 +231,21 @@ fn who_took_the_time_is_said_of_each_load_and_of_nobody_twice() {
 }
 
 #[test]
+fn who_took_the_time_is_said_with_and_without_switches() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        for isolate in [0, 1] {
+            run.further = Some(("isolate", isolate));
+            explain(with_hog(&mut run, block), vec![to_thread("hog/40", 10)], 4);
+        }
+    }
+    let of = |isolate: u64| {
+        format!("gap, isolate={isolate}, time in delays of 5.00 µs or more: thread hog 100 %.")
+    };
+    assert_eq!(verdict(&run.analyse())[1..], [of(0), of(1)]);
+}
+
+#[test]
 fn other_work_is_named_before_the_tick_even_where_that_took_more() {
     let mut run = Run::new(26);
     for block in 1..=2 {

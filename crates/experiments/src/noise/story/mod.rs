@@ -168,8 +168,13 @@ impl Story for Shown {
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
-        let switched = switched::verdict(run, &self.found.switched);
-        switched.or_else(|| verdict::of(run, &Panel::all(run, &self.pictures), &self.who))
+        let panels = self.pictured(run);
+        let Some(mut switched) = switched::verdict(run, &self.found.switched) else {
+            return verdict::of(run, &panels, &self.who);
+        };
+        let culprits = verdict::culprits(panels.iter(), &self.who);
+        switched.details.extend(culprits);
+        Some(switched)
     }
 
     fn first_picture(&self, run: &Run, detail: &Detail) -> Option<Markup> {

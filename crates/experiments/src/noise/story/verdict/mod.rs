@@ -39,7 +39,7 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Optio
     let own = panels
         .iter()
         .filter(|panel| panel.plan().work.id == main.work.id);
-    sentences.extend(own.filter_map(|panel| culprits(panel, who)).take(MANY));
+    sentences.extend(culprits(own, who));
     sentences.extend(most(&others));
     sentences.extend(comparisons(run, &panels));
     Some(Verdict {
@@ -49,8 +49,17 @@ pub(super) fn of(run: &Run, panels: &[Panel<'_>], who: &PerCpu<Takers>) -> Optio
     })
 }
 
+/// Says of each of the first panels who took the time in delays.
+pub(super) fn culprits<'p>(
+    panels: impl Iterator<Item = &'p Panel<'p>>,
+    who: &PerCpu<Takers>,
+) -> Vec<String> {
+    let each = panels.filter_map(|panel| culprits_of(panel, who));
+    each.take(MANY).collect()
+}
+
 /// Says who took the time in delays on each target of a panel.
-fn culprits(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
+fn culprits_of(panel: &Panel<'_>, who: &PerCpu<Takers>) -> Option<String> {
     let each = panel.members.iter().filter_map(|member| {
         let told = member.of(who)?.told()?;
         Some(match panel.members.len() {
