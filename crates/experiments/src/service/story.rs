@@ -386,7 +386,7 @@ impl Story for Served {
             }
             p {
                 "CPU time is read of each thread when the client begins and when it is done. It includes what the server does while it \
-                 waits, which is why a closed loop costs more for each request than a busy one."
+                 waits, which is why a request costs more at a low rate than at a high one."
             }
         }
     }
