@@ -116,15 +116,10 @@ impl<'a> Grouped<'a> {
         runs.any(|runs| runs.contains('/'))
     }
 
-    /// Returns whether a figure is marked.
-    fn has_marks(&self) -> bool {
-        let marked =
-            |column: &Column, row: &Option<&Row>| row.is_some_and(|row| column.is_marked(row));
-        let mut lines = self.lines.iter();
-        lines.any(|(.., line)| {
-            let mut figures = self.columns.iter().zip(&line.rows);
-            figures.any(|(column, row)| marked(column, row))
-        })
+    /// Returns whether a figure of a column is marked.
+    fn has_marks(&self, at: usize) -> bool {
+        let mut rows = self.lines.iter().filter_map(|(.., line)| line.rows[at]);
+        rows.any(|row| self.columns[at].is_marked(row))
     }
 
     /// Returns the names of the columns but of those that stand below others.
@@ -155,7 +150,9 @@ impl<'a> Grouped<'a> {
         let columns = self.placed();
         let columns = columns.map(|(place, column)| (Some(place), column.read));
         let runs = self.lacks_runs().then_some((None, LACKING));
-        let marks = self.has_marks().then_some((None, NO_SAMPLE));
+        let marked = self.placed().enumerate();
+        let marked = marked.filter(|(at, _)| self.has_marks(*at));
+        let marks = marked.map(|(_, (place, _))| (Some(place), NO_SAMPLE));
         columns.chain(runs).chain(marks).collect()
     }
 

@@ -136,6 +136,14 @@ fn assert_consistent(name: &str, report: &Report, otherwise: &[&str]) {
         .collect();
     let terminal = plain(&terminal::render(report, 120, false));
     assert_known(&format!("{name}, terminal"), &terminal, &known);
+    // The meaning of a mark stands where there is one.
+    for width in [40, 80, 120] {
+        let text = plain(&terminal::render(report, width, false));
+        let mut words = text.split_whitespace();
+        let is_marked = words.any(|word| word.len() > 1 && word.ends_with('*'));
+        let is_told = text.contains("* A figure");
+        assert_eq!(is_marked, is_told, "{name}, {width}: {text}");
+    }
     let page = page::render(report);
     let pictures = page.split("<figure").skip(1);
     let titles = pictures.filter_map(|picture| picture.split_once("<h3>")?.1.split_once("</h3>"));
