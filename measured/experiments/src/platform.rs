@@ -165,8 +165,7 @@ pub struct Memory {
 /// There is not enough memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the buffers take {} MiB, but {reason}; ask for less to be kept: fewer repetitions in more \
-     runs, or a smaller raw= or capacity=",
+    "the buffers take {} MiB, but {reason}; give the target more (mem=), or measure less in a run",
     .wanted_bytes.div_ceil(1 << 20)
 )]
 pub struct MemoryError {
