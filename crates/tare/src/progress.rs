@@ -178,8 +178,8 @@ impl Progress<'_> {
         let text = match finish {
             Finish::Early => "ending this cell; what it has measured so far is reported".to_owned(),
             Finish::ByItself => format!(
-                "finishing this cell ({} left); again to stop",
-                human(self.remaining.of_running(self.begun.elapsed()))
+                "finishing this cell ({}); again to stop",
+                self.remaining.told(self.begun.elapsed())
             ),
             Finish::AtOnce => return,
         };
@@ -290,6 +290,14 @@ impl Remaining {
         running.unwrap_or_default().saturating_sub(elapsed)
     }
 
+    /// Says how long the cell takes yet.
+    fn told(&self, elapsed: Duration) -> String {
+        match self.of_running(elapsed) {
+            Duration::ZERO => "it takes longer than estimated".to_owned(),
+            left => format!("{} left", human(left)),
+        }
+    }
+
     fn of(&self, cell: &CellPlan) -> Duration {
         let correction = match self.estimated > 0.0 {
             true => self.took / self.estimated,
@@ -356,6 +364,9 @@ mod tests {
             remaining.left(Duration::from_secs(4)),
             Duration::from_secs(26)
         );
+        assert_eq!(remaining.told(Duration::from_secs(4)), "6 s left");
+        let late = remaining.told(Duration::from_secs(11));
+        assert_eq!(late, "it takes longer than estimated");
         // It took twice as long as estimated; so will the other one.
         remaining.finished(&cells[0], Duration::from_secs(20));
         assert_eq!(remaining.left(Duration::ZERO), Duration::from_secs(40));

@@ -114,7 +114,7 @@ fn the_first_interrupt_says_how_long_the_cell_takes_yet() {
     started.measures();
     started.signal(Signal::INT);
     let ran = started.end();
-    ran.expect(4, &["finishing this cell (", " left); again to stop"]);
+    ran.expect(4, &["finishing this cell (", "); again to stop"]);
 }
 
 /// Makes a folder with programs of these names that do nothing, forever, and ignore requests to
