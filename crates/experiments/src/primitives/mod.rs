@@ -303,7 +303,7 @@ fn listing() -> String {
             text.push_str(&format!("{}\n", primitive.area.name()));
         }
         text.push_str(&format!("  {:<26}{}\n", primitive.id, primitive.title));
-        text.push_str(&format!("  {:<26}  {}\n", "", primitive.method));
+        text.push_str(&format!("      {}\n", primitive.method));
         let needs: Vec<String> = primitive.needs.iter().map(ToString::to_string).collect();
         let unit = match figure_of(primitive) {
             BANDWIDTH => "bytes/s",
@@ -319,7 +319,7 @@ fn listing() -> String {
             false => "",
         };
         about.extend((!needs.is_empty()).then(|| format!("needs {}{elsewhere}", needs.join(", "))));
-        text.push_str(&format!("  {:<26}  {}\n", "", about.join("; ")));
+        text.push_str(&format!("      {}\n", about.join("; ")));
     }
     text
 }

@@ -39,7 +39,7 @@ pub fn run(asked: &MeasureCommand, terminal: &Terminal) -> Result<u8, CommandErr
         ..
     } = asked;
     if let Some(listing) = experiment.listing().filter(|_| asked.list) {
-        terminal.print(&listing)?;
+        terminal.print_lines(&listing)?;
         return Ok(exit::DONE);
     }
     if let Some(run) = &arguments.resume {

@@ -212,6 +212,7 @@ fn no_word_is_broken_at_80_columns() {
         "noise --dry-run --seed 1 --runs 2 --limit 22 --load idle --load dd",
         "study explain s.toml",
         "reproduce --list",
+        "primitives --list",
         "clean",
         "doctor --all",
     ] {
