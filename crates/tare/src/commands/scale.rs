@@ -159,7 +159,11 @@ impl Series {
         });
         let short = points.iter().find(|point| point.slowdown.is_least);
         let short = short.map(|point| {
-            let time = |seconds| human(Duration::from_secs_f64(seconds));
+            // In whole seconds what there is could be as much as is needed.
+            let time = |seconds| match seconds < 60.0 {
+                true => time(seconds * 1e9),
+                false => human(Duration::from_secs_f64(seconds)),
+            };
             let (has, needed) = (time(seconds), time(point.slowdown.needed_ns / 1e9));
             let on = nodes(point);
             format!(
@@ -387,6 +391,20 @@ mod tests {
             let unknown = Vec::from_iter(unknown.difference(&known));
             assert!(unknown.is_empty(), "{unknown:?} in: {told}");
         }
+        // Runs of less than a second are not said to last one.
+        let run = || NoiseRun {
+            length_ns: 1.5e8,
+            gaps: vec![(1e6, 4e6), (8e7, 4e6)],
+        };
+        let short = [run(), run()];
+        let program = Program {
+            noise: &short,
+            ..program
+        };
+        let points = at_scale(&program, &[100], Level::P95).unwrap();
+        let told = Series::new("process".to_owned(), &program, points).verdict;
+        let known = "it has 300 ms of noise, they need at least ";
+        assert!(told[1].contains(known), "{told:?}");
         let dark: &[&str] = &["--blink-settings=preferredColorScheme=0"];
         for (width, options) in [(1_280, &[][..]), (400, &[]), (1_280, dark), (400, dark)] {
             if let Some(faults) = browser::faults(&page, width, false, options) {
