@@ -1,46 +1,43 @@
 //! The stage of one cell: where an experiment drives the instances of a target.
 //!
 //! An experiment decides how a cell is played ([`Experiment::drive`](crate::Experiment::drive)): by
-//! one instance that measures ([`Stage::one`]) or by many that arrive ([`Stage::arrivals`]). The
-//! stage starts the load, starts instances and watches them, and collects what the cell has besides
-//! its outcome: notices, load, other work, samples. So nothing of it depends on how the cell is
-//! played. Finer steps (start one, wait, ask) have no caller yet: a seam comes with its first one.
+//! one instance that measures ([`Stage::one`]), by a server that a client asks ([`Stage::served`])
+//! or by many that arrive ([`Stage::arrivals`]). The stage starts the load, starts instances and
+//! watches them, and collects what the cell has besides its outcome: notices, load, other work,
+//! samples. So nothing of it depends on how the cell is played.
 //!
-//! Both ways take the same `Launch` and the same receiver of records. What waits differs, because
+//! All ways take the same `Launch` and the same receiver of records. What waits differs, because
 //! the tasks do: a single instance has a dialogue, with limits and samples of other work, for which
-//! one thread polls; thousands of arrivals have launchers and an epoll set, so that no thread wakes
-//! before something happens while start-up is measured.
+//! one thread polls (`watch`); thousands of arrivals have launchers and an epoll set, so that no
+//! thread wakes before something happens while start-up is measured.
 //!
 //! The limit of a cell holds for each of its three parts: it is prepared, measured, ended.
+
+mod watch;
 
 use std::fmt::Display;
 use std::mem;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt};
-use tare_host::Source;
 use tare_loads::LoadError;
 use tare_results::frequency;
 use tare_results::model::{
-    self, Arrivals, Cell, CellPlan, Exceeded, Instance, Labels, OtherWork, Outcome, Record,
-    Samples, Value,
+    self, Arrivals, Cell, CellPlan, Exceeded, Instance, Outcome, Record, Samples,
 };
-use tare_results::receive::{Incomplete, Received, Receiver, Seen};
-use tare_results::target::{TargetOption, TargetSpec};
+use tare_results::target::TargetSpec;
 use tare_results::work::Work;
-use tare_targets::instance::{Ended, Ending, Finish, OutputEvent, Watcher, now_ns};
+use tare_targets::instance::{Finish, now_ns};
 use tare_targets::{Job, TargetError, engine, spec};
-use tare_wire::cpus::Cpus;
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
+use self::watch::{Watched, from_within};
 use crate::execute::Prepared;
 use crate::loaded::Loaded;
 use crate::many;
-use crate::other_work::{self, OtherWorkWatch};
 use crate::served::Server;
-use crate::stolen::Stolen;
 use crate::units;
 
 /// An event of a run.
@@ -106,24 +103,19 @@ const PREPARING: &str = "preparing its target and its load";
 const ENDING: &str = "ending its load";
 const ANALYSING: &str = "analysing its records";
 
-/// The memory of a guest in MiB that is too little, and one that is enough.
-const MEMORIES: [u64; 2] = [1, 512];
-/// The longest time in which a guest with little memory is to become ready.
-const TRIAL: Duration = Duration::from_secs(20);
-
-/// Returns a guest with another size of its memory.
-fn with_memory(target: &TargetSpec, mib: u64) -> TargetSpec {
-    let mut target = target.clone();
-    target.options.push(TargetOption {
-        key: "mem".to_owned(),
-        value: format!("{mib}M"),
-    });
-    target
-}
-
 /// The longest limit of a cell: a year. A deadline further away than the clock reaches would
 /// overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// How the server of a cell is asked.
+pub struct Endpoint<'e> {
+    /// Its port.
+    pub port: u16,
+    /// Makes the client's words of the server's address.
+    pub words: &'e dyn Fn(SocketAddr) -> String,
+    /// Waits for the first right answer, in the network of the client.
+    pub is_answered: &'e (dyn Fn(SocketAddr) -> bool + Sync),
+}
 
 /// The stage of one cell.
 pub struct Stage<'a> {
@@ -170,7 +162,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the plan of the cell.
-    pub fn plan(&self) -> &CellPlan {
+    pub fn plan(&self) -> &'a CellPlan {
         self.plan
     }
 
@@ -197,44 +189,26 @@ impl<'a> Stage<'a> {
         self.measured(watched, times)
     }
 
-    /// Plays the cell by its server on the target, and a client on this machine, which measures.
-    /// Of the address of the server's `port`, `words` makes the client's words, and `is_answered`
-    /// waits for the first right answer, in the network of the client.
+    /// Plays the cell by its server on a target, and a client on this machine, which measures. The
+    /// target is the plan's, or one that differs from it in options.
     ///
     /// # Errors
     ///
     /// Returns why there is no record.
-    pub fn served(
-        &mut self,
-        port: u16,
-        words: &dyn Fn(SocketAddr) -> String,
-        is_answered: &(dyn Fn(SocketAddr) -> bool + Sync),
-    ) -> Driven {
+    pub fn served(&mut self, target: &TargetSpec, endpoint: &Endpoint<'_>) -> Driven {
         let plan = self.plan;
-        let Some(work) = &plan.server else {
+        if plan.server.is_none() {
             return self.one();
-        };
+        }
         self.start_load()?;
         let planned_ns = now_ns();
         if plan.target.kernel().is_guest() {
             self.observer.on_event(Event::Booting);
         }
-        let interrupt = self.limit.interrupt;
-        let user_port = plan.has_user_network().then_some(port);
-        let (label, value) = CellPlan::LEAST_MEMORY;
-        let least = match plan.labels.get(label) == Some(value) {
-            true => Some(self.least_memory(work, port, is_answered)?),
-            false => None,
-        };
-        let smallest = least.map(|mib| spec::of(&with_memory(&plan.target, mib)));
-        let smallest = self.prepared(smallest.transpose())?;
-        let target = smallest.as_deref().unwrap_or(self.target.target.as_ref());
-        let server = Server::start(target, work, user_port, self.guard, interrupt);
-        let server = self.server.insert(self.prepared(server)?);
-        let to = server.address(port);
-        server.wait_for_answer(&|| is_answered(to));
+        let (server, _) = self.prepared(self.serve(target, endpoint))?;
+        let server = self.server.insert(server);
         let client = Work {
-            words: words(to),
+            words: (endpoint.words)(server.address(endpoint.port)),
             ..plan.work.clone()
         };
         let client = server.client(&client, self.guard);
@@ -251,12 +225,6 @@ impl<'a> Stage<'a> {
         }
         let mut watched = watched?;
         watched.values.extend(server.values());
-        watched.values.extend(least.map(|mib| Value {
-            measure: "least-memory".to_owned(),
-            labels: Labels::default(),
-            unit: "bytes".to_owned(),
-            value: (mib << 20) as f64,
-        }));
         // They are the client's, which is on no target.
         watched.received.program.facts.clear();
         drop(server);
@@ -267,37 +235,48 @@ impl<'a> Stage<'a> {
         self.measured(watched, times)
     }
 
-    /// Finds the least memory of the guest in MiB with which its server still answers, by bisection.
-    fn least_memory(
+    /// Returns whether the server of the cell answers on a target within a time; then it is ended.
+    /// It may end by itself, in any way.
+    ///
+    /// # Errors
+    ///
+    /// Returns that the user asked to stop.
+    pub fn answers(
         &self,
-        work: &Work,
-        port: u16,
-        is_answered: &(dyn Fn(SocketAddr) -> bool + Sync),
-    ) -> Result<u64, Unfinished> {
-        let (plan, interrupt) = (self.plan, self.limit.interrupt);
-        let user_port = plan.has_user_network().then_some(port);
-        let answers = |mib: u64| {
-            let target = spec::of(&with_memory(&plan.target, mib))?;
-            interrupt.bound(Some(TRIAL));
-            let mut server =
-                Server::start(target.as_ref(), work, user_port, self.guard, interrupt)?;
-            let to = server.address(port);
-            Ok::<_, TargetError>(server.wait_for_answer(&|| is_answered(to)))
-        };
-        let [mut fails, mut works] = MEMORIES;
-        while works - fails > 1 {
-            let mib = fails.midpoint(works);
-            // A guest may end in any way.
-            match answers(mib).unwrap_or(false) {
-                true => works = mib,
-                false => fails = mib,
-            }
-            if interrupt.stop_requested() {
-                return Err(Unfinished::Stopped);
-            }
-        }
+        target: &TargetSpec,
+        endpoint: &Endpoint<'_>,
+        within: Duration,
+    ) -> Result<bool, Unfinished> {
+        self.limit.interrupt.bound(Some(within));
+        let answers = self.serve(target, endpoint);
+        let answers = answers.is_ok_and(|(_, is_answered)| is_answered);
         self.limit.bound();
-        Ok(works)
+        match self.limit.interrupt.stop_requested() {
+            true => Err(Unfinished::Stopped),
+            false => Ok(answers),
+        }
+    }
+
+    /// Starts the server of the cell on a target, and waits for its first right answer. Returns
+    /// whether there was one.
+    fn serve(
+        &self,
+        target: &TargetSpec,
+        endpoint: &Endpoint<'_>,
+    ) -> Result<(Server, bool), TargetError> {
+        let Endpoint {
+            port, is_answered, ..
+        } = *endpoint;
+        let work = self.plan.server.as_ref().unwrap_or(&self.plan.work);
+        let user_port = self.plan.has_user_network().then_some(port);
+        let is_other = *target != self.plan.target;
+        let other = is_other.then(|| spec::of(target)).transpose()?;
+        let target = other.as_deref().unwrap_or(self.target.target.as_ref());
+        let interrupt = self.limit.interrupt;
+        let mut server = Server::start(target, work, user_port, self.guard, interrupt)?;
+        let to = server.address(port);
+        let is_answered = server.wait_for_answer(&|| is_answered(to));
+        Ok((server, is_answered))
     }
 
     /// Ends the load, and makes the outcome of what an instance reported that measured.
@@ -526,112 +505,6 @@ impl<'a> Stage<'a> {
         }
         self.prepared(self.target.target.start(job, self.guard))
     }
-
-    /// Watches an instance to its end that does some work. If CPUs are measured, so is what else
-    /// runs there.
-    fn watch(
-        &mut self,
-        instance: tare_targets::Instance,
-        work: &Work,
-        measured: Option<Cpus>,
-    ) -> Result<Watched, Unfinished> {
-        let (plan, target, guard) = (self.plan, self.target, self.guard);
-        let mut times = Instance {
-            started_ns: instance.started_ns,
-            ..Instance::default()
-        };
-        if measured.is_some() {
-            self.limit.measures();
-        }
-        let here = measured.filter(|_| !plan.target.kernel().is_remote());
-        let cpus = measured.unwrap_or_default();
-        let runs = self.server.as_ref().map_or(instance.pid(), Server::pid);
-        let other_work =
-            here.map(|cpus| OtherWorkWatch::of(cpus, plan.claimed_cpus(), runs, guard));
-        let stolen = here.map(|cpus| Stolen::begin(&cpus, Source::system()));
-        let Limit { interrupt, limit } = self.limit;
-        let mut listener = Listener {
-            receiver: Receiver::of(work),
-            ready_ns: 0,
-            begun: None,
-            asked: None,
-            other_work: other_work.flatten(),
-            stage: self,
-        };
-        let ended = instance.watch(limit, interrupt, &mut listener);
-        let stolen = stolen.flatten().and_then(Stolen::end);
-        let Listener {
-            receiver,
-            ready_ns,
-            begun,
-            asked,
-            other_work,
-            ..
-        } = listener;
-        let is_stopped = match &ended {
-            Ok(ended) => ended.how == Ending::Stopped,
-            Err(_) => interrupt.kill_requested(),
-        };
-        if is_stopped {
-            return Err(Unfinished::Stopped);
-        }
-        self.limit.bound();
-        self.cell.other_work = other_work.map(OtherWorkWatch::finish);
-        times.ready_ns = ready_ns;
-        times.exited_ns = ended.as_ref().map_or(0, |ended| ended.exited_ns);
-        let received = receiver.finish();
-        // A client is on no target.
-        let target = self.server.is_none().then_some(target);
-        let judged = judge(plan, ended, received, target, self.cell.other_work.as_ref());
-        let (mut received, notices) = judged.map_err(Unfinished::Failed)?;
-        self.limit.check()?;
-        let has_load = self.loaded.inside().is_some();
-        self.cell.guest_work = other_work::of_guest(&mut received.program, has_load);
-        // A client's thread has not the CPU that is watched.
-        let left = other_work::left(&mut received.program).filter(|_| self.server.is_none());
-        if let Some(left) = left {
-            // Of this machine's CPU, a guest knows nothing.
-            let other = match plan.target.kernel().is_host() {
-                true => &mut self.cell.other_work,
-                false => &mut self.cell.guest_work,
-            };
-            if let Some(other) = other.as_mut().filter(|_| cpus.count() == 1) {
-                other_work::limit(other, left);
-            }
-        }
-        Ok(Watched {
-            received,
-            notices,
-            times,
-            values: stolen.into_iter().collect(),
-            measured: begun.map_or(Duration::ZERO, |begun| {
-                let until = asked.unwrap_or_else(Instant::now);
-                until.saturating_duration_since(begun + LEAD)
-            }),
-            was_asked: asked.is_some(),
-        })
-    }
-}
-
-/// Marks a text that a guest reports: it numbers its CPUs by itself.
-fn from_within(plan: &CellPlan, text: String) -> String {
-    match plan.target.kernel().is_guest() && plan.server.is_none() {
-        true => format!("in the guest, {text}"),
-        false => text,
-    }
-}
-
-/// The result of an instance that was watched to its end.
-struct Watched {
-    received: Received,
-    /// The remarks of its target.
-    notices: Vec<String>,
-    times: Instance,
-    /// What this machine knows of it.
-    values: Vec<Value>,
-    /// How long it measured, if it says when it begins.
-    measured: Duration,
-    was_asked: bool,
 }
 
 /// The limit of a cell, for each of its parts.
@@ -683,139 +556,6 @@ impl<'a> Limit<'a> {
             ),
             _ => error.to_string(),
         }
-    }
-}
-
-/// The receiver of what one instance writes.
-struct Listener<'s, 'a> {
-    stage: &'s mut Stage<'a>,
-    receiver: Receiver,
-    /// When it was ready; 0 until then.
-    ready_ns: u64,
-    /// When it reported the time of its first sample, and when it was asked to end.
-    begun: Option<Instant>,
-    asked: Option<Instant>,
-    other_work: Option<OtherWorkWatch<'a>>,
-}
-
-impl Watcher for Listener<'_, '_> {
-    fn on_event(&mut self, event: OutputEvent<'_>) {
-        let (line, at_ns) = match event {
-            OutputEvent::Line(line, at_ns) => (line, at_ns),
-            OutputEvent::Finishing(finish) => {
-                self.asked = Some(Instant::now());
-                return self.stage.observer.on_event(Event::Finishing(finish));
-            }
-        };
-        self.stage.loaded.line(line);
-        match self.receiver.line(line) {
-            Seen::Ready => {
-                self.ready_ns = at_ns;
-                let preparation = self.receiver.preparation();
-                let latency_held = preparation.is_some_and(|done| done.latency_held);
-                self.stage.observer.on_event(Event::Ready { latency_held });
-                // Others say when they begin.
-                if !self.stage.plan.work.ends_early {
-                    self.begins();
-                }
-            }
-            Seen::Live(live) => self.stage.observer.on_event(Event::Live(live)),
-            Seen::Exceeded(exceeded) => {
-                self.stage.observer.on_event(Event::Exceeded(exceeded));
-            }
-            Seen::Begins { origin_ns } => {
-                self.begun = Some(Instant::now());
-                self.stage.loaded.begins(origin_ns, at_ns);
-                if let Some(server) = &mut self.stage.server {
-                    server.begins(origin_ns);
-                }
-                self.begins();
-            }
-            Seen::Record if self.stage.plan.work.reports_between => {}
-            Seen::Record | Seen::Last => {
-                if let Some(server) = &mut self.stage.server {
-                    server.is_over();
-                }
-                if let Some(watch) = &mut self.other_work {
-                    watch.is_over();
-                }
-            }
-            Seen::Remark | Seen::Other => {}
-        }
-    }
-
-    fn worthless(&self) -> Option<String> {
-        let server = self.stage.server.as_ref();
-        let ended = server.and_then(|server| server.ended.clone());
-        ended.or_else(|| self.receiver.too_much())
-    }
-
-    fn finishing(&mut self) -> Finish {
-        match (self.stage.plan.work.ends_early, self.begun) {
-            (false, _) if self.stage.limit.interrupt.stop_requested() => Finish::AtOnce,
-            (false, _) => Finish::ByItself,
-            (true, Some(_)) => Finish::Early,
-            (true, None) => Finish::AtOnce,
-        }
-    }
-
-    fn tick(&mut self) -> Option<Duration> {
-        let look = self.other_work.as_mut();
-        let look = look.and_then(OtherWorkWatch::tick);
-        let draw = self.stage.observer.tick();
-        let server = self.stage.server.as_mut().map(Server::tick);
-        look.into_iter().chain(draw).chain(server).min()
-    }
-}
-
-impl Listener<'_, '_> {
-    fn begins(&mut self) {
-        if let Some(watch) = &mut self.other_work {
-            watch.begins();
-        }
-    }
-}
-
-/// Decides whether an instance did its work, and if not, why, and who had its CPU.
-fn judge(
-    plan: &CellPlan,
-    ended: Result<Ended, TargetError>,
-    received: Result<Received, Incomplete>,
-    target: Option<&Prepared>,
-    other_work: Option<&OtherWork>,
-) -> Result<(Received, Vec<String>), String> {
-    let blamed = other_work.and_then(other_work::blamed);
-    let with_blamed = |why: String| match &blamed {
-        Some(blamed) => format!("{why}. {blamed}"),
-        None => why,
-    };
-    let ended = ended.map_err(|error| error.to_string())?;
-    match ended.how {
-        Ending::Done => {
-            let mut received = received.map_err(|incomplete| incomplete.to_string())?;
-            if let Some(target) = target {
-                target.verify(&received.program.facts)?;
-                received.program.preparation.locked &= target.target.keeps_memory();
-            }
-            Ok((received, ended.notices))
-        }
-        Ending::Failed { why } => Err(match received {
-            Err(Incomplete::Failed { text }) => with_blamed(from_within(plan, text)),
-            _ => with_blamed(why),
-        }),
-        Ending::TimedOut { doing } => Err(format!(
-            "timed out after {}: {}{}. `--cell-limit` changes the limit. {}",
-            units::limit(plan.limit_seconds),
-            match received {
-                Err(incomplete) => incomplete.to_string(),
-                Ok(_) => "all records had come".to_owned(),
-            },
-            doing.map(|doing| format!("; {doing}")).unwrap_or_default(),
-            blamed
-                .as_deref()
-                .unwrap_or("Does a SCHED_FIFO task have the CPU, or was a process stopped?")
-        )),
-        Ending::Stopped => Err("stopped by the user".to_owned()),
     }
 }
 

@@ -341,9 +341,6 @@ impl CellPlan {
         )
     }
 
-    /// The label of a cell whose guest has the least memory with which its server answers.
-    pub const LEAST_MEMORY: (&str, &str) = ("memory", "least");
-
     /// The label of a cell whose server has QEMU's user-mode network.
     pub const USER_NETWORK: (&str, &str) = ("network", "user-mode");
 

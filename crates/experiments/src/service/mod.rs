@@ -5,6 +5,7 @@
 //! that of the server. The CPU time of the server is read on this machine.
 
 mod measures;
+mod memory;
 mod parameters;
 mod story;
 
@@ -15,7 +16,7 @@ use tare_lab::estimate::OVERHEAD_SECONDS;
 use tare_lab::experiment::{Conditions, Experiment};
 use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
-use tare_lab::{Driven, ExperimentError, Stage};
+use tare_lab::{Driven, Endpoint, ExperimentError, Stage};
 use tare_loads::cpus::{allowed, current};
 use tare_measured::service::{Plan, Program, Protocol, REQUESTS, answers};
 use tare_networks::TapNetwork;
@@ -38,6 +39,8 @@ const SERVER: &str = "server";
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
 const HIGHEST: &str = "highest";
+/// The label of a cell whose guest has the least memory with which its service answers.
+const LEAST_MEMORY: (&str, &str) = ("memory", "least");
 
 /// The rate at which a closed loop of the built-in client is estimated to run, that of others, and
 /// that which every target is given the time for, in requests per second and socket.
@@ -141,7 +144,7 @@ impl Experiment for Service {
                     };
                     let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
                     if finds_least {
-                        let (label, value) = CellPlan::LEAST_MEMORY;
+                        let (label, value) = LEAST_MEMORY;
                         cell.labels = cell.labels.with(label, value);
                         cell.name += " with the least memory";
                         cell.estimate_seconds += SEARCH_SECONDS;
@@ -171,9 +174,16 @@ impl Experiment for Service {
             port: to.port().into(),
             ..plan
         };
-        stage.served(plan.port as u16, &|to| at(to).to_string(), &|to| {
-            answers(&at(to), 0).unwrap_or_default()
-        })
+        let endpoint = Endpoint {
+            port: plan.port as u16,
+            words: &|to| at(to).to_string(),
+            is_answered: &|to| answers(&at(to), 0).unwrap_or_default(),
+        };
+        let (label, value) = LEAST_MEMORY;
+        match stage.plan().labels.get(label) == Some(value) {
+            true => memory::play(stage, &endpoint),
+            false => stage.served(&stage.plan().target, &endpoint),
+        }
     }
 
     fn work(&self, words: &str) -> Option<Work> {
