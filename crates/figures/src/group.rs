@@ -27,3 +27,13 @@ pub fn distinct<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let all: IndexSet<T> = values.into_iter().collect();
     all.into_iter().collect()
 }
+
+/// Sorts values by a key within their groups, which keep the order in which they come first.
+pub fn sort_in_groups<T, G: Hash + Eq, K: Ord>(
+    all: &mut [T],
+    group: impl Fn(&T) -> G,
+    key: impl Fn(&T) -> K,
+) {
+    let groups: IndexSet<G> = all.iter().map(&group).collect();
+    all.sort_by_cached_key(|one| (groups.get_index_of(&group(one)), key(one)));
+}

@@ -106,11 +106,7 @@ impl Parameter {
         Self {
             name,
             value: "TIME",
-            takes: Takes::Time {
-                bare,
-                least_ns,
-                most_ns,
-            },
+            takes: Takes::time(bare, [least_ns, most_ns]),
             ..Self::NEW
         }
     }
@@ -143,6 +139,16 @@ impl Parameter {
             _ => panic!("'{}' is not a default of {}", self.default, self.name),
         };
         values.number(self.name).unwrap_or_else(default)
+    }
+
+    /// Returns the words or texts that are given to it, else its default.
+    pub fn texts<'v>(&self, values: &'v Values) -> Vec<&'v str> {
+        let given = values.texts(self.name);
+        if given.is_empty() {
+            vec![self.default]
+        } else {
+            given
+        }
     }
 
     /// Makes a value of a number, if it is within the bounds.
@@ -181,6 +187,27 @@ impl Parameter {
             (Value::Number(_), Takes::Flag) => "true".to_owned(),
             (Value::Number(number), _) => number.to_string(),
             (Value::Text(text), _) => text.clone(),
+        }
+    }
+}
+
+impl Takes {
+    /// Takes whole numbers within bounds.
+    pub const fn number([least, most]: [u64; 2]) -> Self {
+        Self::Number { least, most }
+    }
+
+    /// Takes a text of a form.
+    pub const fn text(wanted: &'static str, fits: fn(&str) -> bool) -> Self {
+        Self::Text { wanted, fits }
+    }
+
+    /// Takes times within bounds in ns; a number without a unit is in `bare`.
+    pub const fn time(bare: &'static str, [least_ns, most_ns]: [u64; 2]) -> Self {
+        Self::Time {
+            bare,
+            least_ns,
+            most_ns,
         }
     }
 }

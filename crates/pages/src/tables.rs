@@ -24,36 +24,39 @@ pub struct Tabled {
 }
 
 impl Tabled {
+    /// Makes a table.
+    #[must_use]
+    pub fn new(title: &str, read: &str, columns: &[Column]) -> Self {
+        Self {
+            title: title.to_owned(),
+            read: read.to_owned(),
+            columns: columns.to_vec(),
+        }
+    }
+
     /// Makes the table of what programs counted on the measured CPU
     /// ([`INTERRUPTS`](tare_figures::rows::INTERRUPTS)).
     #[must_use]
     pub fn interrupts(read: &str) -> Self {
-        Self {
-            title: "Counted on the measured CPU by the measured system itself".to_owned(),
-            read: read.to_owned(),
-            columns: vec![
-                Column::new("count", "interrupts", Figure::Total).counted(),
-                Column::new("per second", "interrupts", Figure::Rate),
-            ],
-        }
+        let title = "Counted on the measured CPU by the measured system itself";
+        let columns = [
+            Column::new("count", "interrupts", Figure::Total).counted(),
+            Column::new("per second", "interrupts", Figure::Rate),
+        ];
+        Self::new(title, read, &columns)
     }
-}
 
-impl Tabled {
     /// Makes the table of what the kernel did with the measured thread
     /// ([`CONTEXT_SWITCHES`](tare_figures::rows::CONTEXT_SWITCHES)).
     #[must_use]
     pub fn context_switches() -> Self {
-        Self {
-            title: "Context switches of the measured thread".to_owned(),
-            read: "Involuntary ones: it wanted to go on, and the kernel let another task run. Voluntary ones: it waited for \
-                   something."
-                .to_owned(),
-            columns: vec![
-                Column::new("count", "context-switches", Figure::Total).counted(),
-                Column::new("per second", "context-switches", Figure::Rate),
-            ],
-        }
+        let read = "Involuntary ones: it wanted to go on, and the kernel let another task run. Voluntary ones: it waited for \
+                    something.";
+        let columns = [
+            Column::new("count", "context-switches", Figure::Total).counted(),
+            Column::new("per second", "context-switches", Figure::Rate),
+        ];
+        Self::new("Context switches of the measured thread", read, &columns)
     }
 }
 

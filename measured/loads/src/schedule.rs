@@ -18,6 +18,7 @@ use std::hash::{Hash, Hasher};
 use tare_wire::phases::{MAX_DURATION_NS, MAX_PHASES};
 use tare_wire::words::parse_ns;
 
+use crate::cpus::Cpus;
 use crate::error::SpecError;
 use crate::spec::Load;
 use crate::tools::Tool;
@@ -123,6 +124,11 @@ impl Schedule {
     /// Returns whether it is a single idle load. Idle phases still have their marks in time.
     pub fn is_idle(&self) -> bool {
         self.phase_ns.is_none() && self.loads.iter().all(Load::is_idle)
+    }
+
+    /// Returns whether a load is on the CPUs that are not measured.
+    pub fn is_on_others(&self) -> bool {
+        self.loads.iter().any(|load| *load.cpus() == Cpus::Others)
     }
 
     /// Returns the distinct programs that the loads execute, except those of `command:`.

@@ -16,10 +16,9 @@ const ALL: &str = "all";
 pub(super) const PARAMETER: Parameter = Parameter {
     name: CPU,
     value: "CPUS",
-    takes: Takes::Text {
-        wanted: "CPUs such as 1 or 0,2-3, or all",
-        fits: |text| text == ALL || Cpus::parse(text).is_some(),
-    },
+    takes: Takes::text("CPUs such as 1 or 0,2-3, or all", |text| {
+        text == ALL || Cpus::parse(text).is_some()
+    }),
     default: "an isolated one, else the quietest other than CPU 0",
     meaning: "CPU to measure on; several, such as 0,2-3, or all: gap on each of them at the same time, as a process or in \
               containers",

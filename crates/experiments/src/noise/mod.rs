@@ -131,10 +131,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         let size = workload.code.size?;
         Some(Parameter {
             name: size.key,
-            takes: Takes::Number {
-                least: size.least,
-                most: size.most,
-            },
+            takes: Takes::number([size.least, size.most]),
             many: true,
             default: size.default.to_string().leak(),
             meaning: format!("{}, for {}", size.meaning, workload.code.id).leak(),
@@ -161,10 +158,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     parameters.extend([
         Parameter {
             name: "threshold",
-            takes: Takes::Text {
-                wanted: "auto, or a whole number above 0, of cycles or with a unit: cycles, ns, us or ms",
-                fits: is_threshold,
-            },
+            takes: Takes::text("auto, or a whole number above 0, of cycles or with a unit: cycles, ns, us or ms", is_threshold),
             default: format!(
                 "auto: {timed} {} above the run's mean; {clock} {}",
                 default_threshold(false),
@@ -176,10 +170,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
         },
         Parameter {
             name: "repetitions",
-            takes: Takes::Number {
-                least: 1,
-                most: MOST_REPETITIONS,
-            },
+            takes: Takes::number([1, MOST_REPETITIONS]),
             default: format!("{usual}{others}").leak(),
             meaning: format!("Repetitions timed in each run; for {clock}, timer reads").leak(),
             ..Parameter::NEW
@@ -197,10 +188,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
 
 const WARMUP: Parameter = Parameter {
     name: "warmup",
-    takes: Takes::Number {
-        least: 0,
-        most: MOST_REPETITIONS,
-    },
+    takes: Takes::number([0, MOST_REPETITIONS]),
     default: "1000, or as many as take a second",
     meaning: "Repetitions before each run that are not timed",
     ..Parameter::NEW
@@ -219,10 +207,7 @@ const TIMING: Parameter = Parameter {
 
 const WINDOW: Parameter = Parameter {
     name: "window",
-    takes: Takes::Number {
-        least: 0,
-        most: bounds::MAX_WINDOW as u64,
-    },
+    takes: Takes::number([0, bounds::MAX_WINDOW as u64]),
     default: "500",
     meaning: "Raw samples kept from the middle of each run",
     applies: is_timed,
@@ -232,11 +217,7 @@ const WINDOW: Parameter = Parameter {
 const EXPLAIN: Parameter = Parameter {
     name: "explain",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "us",
-        least_ns: 0,
-        most_ns: 1_000_000_000,
-    },
+    takes: Takes::time("us", [0, 1_000_000_000]),
     default: "gap 5us; prime and copy 0",
     meaning: "Delay from which on the kernel's events say who took the CPU, on Linux, where they may be recorded; 0 for none",
     ..Parameter::NEW

@@ -20,10 +20,10 @@ const BASE: Parameter = Parameter {
 pub(super) const ONLY: Parameter = Parameter {
     name: "only",
     value: "PATTERN",
-    takes: Takes::Text {
-        wanted: "the id of a primitive with * and ? for any characters, an area or a tag",
-        fits: is_known,
-    },
+    takes: Takes::text(
+        "the id of a primitive with * and ? for any characters, an area or a tag",
+        is_known,
+    ),
     many: true,
     default: "all",
     meaning: "Primitives to measure: ids with * and ? for any characters, an area (processor, syscall, signal, process, switch, \
@@ -34,11 +34,7 @@ pub(super) const ONLY: Parameter = Parameter {
 pub(super) const BUDGET: Parameter = Parameter {
     name: "budget",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "ms",
-        least_ns: 1_000_000,
-        most_ns: 10_000_000_000,
-    },
+    takes: Takes::time("ms", [1_000_000, 10_000_000_000]),
     default: "20ms",
     meaning: "Measurement time of each series of a primitive: milliseconds, or with a unit",
     ..BASE
@@ -47,11 +43,7 @@ pub(super) const BUDGET: Parameter = Parameter {
 pub(super) const LIMIT: Parameter = Parameter {
     name: "primitive-limit",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "s",
-        least_ns: 1_000_000_000,
-        most_ns: 3_600_000_000_000,
-    },
+    takes: Takes::time("s", [1_000_000_000, 3_600_000_000_000]),
     default: "25s",
     meaning: "Time limit for one primitive, after which the others go on: seconds, or with a unit",
     ..BASE
@@ -69,10 +61,7 @@ pub(super) const DIR: Parameter = Parameter {
 pub(super) const LARGEST: Parameter = Parameter {
     name: "largest-file",
     value: "SIZE",
-    takes: Takes::Text {
-        wanted: "a size such as 512M or 8G",
-        fits: |text| bytes(text).is_some(),
-    },
+    takes: Takes::text("a size such as 512M or 8G", |text| bytes(text).is_some()),
     default: "128M",
     meaning: "Size of the largest file written to find the file cache's capacity, such as 8G",
     ..BASE
@@ -90,10 +79,9 @@ pub(super) const REMOTE: Parameter = Parameter {
 pub(super) const PEER: Parameter = Parameter {
     name: "peer",
     value: "ADDRESS:PORT",
-    takes: Takes::Text {
-        wanted: "an address with a port, such as 10.0.0.2:7000",
-        fits: |text| text.contains(':') && is_word(text),
-    },
+    takes: Takes::text("an address with a port, such as 10.0.0.2:7000", |text| {
+        text.contains(':') && is_word(text)
+    }),
     default: "none",
     meaning: "Address of another machine that runs 'tare-agent peer ADDRESS:PORT', to measure the network to it as well",
     ..BASE
@@ -102,10 +90,9 @@ pub(super) const PEER: Parameter = Parameter {
 pub(super) const PREDICTIONS: Parameter = Parameter {
     name: "predictions",
     value: "FILE",
-    takes: Takes::Text {
-        wanted: "a file of predictions (.toml)",
-        fits: |text| text.ends_with(".toml"),
-    },
+    takes: Takes::text("a file of predictions (.toml)", |text| {
+        text.ends_with(".toml")
+    }),
     default: "those of tare",
     meaning: "File whose predictions take the place of tare's own, line by line",
     ..BASE
@@ -114,10 +101,9 @@ pub(super) const PREDICTIONS: Parameter = Parameter {
 const CPU: Parameter = Parameter {
     name: "cpu",
     value: "N[,OTHER[,FAR]]",
-    takes: Takes::Text {
-        wanted: "a CPU, or up to three separated by commas",
-        fits: |text| cpus(text).is_some(),
-    },
+    takes: Takes::text("a CPU, or up to three separated by commas", |text| {
+        cpus(text).is_some()
+    }),
     default: "an isolated one, else the quietest other than CPU 0; with one of its socket that shares no core with it, and one of another socket",
     meaning: "CPU to measure on, and others for the peer process",
     ..BASE

@@ -10,7 +10,7 @@ mod pace;
 mod parameters;
 mod story;
 
-use tare_results::model::{Arrivals, CellPlan, Labels, LoadCpus, MOST_INSTANCES, Rung, Schedule};
+use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -110,12 +110,7 @@ fn combinations(
     values: &Values,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     let (paces, jobs) = (parameters::paces(values)?, parameters::jobs(values));
-    let on_others = |load: &&Schedule| {
-        load.loads()
-            .iter()
-            .any(|load| *load.cpus() == LoadCpus::Others)
-    };
-    if let Some(load) = conditions.loads.iter().find(on_others) {
+    if let Some(load) = conditions.loads.iter().find(|load| load.is_on_others()) {
         return Err(contradiction(format!(
             "{load}: instances run on any CPU, so there is no measured one for 'others' to leave out. Give a list of CPUs"
         )));

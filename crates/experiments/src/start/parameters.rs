@@ -36,10 +36,10 @@ const INTERVAL: Parameter = Parameter {
 const RATE: Parameter = Parameter {
     name: "rate",
     value: "RATE",
-    takes: Takes::Text {
-        wanted: "starts per second such as 16, or a ladder such as 1..1024",
-        fits: pace::is_rates,
-    },
+    takes: Takes::text(
+        "starts per second such as 16, or a ladder such as 1..1024",
+        pace::is_rates,
+    ),
     many: true,
     default: "none",
     meaning: "Starts per second, instead of --interval or besides: a whole number, or a ladder FIRST..LAST that doubles each step and \
@@ -64,10 +64,10 @@ pub(super) const MEASURE: Parameter = Parameter {
 const WORK: Parameter = Parameter {
     name: "work",
     value: "WORK",
-    takes: Takes::Text {
-        wanted: "hello, prime:N (N from 3 to 65536), thumbnail or command:WORDS",
-        fits: |text| Job::parse(text).is_some(),
-    },
+    takes: Takes::text(
+        "hello, prime:N (N from 3 to 65536), thumbnail or command:WORDS",
+        |text| Job::parse(text).is_some(),
+    ),
     many: true,
     default: "hello",
     meaning: "Work of each instance once it is ready: hello ends at once, prime:N counts the primes below N, thumbnail scales a \
@@ -78,10 +78,7 @@ const WORK: Parameter = Parameter {
 
 pub(super) const CONCURRENCY: Parameter = Parameter {
     name: "concurrency-limit",
-    takes: Takes::Number {
-        least: 1,
-        most: 100_000,
-    },
+    takes: Takes::number([1, 100_000]),
     default: "256",
     meaning: "Maximum number of live instances; further arrivals are rejected and counted",
     ..BASE
@@ -90,10 +87,7 @@ pub(super) const CONCURRENCY: Parameter = Parameter {
 const MEMORY: Parameter = Parameter {
     name: "memory-limit",
     value: "SIZE",
-    takes: Takes::Text {
-        wanted: "a size such as 512M or 8G",
-        fits: |text| bytes(text).is_some(),
-    },
+    takes: Takes::text("a size such as 512M or 8G", |text| bytes(text).is_some()),
     default: "half of the memory available when a cell begins",
     meaning: "Maximum memory of all live instances, such as 8G; further arrivals are rejected and counted",
     ..BASE
@@ -121,11 +115,7 @@ pub(super) const ALL: &[Parameter] = &[
 const fn time(least_ns: u64) -> Parameter {
     Parameter {
         value: "TIME",
-        takes: Takes::Time {
-            bare: "s",
-            least_ns,
-            most_ns: 86_400_000_000_000,
-        },
+        takes: Takes::time("s", [least_ns, 86_400_000_000_000]),
         ..BASE
     }
 }

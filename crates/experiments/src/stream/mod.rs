@@ -38,10 +38,9 @@ const BASE: Parameter = Parameter {
 const ARRAY: Parameter = Parameter {
     name: "array",
     value: "SIZE",
-    takes: Takes::Text {
-        wanted: "a size from 1K to 4G, such as 64M",
-        fits: |text| kib(text).is_some(),
-    },
+    takes: Takes::text("a size from 1K to 4G, such as 64M", |text| {
+        kib(text).is_some()
+    }),
     many: true,
     default: "that of STREAM, 80 MB, or four times the largest cache if that is more, up to 640 MiB",
     meaning: "Size of each of the three arrays, such as 64M or 1G",
@@ -50,10 +49,7 @@ const ARRAY: Parameter = Parameter {
 
 const PASS: Parameter = Parameter {
     name: "passes",
-    takes: Takes::Number {
-        least: PASSES[0],
-        most: PASSES[1],
-    },
+    takes: Takes::number(PASSES),
     default: "40",
     meaning: "How often each kernel runs in a data set",
     ..BASE
@@ -61,10 +57,7 @@ const PASS: Parameter = Parameter {
 
 const ATTEMPT: Parameter = Parameter {
     name: "attempts",
-    takes: Takes::Number {
-        least: ATTEMPTS[0],
-        most: ATTEMPTS[1],
-    },
+    takes: Takes::number(ATTEMPTS),
     default: "5",
     meaning: "Data sets at most: the first whose two halves agree for Triad (Welch's test, p > 0.1) is kept, or the last",
     ..BASE

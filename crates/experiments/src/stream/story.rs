@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
-use tare_figures::group::distinct;
+use tare_figures::group::sort_in_groups;
 use tare_figures::notices::{Notice, Severity};
 use tare_figures::rows::{
     Better, CellData, Figure, Measure, Row, Sample, Samples, behind, written,
@@ -13,7 +13,7 @@ use tare_figures::verdict::Verdict;
 use tare_measured::stream::KERNELS;
 use tare_pages::html::Detail;
 use tare_pages::html::overview::overview;
-use tare_pages::kit::checks::about;
+use tare_pages::kit::checks::{Check, of_cases};
 use tare_pages::kit::sentence::{MANY, few_or_ends, figure_or_modes, name_before};
 use tare_pages::kit::series::native_first;
 use tare_pages::tables::{Column, Line, Tabled};
@@ -43,10 +43,7 @@ const MEASURES: &[Measure] = &[
         halves,
     )
     .better(Better::Neither),
-    Measure::count("attempts", "data sets measured", &[Figure::Max], |data| {
-        data.valued("attempts")
-    })
-    .better(Better::Less),
+    Measure::value("attempts", "data sets measured").figures(&[Figure::Max]),
 ];
 
 const TABLE: &[Column] = &[
@@ -59,6 +56,21 @@ const TABLE: &[Column] = &[
         .read("p is the lowest of Welch's test between the halves of a run's data set."),
 ];
 
+const CHECKS: &[Check] = &[
+    Check {
+        of: (Severity::Warning, "halves-differ"),
+        holds: differs,
+        text: "On {}, the halves of a data set differ for Triad (Welch's test, p ≤ 0.1) in every attempt of a run: a load or other \
+               work used the memory, the CPU's clock changed, or it is chance, as in one of ten attempts on a steady machine.",
+    },
+    Check {
+        of: (Severity::Warning, "array-cached"),
+        holds: is_cached,
+        text: "Arrays are smaller than 4 times the largest cache on {}, so part of what is shown there is the cache's. Make them \
+               larger (--array).",
+    },
+];
+
 impl View for Stream {
     fn experiment(&self) -> &'static str {
         NAME
@@ -69,25 +81,18 @@ impl View for Stream {
     }
 
     fn begin(&self) -> Box<dyn Story> {
-        Box::new(Streams)
+        Box::new(*self)
     }
 }
 
-/// The story: everything is made of rows.
-#[derive(Debug)]
-struct Streams;
-
-impl Story for Streams {
+impl Story for Stream {
     fn experiment(&self) -> &'static str {
         NAME
     }
 
     fn tables(&self, _run: &Run) -> Vec<Tabled> {
-        vec![Tabled {
-            title: "Bandwidth of memory".to_owned(),
-            read: "What is read and what is written is counted, as in STREAM.".to_owned(),
-            columns: TABLE.to_vec(),
-        }]
+        let read = "What is read and what is written is counted, as in STREAM.";
+        vec![Tabled::new("Bandwidth of memory", read, TABLE)]
     }
 
     fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
@@ -99,31 +104,7 @@ impl Story for Streams {
     }
 
     fn notices(&self, run: &Run) -> Vec<Notice> {
-        let cases = Case::all(run, NAME);
-        let places = |holds: fn(&Case<'_>) -> bool| -> Vec<String> {
-            let found = cases.iter().filter(|case| holds(case));
-            found
-                .filter_map(|case| case.rows().next())
-                .map(place)
-                .collect()
-        };
-        let (differ, cached) = (places(differs), places(is_cached));
-        let notices = [
-            about((Severity::Warning, "halves-differ"), &differ, |names| {
-                format!(
-                    "On {names}, the halves of a data set differ for Triad (Welch's test, p ≤ 0.1) in every attempt of a run: a \
-                     load or other work used the memory, the CPU's clock changed, or it is chance, as in one of ten attempts on \
-                     a steady machine."
-                )
-            }),
-            about((Severity::Warning, "array-cached"), &cached, |names| {
-                format!(
-                    "Arrays are smaller than {CACHES} times the largest cache on {names}, so part of what is shown there is the \
-                     cache's. Make them larger (--array)."
-                )
-            }),
-        ];
-        notices.into_iter().flatten().collect()
+        of_cases(&Case::all(run, NAME), place, CHECKS)
     }
 
     fn verdict(&self, run: &Run) -> Option<Verdict> {
@@ -227,12 +208,7 @@ fn arrays(row: &Row) -> String {
 
 /// Puts the kernels of each place in the order of STREAM.
 fn in_order<'a, T>(all: &mut [T], row: impl Fn(&T) -> &'a Row) {
-    let places = distinct(all.iter().map(|one| place(row(one))));
-    all.sort_by_cached_key(|one| {
-        let own = place(row(one));
-        let at = places.iter().position(|place| *place == own);
-        (at, order(row(one)))
-    });
+    sort_in_groups(all, |one| place(row(one)), |one| order(row(one)));
 }
 
 /// Returns the kernel of a row.

@@ -30,10 +30,9 @@ pub(super) const ALL: &[Parameter] = &[
         short: Some('a'),
         aliases: &["cpu"],
         value: "CPUS",
-        takes: Takes::Text {
-            wanted: "CPUs such as 1 or 0,2-3, or all",
-            fits: |text| text == "all" || Cpus::parse(text).is_some(),
-        },
+        takes: Takes::text("CPUs such as 1 or 0,2-3, or all", |text| {
+            text == "all" || Cpus::parse(text).is_some()
+        }),
         bare: Some("all"),
         default: "an isolated one, else the quietest other than CPU 0",
         meaning: "CPUs to measure on, such as 1 or 0,2-3; the option alone means all",
@@ -93,10 +92,9 @@ pub(super) const ALL: &[Parameter] = &[
     Parameter {
         name: "mainaffinity",
         value: "CPUS",
-        takes: Takes::Text {
-            wanted: "CPUs such as 1 or 0,2-3",
-            fits: |text| Cpus::parse(text).is_some(),
-        },
+        takes: Takes::text("CPUs such as 1 or 0,2-3", |text| {
+            Cpus::parse(text).is_some()
+        }),
         default: "those that are not measured",
         meaning: "CPUs of the thread that starts and watches the measuring ones",
         command_only: Some("it names CPUs of this machine"),
@@ -165,7 +163,7 @@ const fn any_time(name: &'static str, bare: &'static str) -> Parameter {
 const fn number(name: &'static str, least: u64, most: u64) -> Parameter {
     Parameter {
         name,
-        takes: Takes::Number { least, most },
+        takes: Takes::number([least, most]),
         ..THREADS
     }
 }

@@ -11,7 +11,7 @@ use tare_stats::Counts;
 
 use crate::group::distinct;
 
-use super::measure::{Sample, Samples};
+use super::measure::{Figure, RunFigure, Sample, Samples};
 
 /// The record and the samples of a cell that is done.
 pub struct CellData<'a> {
@@ -130,14 +130,31 @@ impl<'a> CellData<'a> {
         Some(step_cycles as f64 / self.hz()? * 1e9)
     }
 
-    /// Takes the sets of a measure as they are, each with its labels.
+    /// Takes the sets of a measure as they are, each with its labels. Samples that were not counted
+    /// one by one are known by their range only, and so is the mean with them.
     ///
     /// # Errors
     ///
     /// The problem with the samples.
     pub fn sampled(&self, measure: &str) -> Samples {
         let sets = self.sets(measure).map(|(head, set)| {
-            let sample = Sample::Counts(counts(set)?, self.ns(head));
+            let (known, more) = (counts(set)?, head.uncounted);
+            let with = |value: u64| {
+                let more = (more > 0).then_some((value, more));
+                let all = Counts::from_pairs(known.iter().chain(more));
+                let all = all.map_err(|error| error.to_string())?;
+                Ok::<_, String>(Sample::Counts(all, self.ns(head)))
+            };
+            let least = with(head.uncounted_min)?;
+            let mean = least.figure(Figure::Mean).and_then(RunFigure::at_least);
+            let sample = match more {
+                0 => least,
+                _ => Sample::Between {
+                    mean: mean.map(RunFigure::AtLeast),
+                    ends: vec![least, with(head.uncounted_max)?],
+                    least: None,
+                },
+            };
             Ok((head.labels.clone(), sample))
         });
         sets.collect()

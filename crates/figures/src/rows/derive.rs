@@ -212,7 +212,7 @@ impl Collector {
         let mut taken = Vec::new();
         for data in data.parts() {
             for (place, measure) in measures.iter().enumerate() {
-                for (labels, sample) in (measure.from)(&data)? {
+                for (labels, sample) in measure.samples(&data)? {
                     taken.push(Derived {
                         measure: (place, measure),
                         labels: merged(&data, &labels),

@@ -22,9 +22,16 @@ pub struct Measure {
     pub better: Better,
     /// The figures that it has, the one that stands for it first.
     pub figures: &'static [Figure],
-    /// Takes it from a cell, once for each choice of labels; nothing where the cell doesn't have
-    /// it.
-    pub from: fn(&CellData<'_>) -> Samples,
+    from: Source,
+}
+
+/// Takes a measure from a cell, once for each choice of labels; nothing where the cell doesn't have
+/// it.
+#[derive(Clone, Copy)]
+enum Source {
+    Cell(fn(&CellData<'_>) -> Samples),
+    /// By the measure's id.
+    Id(fn(&CellData<'_>, &str) -> Samples),
 }
 
 /// The samples of a cell for a measure, one for each choice of labels; or what is wrong with them.
@@ -148,7 +155,46 @@ impl Measure {
             unit: "ns",
             better: Better::Less,
             figures,
+            from: Source::Cell(from),
+        }
+    }
+
+    /// Returns a number of things, of which fewer are better, that has its id in the record.
+    #[must_use]
+    pub const fn recorded(
+        id: &'static str,
+        title: &'static str,
+        figures: &'static [Figure],
+        from: fn(&CellData<'_>, &str) -> Samples,
+    ) -> Self {
+        let from = Source::Id(from);
+        Self {
             from,
+            ..Self::count(id, title, figures, |_| Ok(Vec::new()))
+        }
+    }
+
+    /// Returns a number that is a value of the record, with its id.
+    #[must_use]
+    pub const fn value(id: &'static str, title: &'static str) -> Self {
+        Self::recorded(id, title, &[Figure::Value], |data, id| data.valued(id))
+    }
+
+    /// Changes the figures.
+    #[must_use]
+    pub const fn figures(self, figures: &'static [Figure]) -> Self {
+        Self { figures, ..self }
+    }
+
+    /// Takes it from a cell.
+    ///
+    /// # Errors
+    ///
+    /// The problem with the samples of the cell.
+    pub fn samples(&self, data: &CellData<'_>) -> Samples {
+        match self.from {
+            Source::Cell(take) => take(data),
+            Source::Id(take) => take(data, self.id),
         }
     }
 
@@ -193,6 +239,8 @@ impl Figure {
     pub const P99: Self = Self::Quantile(Quantile::P99);
     /// The 99.9th percentile.
     pub const P99_9: Self = Self::Quantile(Quantile::P99_9);
+    /// The figures of times that are sampled one by one.
+    pub const OF_TIMES: &[Self] = &[Self::MEDIAN, Self::P99, Self::P99_9, Self::Max, Self::Mean];
     /// The 99.99th percentile.
     pub const P99_99: Self = Self::Quantile(Quantile::P99_99);
 
@@ -538,29 +586,28 @@ fn of_distribution(
 
 /// What programs counted on the measured CPU, from first to last sample: interrupts of the
 /// unikernel; of Linux interrupts and softirqs, where its events can't be recorded.
-pub const INTERRUPTS: Measure = Measure {
-    id: "interrupts",
-    title: "interrupts counted beneath",
-    unit: "",
-    better: Better::Neither,
-    figures: &[Figure::Rate, Figure::Total],
-    from: |data| {
+pub const INTERRUPTS: Measure = Measure::count(
+    "interrupts",
+    "interrupts counted beneath",
+    COUNTED,
+    |data| {
         counters(data, |name| {
             switches(name).is_none().then_some(("counter", name))
         })
     },
-};
+)
+.better(Better::Neither);
 
 /// How often the measured thread gave its CPU to another one, from first to last sample: Linux
 /// counts that.
-pub const CONTEXT_SWITCHES: Measure = Measure {
-    id: "context-switches",
-    title: "context switches of the measured thread",
-    unit: "",
-    better: Better::Less,
-    figures: &[Figure::Rate, Figure::Total],
-    from: |data| counters(data, |name| Some(("kind", switches(name)?))),
-};
+pub const CONTEXT_SWITCHES: Measure = Measure::count(
+    "context-switches",
+    "context switches of the measured thread",
+    COUNTED,
+    |data| counters(data, |name| Some(("kind", switches(name)?))),
+);
+
+const COUNTED: &[Figure] = &[Figure::Rate, Figure::Total];
 
 /// Returns of which kind the context switches are that a counter counts, if it does.
 fn switches(name: &str) -> Option<&str> {

@@ -158,7 +158,7 @@ fn seconds(interval: &str) -> Option<f64> {
 pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String, String> {
     const SHOWN: usize = 3;
     for measure in measures {
-        let samples = (measure.from)(data)?;
+        let samples = measure.samples(data)?;
         let Some((labels, sample)) = samples.first() else {
             continue;
         };

@@ -7,6 +7,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::group::distinct;
 use tare_figures::notices::{Notice, Severity, name_cells, name_some};
+use tare_figures::rows::Row;
 
 /// Returns the notice about some cases or primitives by name; `None` without any. `text` gets the
 /// first of them and how many more there are.
@@ -27,6 +28,32 @@ pub fn about_cells(
 ) -> Option<Notice> {
     let text = (!cells.is_empty()).then(|| text(&name_cells(cells)))?;
     Some(Notice { id, severity, text })
+}
+
+/// A check of single cases.
+pub struct Check {
+    /// The severity and id of its notice.
+    pub of: (Severity, &'static str),
+    /// Returns whether the notice is about a case.
+    pub holds: fn(&Case<'_>) -> bool,
+    /// The notice's text, with `{}` for the names of the cases.
+    pub text: &'static str,
+}
+
+/// Returns the notices of checks. `name` names a case by one of its rows.
+pub fn of_cases(
+    cases: &[Case<'_>],
+    name: impl Fn(&Row) -> String,
+    checks: &[Check],
+) -> Vec<Notice> {
+    let notices = checks.iter().filter_map(|check| {
+        let held = cases.iter().filter(|case| (check.holds)(case));
+        let names = held.filter_map(|case| case.rows().next().map(&name));
+        about(check.of, &Vec::from_iter(names), |names| {
+            check.text.replace("{}", names)
+        })
+    });
+    notices.collect()
 }
 
 /// Names the targets without the events of a kernel that others have, by an option; `each` are

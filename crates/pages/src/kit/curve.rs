@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use tare_figures::mark::NO_SAMPLE;
-use tare_figures::rows::with;
+use tare_figures::rows::{Row, with};
 
-use crate::html::parts::{Figure, lacking_of, legend_of, line_legend};
+use crate::html::parts::{Figure, N, lacking_of, legend_of, line_legend};
 use crate::svg::{Axis, COLOURS, Path, Plot, Scale, Side, colour};
 
 /// The number of places that are named at the top.
@@ -97,6 +97,21 @@ pub struct Point {
     pub doubt: Option<String>,
 }
 
+impl Point {
+    /// Returns the point of a row at a place across; `None` without a figure above 0.
+    #[must_use]
+    pub fn of(row: &Row, name: String, across: f64, doubt: Option<String>) -> Option<Self> {
+        let value = row.estimate().filter(|value| *value > 0.0)?;
+        Some(Self {
+            name,
+            at: (across, value),
+            interval: None,
+            is_marked: row.is_marked(),
+            doubt,
+        })
+    }
+}
+
 impl Scaling {
     fn scale(self, figures: &[f64], room: (f64, f64), to: (f64, f64)) -> Scale {
         let positive = || figures.iter().copied().filter(|figure| *figure > 0.0);
@@ -122,6 +137,12 @@ impl<'c> Dimension<'c> {
             tick,
             write,
         }
+    }
+
+    /// Makes a logarithmic dimension of rates.
+    #[must_use]
+    pub fn rate(title: &'c str) -> Self {
+        Self::logarithmic(title, |rate| N.tick(rate), |rate| N.rate(rate))
     }
 
     fn axis(&self, side: Side, scale: Scale) -> Axis {

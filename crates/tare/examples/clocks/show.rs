@@ -13,23 +13,13 @@ use super::Clocks;
 use super::plan::NAME;
 
 const MEASURES: &[Measure] = &[
-    Measure {
-        id: "read",
-        title: "cost of reading a clock",
-        unit: "ns",
-        better: Better::Less,
-        figures: &[Figure::MEDIAN, Figure::Mean, Figure::P99, Figure::Max],
-        from: |data| data.sampled("read"),
-    },
-    Measure {
-        id: "distinct",
-        title: "readings that differ from the one before",
-        unit: "",
-        better: Better::Neither,
-        figures: &[Figure::Value],
-        from: |data| data.valued("distinct"),
-    },
+    Measure::recorded("read", "cost of reading a clock", FIGURES, |data, id| {
+        data.sampled(id)
+    })
+    .unit("ns"),
+    Measure::value("distinct", "readings that differ from the one before").better(Better::Neither),
 ];
+const FIGURES: &[Figure] = &[Figure::MEDIAN, Figure::Mean, Figure::P99, Figure::Max];
 
 impl View for Clocks {
     fn experiment(&self) -> &'static str {

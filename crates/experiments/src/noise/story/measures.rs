@@ -136,17 +136,8 @@ pub(super) const MEASURES: &[Measure] = &[
     .better(Better::Neither),
     INTERRUPTS,
     CONTEXT_SWITCHES,
-    Measure::count(
-        "work",
-        "elementary steps of a repetition",
-        &[Figure::Value],
-        |data| data.valued("work"),
-    )
-    .better(Better::Neither),
-    Measure::count("result", "result of the work", &[Figure::Value], |data| {
-        data.valued("result")
-    })
-    .better(Better::Neither),
+    Measure::value("work", "elementary steps of a repetition").better(Better::Neither),
+    Measure::value("result", "result of the work").better(Better::Neither),
 ];
 
 /// The number of gaps in which a clock is sought, the first ones of the run. A clock that does not

@@ -26,11 +26,7 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
         share("400cycles", "time\n> 400").spared(2),
         share("2000cycles", "time\n> 2,000").spared(1),
     );
-    let titled = |title: &str, read: &str, columns: Vec<Column>| Tabled {
-        title: title.to_owned(),
-        read: read.to_owned(),
-        columns,
-    };
+    let titled = |title: &str, read: &str, columns: Vec<Column>| Tabled::new(title, read, &columns);
     let mut delays: Vec<Column> = Vec::new();
     let mut gaps: Vec<Column> = Vec::new();
     for (letter, bounds) in [

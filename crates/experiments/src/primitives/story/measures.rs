@@ -24,7 +24,7 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure::time("in-a-row", MEAN, &[Figure::Mean], |data| {
         Ok(costs(data, "mean", |id| !CURVES.contains(&id)))
     }),
-    Measure::time("single", "time of a single one", SINGLE, |data| {
+    Measure::time("single", "time of a single one", Figure::OF_TIMES, |data| {
         data.sampled("time")
     }),
     Measure::time(
@@ -99,15 +99,11 @@ pub(super) const MEASURES: &[Measure] = &[
     })
     .unit("Hz")
     .better(Better::More),
-    Measure::time("share", "share of a CPU", &[Figure::MEDIAN], |data| {
-        data.valued("share")
-    })
-    .unit("1")
-    .better(Better::Neither),
-    Measure::count("number", "number counted", &[Figure::Value], |data| {
-        data.valued("number")
-    })
-    .better(Better::Neither),
+    Measure::value("share", "share of a CPU")
+        .figures(&[Figure::MEDIAN])
+        .unit("1")
+        .better(Better::Neither),
+    Measure::value("number", "number counted").better(Better::Neither),
 ];
 
 const MEAN: &str = "mean cost of a primitive among many in a row";
@@ -115,15 +111,6 @@ const LEVEL_LATENCY: &str = "latency of a level of the memory hierarchy";
 const LEVEL_SIZE: &str = "effective size of a level of the memory hierarchy";
 const TLB_REACH: &str = "memory that a level of the TLB reaches";
 const CORE_CLOCK: &str = "effective frequency of the core's clock";
-
-/// The figures of single times.
-const SINGLE: &[Figure] = &[
-    Figure::MEDIAN,
-    Figure::P99,
-    Figure::P99_9,
-    Figure::Max,
-    Figure::Mean,
-];
 
 /// Returns the primitive that labels are of.
 pub(super) fn id_of(labels: &Labels) -> &str {

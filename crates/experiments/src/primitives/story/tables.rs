@@ -2,11 +2,12 @@
 
 use maud::Markup;
 use tare_figures::Run;
+use tare_figures::group::sort_in_groups;
 use tare_figures::rows::{Figure, Row, labelled};
 use tare_measured::primitives::linux::{all, find};
 use tare_pages::html::parts::Table;
 use tare_pages::tables::{Column, Line, Tabled};
-use tare_results::model::{Labels, Schedule};
+use tare_results::model::Labels;
 
 use super::super::{AREA, BANDWIDTH, PRIMITIVE, SHARE};
 use super::measures::id_of;
@@ -50,43 +51,26 @@ const SHARES: &[Column] = &[
 /// Returns the tables.
 pub(super) fn tables() -> Vec<Tabled> {
     vec![
-        Tabled {
-            title: "What primitives cost".to_owned(),
-            read: "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single \
+        Tabled::new(
+            "What primitives cost",
+            "Cost is the intrinsic one: the least of a run (the median of the runs), without stamps and loops around it. Single \
                    ones are timed one by one, with all that comes in between. Quantiles are medians of the runs, means the mean of \
-                   the runs' means. Cost is the difference of two times, so it may be above the p50 of single ones."
-                .to_owned(),
-            columns: COSTS.to_vec(),
-        },
-        Tabled {
-            title: "Bandwidths".to_owned(),
-            read: "Bytes that a program asks for; what a write fetches before is not counted. Each figure is the median of the runs."
-                .to_owned(),
-            columns: BANDWIDTHS.to_vec(),
-        },
-        Tabled {
-            title: "Shares of a CPU".to_owned(),
-            read: String::new(),
-            columns: SHARES.to_vec(),
-        },
+                   the runs' means. Cost is the difference of two times, so it may be above the p50 of single ones.",
+            COSTS,
+        ),
+        Tabled::new(
+            "Bandwidths",
+            "Bytes that a program asks for; what a write fetches before is not counted. Each figure is the median of the runs.",
+            BANDWIDTHS,
+        ),
+        Tabled::new("Shares of a CPU", "", SHARES),
     ]
 }
 
 /// Puts the lines of a table in the order of the catalogue, target by target.
 pub(super) fn arrange(lines: &mut [Line<'_>]) {
-    let mut places: Vec<(String, Schedule)> = Vec::new();
-    for line in lines.iter() {
-        let place = (line.of.target.clone(), line.of.load.clone());
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    lines.sort_by_cached_key(|line| {
-        let is_own = |(target, load): &(String, Schedule)| {
-            *target == line.of.target && *load == line.of.load
-        };
-        (places.iter().position(is_own), place(&line.labels))
-    });
+    let target = |line: &Line<'_>| (line.of.target.clone(), line.of.load.clone());
+    sort_in_groups(lines, target, |line| place(&line.labels));
 }
 
 /// Returns the place of a primitive in the catalogue.

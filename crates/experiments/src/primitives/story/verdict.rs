@@ -120,7 +120,7 @@ pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
         let Some(measure) = MEASURES.iter().find(|measure| measure.id == id) else {
             continue;
         };
-        for (labels, sample) in (measure.from)(data)? {
+        for (labels, sample) in measure.samples(data)? {
             all += 1;
             let value = measure
                 .figure(measure.figures[0], &sample)

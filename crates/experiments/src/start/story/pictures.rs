@@ -60,12 +60,11 @@ pub(super) fn section(story: &Started, run: &Run, detail: &Detail) -> Markup {
         named: Some("rate"),
         ..curve(&all, "ready", Figure::Mean, upward)
     };
-    let upward = Dimension::logarithmic("ended per s", |rate| N.tick(rate), |rate| N.rate(rate));
     let throughput = Curve {
         title: "Throughput against offered rate",
         read: "Instances that ended well per second, against those that were planned. On the broken red line every one does.",
         has_ideal: true,
-        ..curve(&all, "rate", Figure::Rate, upward)
+        ..curve(&all, "rate", Figure::Rate, Dimension::rate("ended per s"))
     };
     let titles = ("Peak memory of an instance", "peak memory");
     let memory = of_calm(&all, "memory", Figure::Mean, titles);
@@ -88,19 +87,11 @@ fn curve(
     let lines = all.iter().map(|one| {
         let points = open(one).filter_map(|case| {
             let row = case.row(measure, figure, &[])?;
-            let value = row.estimate().filter(|value| *value > 0.0)?;
-            Some(Point {
-                name: pace(case),
-                at: (rate(case)?, value),
-                is_marked: row.is_marked(),
-                doubt: case.doubt(),
-                ..Point::default()
-            })
+            Point::of(row, pace(case), rate(case)?, case.doubt())
         });
         (ladder::name(one), points.collect())
     });
-    let across = Dimension::logarithmic("planned per s", |rate| N.tick(rate), |rate| N.rate(rate));
-    Curve::new(Line::each(lines), across, upward)
+    Curve::new(Line::each(lines), Dimension::rate("planned per s"), upward)
 }
 
 /// Draws how the latencies of each interval are distributed, with a panel for each.

@@ -72,11 +72,6 @@ const COST: [Column; 7] = [
 
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
-    let tabled = |title: &str, read: &str, columns: &[Column]| Tabled {
-        title: title.to_owned(),
-        read: read.to_owned(),
-        columns: columns.to_vec(),
-    };
     let is_alone = |cell: &&Cell| {
         let arrivals = cell.plan.arrivals.as_ref();
         arrivals.is_some_and(|arrivals| arrivals.interval_ns.is_none())
@@ -104,14 +99,14 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let read = parts::read(parts.clone().map(|(name, _)| *name));
     let parts = parts.map(|(name, head)| Column::new(head, "part", Figure::Mean).of("part", name));
     vec![
-        tabled(
+        Tabled::new(
             "Time until an instance is ready",
             "From the planned start, so that lateness in starting it counts.",
             READY,
         ),
-        tabled("Throughput", &planned.join(" "), THROUGHPUT),
-        tabled("What an instance costs", "", &cost(run)),
-        tabled("Parts of a start, mean", &read, &parts.collect::<Vec<_>>()),
+        Tabled::new("Throughput", &planned.join(" "), THROUGHPUT),
+        Tabled::new("What an instance costs", "", &cost(run)),
+        Tabled::new("Parts of a start, mean", &read, &parts.collect::<Vec<_>>()),
     ]
 }
 

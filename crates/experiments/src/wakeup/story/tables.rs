@@ -88,18 +88,11 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         if own.is_empty() {
             continue;
         }
-        tables.push(Tabled {
-            title: title.to_owned(),
-            read: format!("{read}{}", refused(&own)),
-            columns: COLUMNS.to_vec(),
-        });
+        let read_all = format!("{read}{}", refused(&own));
+        tables.push(Tabled::new(title, &read_all, COLUMNS));
         "These measurements are in no figure above.".clone_into(&mut read);
     }
-    tables.push(Tabled {
-        title: AVERAGES.to_owned(),
-        read: String::new(),
-        columns: AVERAGE.to_vec(),
-    });
+    tables.push(Tabled::new(AVERAGES, "", AVERAGE));
     tables.push(Tabled::interrupts(
         "From first to last sample. Fewer timer interrupts than wake-ups: the time of some had passed before the CPU could halt. More: some were not for a \
          wake-up. One is missed if its time had passed before the timer could be set; that is no missed activation.",
