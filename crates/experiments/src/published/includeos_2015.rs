@@ -20,23 +20,50 @@ pub(super) const STUDY: Published = Published {
     claims: &[
         Claim::new(
             "The DNS service takes 5.5 to 20 % less CPU in total.",
-            in_all,
+            |run| {
+                let both = cpu(run, "all")?;
+                both.answer(both.change <= LESS_IN_ALL, both.written.clone())
+            },
         ),
         Claim::new(
             "It takes 66 to 70 % less CPU inside the guest, but more outside it.",
-            inside,
+            |run| {
+                let (inside, outside) = (cpu(run, "inside")?, cpu(run, "outside")?);
+                let holds = inside.change <= LESS_INSIDE && outside.change > 0.0;
+                let figures = format!("inside {}; outside {}", inside.written, outside.written);
+                inside.answer(holds, figures)
+            },
         ),
         Claim::new(
             "Its image with everything in it has 158 kB, with IPv4 and UDP only.",
-            image,
+            |run| {
+                let of = ("image", Figure::Value);
+                let both = Both::of(run, service::NAME, of, &[("service", "dns")])?;
+                answer(both.unikernel <= IMAGE_BYTES, both.written)
+            },
         ),
         Claim::new("The minimal image boots in about 0.3 s.", boots),
         Claim::new(
             "Ping goes unanswered while a request computes for seconds.",
-            ping,
+            |run| {
+                let of = ("service", Figure::MEDIAN);
+                let both = Both::of(run, service::NAME, of, &[("service", "ping")])?;
+                let figures = format!("median of a ping: {}", both.written);
+                both.answer(both.change >= WAITS - 1.0, figures)
+            },
         ),
-        Claim::new("There are fewer VM exits.", exits),
-        Claim::new("STREAM's bandwidth differs by less than 0.5 %.", bandwidth),
+        Claim::new("There are fewer VM exits.", |run| {
+            let both = dns(run, ("exits", Figure::Mean), ("reason", "all")).map_err(|_| {
+                Inconclusive::from("only KVM counts VM exits: no guest of the run was in KVM")
+            })?;
+            both.answer(both.change < 0.0, both.written.clone())
+        }),
+        Claim::new("STREAM's bandwidth differs by less than 0.5 %.", |run| {
+            let of = ("bandwidth", Figure::Mean);
+            let both = Both::of(run, stream::NAME, of, &[("kernel", "triad")])?;
+            let figures = format!("Triad: {}", both.written);
+            both.answer(both.change.abs() < DIFFERENCE, figures)
+        }),
     ],
     tables: &[(
         "Memory, boot, bandwidth and CPU time",
@@ -61,12 +88,11 @@ const WAITS: f64 = 10.0;
 /// The greatest difference of bandwidths.
 const DIFFERENCE: f64 = 0.005;
 
-const N: Numbers = Numbers::PLAIN;
-
 /// Two figures that a claim compares, and whether an emulator measured one.
 struct Both {
     unikernel: f64,
-    linux: f64,
+    /// How much that differs, as a share of Linux's figure.
+    change: f64,
     written: String,
     is_emulated: bool,
 }
@@ -80,44 +106,35 @@ impl Both {
         (measure, figure): (&str, Figure),
         labels: &[(&str, &str)],
     ) -> Result<Self, Inconclusive> {
-        let cases = Case::all(run, experiment);
-        let rows: Vec<&Row> = cases
-            .iter()
-            .filter(|case| case.plan.load.is_idle() && !case.plan.has_user_network())
-            .filter_map(|case| case.row(measure, figure, labels))
-            .filter(|row| row.estimate().is_some())
-            .collect();
-        let kernel_of = |row: &Row| {
-            cases
-                .iter()
-                .find(|case| case.has(row))
-                .map(|case| case.plan.target.kernel())
-        };
+        let cases = Case::all(run, experiment).into_iter();
+        let own = cases.filter(|case| case.plan.load.is_idle() && !case.plan.has_user_network());
+        let rows = own.filter_map(|case| {
+            let row = case.row(measure, figure, labels)?;
+            Some((case.plan.target.kernel(), row, row.estimate()?))
+        });
+        let rows: Vec<(Kernel, &Row, f64)> = rows.collect();
         let first = |kernel: Kernel, what: &str| {
-            let own = rows.iter().filter(|row| kernel_of(row) == Some(kernel));
-            let row = own.min_by_key(|row| row.emulated).copied();
+            let own = rows.iter().filter(|(of, ..)| *of == kernel);
+            let row = own.min_by_key(|(_, row, _)| row.emulated);
             row.ok_or_else(|| Inconclusive::from(format!("the run has no figure of {what}")))
         };
-        let unikernel = first(Kernel::None, "a unikernel")?;
-        let linux = first(Kernel::Guest, "a Linux guest")?;
-        let [own, other] = [unikernel, linux].map(|row| row.estimate().unwrap_or_default());
+        let (_, own, unikernel) = *first(Kernel::None, "a unikernel")?;
+        let (_, other, linux) = *first(Kernel::Guest, "a Linux guest")?;
+        let change = unikernel / linux - 1.0;
+        let sign = if change < 0.0 { "−" } else { "+" };
         Ok(Self {
-            unikernel: own,
-            linux: other,
+            unikernel,
+            change,
             written: format!(
-                "{} on {}, {} on {}",
-                written(own, unikernel.unit),
-                unikernel.target,
-                written(other, linux.unit),
-                linux.target
+                "{} on {}, {} on {}: {sign}{} %",
+                written(unikernel, own.unit),
+                own.target,
+                written(linux, other.unit),
+                other.target,
+                Numbers::PLAIN.short(change.abs() * 100.0)
             ),
-            is_emulated: unikernel.emulated || linux.emulated,
+            is_emulated: own.emulated || other.emulated,
         })
-    }
-
-    /// Returns how much the unikernel's figure differs, as a share of Linux's.
-    fn change(&self) -> f64 {
-        self.unikernel / self.linux - 1.0
     }
 
     /// Answers a claim, unless an emulator measured.
@@ -129,66 +146,22 @@ impl Both {
     }
 }
 
-/// Writes a change: `−23 %`.
-fn percent(change: f64) -> String {
-    let sign = if change < 0.0 { "−" } else { "+" };
-    format!("{sign}{} %", N.short(change.abs() * 100.0))
+fn dns(run: &Run, of: (&str, Figure), label: (&str, &str)) -> Result<Both, Inconclusive> {
+    Both::of(run, service::NAME, of, &[label, ("service", "dns")])
 }
 
 fn cpu(run: &Run, place: &str) -> Result<Both, Inconclusive> {
-    let labels = [("place", place), ("service", "dns")];
-    Both::of(run, service::NAME, ("cpu", Figure::Mean), &labels)
+    dns(run, ("cpu", Figure::Mean), ("place", place))
 }
 
-fn in_all(run: &Run) -> Answered {
-    let both = cpu(run, "all")?;
-    let change = both.change();
-    let figures = format!("{}: {}", both.written, percent(change));
-    both.answer(change <= LESS_IN_ALL, figures)
-}
-
-fn inside(run: &Run) -> Answered {
-    let (inside, outside) = (cpu(run, "inside")?, cpu(run, "outside")?);
-    let [less, more] = [&inside, &outside].map(Both::change);
-    let figures = format!(
-        "inside {}: {}; outside {}: {}",
-        inside.written,
-        percent(less),
-        outside.written,
-        percent(more)
-    );
-    inside.answer(less <= LESS_INSIDE && more > 0.0, figures)
-}
-
-fn ping(run: &Run) -> Answered {
-    let of = ("service", Figure::MEDIAN);
-    let both = Both::of(run, service::NAME, of, &[("service", "ping")])?;
-    let figures = format!("median of a ping: {}", both.written);
-    both.answer(both.unikernel >= WAITS * both.linux, figures)
-}
-
-fn image(run: &Run) -> Answered {
-    let of = ("image", Figure::Value);
-    let both = Both::of(run, service::NAME, of, &[("service", "dns")])?;
-    answer(both.unikernel <= IMAGE_BYTES, both.written)
-}
-
-fn exits(run: &Run) -> Answered {
-    let labels = [("reason", "all"), ("service", "dns")];
-    let both = Both::of(run, service::NAME, ("exits", Figure::Mean), &labels).map_err(|_| {
-        Inconclusive::from("only KVM counts VM exits: no guest of the run was in KVM")
-    })?;
-    let change = both.change();
-    let figures = format!("{}: {}", both.written, percent(change));
-    both.answer(change < 0.0, figures)
+/// Returns the starts of unikernels.
+fn starts(run: &Run) -> impl Iterator<Item = Case<'_>> {
+    let cases = Case::all(run, start::NAME).into_iter();
+    cases.filter(|case| case.plan.target.kernel() == Kernel::None)
 }
 
 fn boots(run: &Run) -> Answered {
-    let cases = Case::all(run, start::NAME);
-    let mut rows = cases
-        .iter()
-        .filter(|case| case.plan.target.kernel() == Kernel::None)
-        .filter_map(|case| case.row("ready", Figure::Mean, &[]));
+    let mut rows = starts(run).filter_map(|case| case.row("ready", Figure::Mean, &[]));
     let row = rows.next().ok_or("the run has no start of a unikernel")?;
     let ns = row.estimate().ok_or("no unikernel became ready")?;
     let figures = format!("mean {} until its first line", written(ns, row.unit));
@@ -196,14 +169,6 @@ fn boots(run: &Run) -> Answered {
         true => Err(Inconclusive::emulated(format!("{figures}, emulated"))),
         false => answer(ns <= ABOUT, figures),
     }
-}
-
-fn bandwidth(run: &Run) -> Answered {
-    let of = ("bandwidth", Figure::Mean);
-    let both = Both::of(run, stream::NAME, of, &[("kernel", "triad")])?;
-    let change = both.change();
-    let figures = format!("Triad: {}: {}", both.written, percent(change));
-    both.answer(change.abs() < DIFFERENCE, figures)
 }
 
 const MEMORY: &[Quantity] = &[Quantity {
@@ -227,19 +192,11 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
         ("boot", _) => ("boot of the minimal VM", "ready", TIME),
         _ => return None,
     };
-    let cases = Case::all(run, start::NAME);
-    let own = cases
-        .iter()
-        .filter(|case| case.plan.target.kernel() == Kernel::None);
-    let subjects = own.map(|case| Subject {
+    let subjects = starts(run).map(|case| Subject {
         target: case.plan.target.text.clone(),
         group: String::new(),
         name: case.target(),
-        marks: if case.is_emulated() {
-            "emulated".to_owned()
-        } else {
-            String::new()
-        },
+        marks: if case.is_emulated() { "emulated" } else { "" }.to_owned(),
         rows: vec![case.row(measure, Figure::Mean, &[])],
     });
     Some(Compared {

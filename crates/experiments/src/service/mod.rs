@@ -4,10 +4,12 @@
 //! machine, which is the same for all. The client measures. The plan has its work, and separately
 //! that of the server. The CPU time of the server is read on this machine.
 
+mod checks;
 mod measures;
 mod memory;
 mod parameters;
 mod story;
+mod tables;
 
 use std::net::SocketAddr;
 
@@ -18,13 +20,12 @@ use tare_lab::parameter::{Parameter, Values};
 use tare_lab::plan::at_most;
 use tare_lab::{Driven, Endpoint, ExperimentError, Stage};
 use tare_loads::cpus::{allowed, current};
-use tare_measured::service::{Plan, Program, Protocol, REQUESTS, answers};
+use tare_measured::service::{Plan, Program, Protocol, REQUESTS, TIMES, answers};
 use tare_networks::TapNetwork;
-use tare_results::model::{CellPlan, Labels, LoadCpus, Schedule};
+use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_targets::{Availability, process, server};
-use tare_wire::bounds::Refusal;
 use tare_wire::cpus::Cpus;
 
 pub use tare_measured::service::NAME;
@@ -35,6 +36,8 @@ use self::parameters::{OWN, Pace, STACK};
 const CLIENT: &str = "client";
 /// The label of a server other than ours.
 const SERVER: &str = "server";
+/// The label of a start: until the server's line, or its first answer.
+const UNTIL: &str = "until";
 /// The label of a service, and that of the offered rate: requests per second, or [`HIGHEST`].
 const SERVICE: &str = "service";
 const RATE: &str = "rate";
@@ -52,7 +55,7 @@ const LEAST: f64 = 20.0;
 const SEARCH_SECONDS: f64 = 30.0;
 
 /// The rates that a search is estimated to offer, and at most does.
-const OFFERED: [f64; 2] = [14.0, 32.0];
+const SEARCHED: [f64; 2] = [14.0, 32.0];
 
 /// The experiment, as studies name it.
 #[derive(Clone, Copy, Debug)]
@@ -90,74 +93,42 @@ impl Experiment for Service {
         let paces = parameters::paces(values)?;
         let protocols = parameters::protocols(values);
         let servers = parameters::servers(values);
-        let places = conditions.targets.len() as u64 * conditions.loads.len() as u64;
-        let of_place = servers.len() * protocols.len() * paces.len();
-        at_most(places.saturating_mul(of_place as u64))?;
         let client = other_cpu(conditions.cpu);
         let measured = [conditions.cpu, client].into_iter().collect();
         check_loads(&conditions.loads, &allowed().unwrap_or_default(), &measured)?;
-        let finds_least = values.has(parameters::LEAST_MEMORY.name);
         let has_taps = process::taps() == Availability::Usable;
         let mut all = Vec::new();
         for target in &conditions.targets {
-            check_target(target)?;
-            let has_memory = target.options.iter().any(|option| option.key == "mem");
-            if finds_least && (has_memory || !target.kernel().is_guest()) {
-                return Err(contradiction(format!(
-                    "--least-memory is for guests without mem=, which '{target}' is not"
-                )));
-            }
-            if !has_taps && target.kernel().is_guest() && protocols.contains(&Protocol::Ping) {
-                return Err(contradiction(format!(
-                    "without a TAP device no ping reaches '{target}': run tare as root, with /dev/net/tun"
-                )));
-            }
+            check_target(target, values, has_taps)?;
             for server in &servers {
                 let own = protocols.iter().filter(|one| serves(server, **one, target));
                 all.extend(own.map(|protocol| (target, *server, *protocol)));
             }
         }
         check_servers(&servers, &all)?;
+        at_most((all.len() * conditions.loads.len() * paces.len()) as u64)?;
         let mut cells = Vec::new();
         for (target, server, protocol) in all {
             for load in &conditions.loads {
                 for pace in &paces {
                     let plan = plan((program, protocol), *pace, client, values);
-                    plan.check().map_err(refused)?;
+                    plan.check().map_err(|bad| contradiction(bad.to_string()))?;
                     let own = parameters::words(protocol, values);
-                    let cell = cell((target, server), &own, &plan, *pace, conditions.cpu);
-                    let requests = plan.requests as f64;
-                    let closed = |rate: f64| requests / (rate * plan.sockets as f64);
-                    // All requests may be lost.
-                    let least = LEAST.min(1e9 / plan.limit_ns as f64);
-                    let (expected, longest) = match pace {
-                        Pace::Closed if program == Program::Own => {
-                            (closed(EXPECTED), closed(least))
-                        }
-                        Pace::Closed => (closed(OF_OTHERS), closed(least)),
-                        Pace::Rate(rate) => (requests / *rate as f64, 0.0),
-                        Pace::Highest => {
-                            let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
-                            let [expected, longest] = OFFERED.map(|rates| rates * one);
-                            (expected, longest - expected)
-                        }
-                    };
-                    let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
-                    if finds_least {
-                        let (label, value) = LEAST_MEMORY;
-                        cell.labels = cell.labels.with(label, value);
-                        cell.name += " with the least memory";
-                        cell.estimate_seconds += SEARCH_SECONDS;
-                        cell.limit_seconds += SEARCH_SECONDS;
+                    let mut cell = cell((target, server), &own, &plan, *pace, conditions.cpu);
+                    let mut search = 0.0;
+                    if values.has(parameters::LEAST_MEMORY.name) {
+                        mark(&mut cell, LEAST_MEMORY, " with the least memory");
+                        search = SEARCH_SECONDS;
                     }
                     if !has_taps && target.kernel().is_guest() {
-                        let (label, value) = CellPlan::USER_NETWORK;
-                        cell.labels = cell.labels.with(label, value);
-                        cell.name += ", user-mode network";
+                        mark(&mut cell, CellPlan::USER_NETWORK, ", user-mode network");
                     }
+                    let (expected, more) = seconds(&plan, *pace);
+                    let mut cell = conditions.under(load, cell, OVERHEAD_SECONDS + expected);
+                    cell.estimate_seconds += search;
                     if conditions.cell_limit.is_none() {
                         let first_ns = plan.patience_ns + plan.limit_ns;
-                        cell.limit_seconds += longest + first_ns as f64 / 1e9;
+                        cell.limit_seconds += search + more + first_ns as f64 / 1e9;
                     }
                     cells.push(cell);
                 }
@@ -225,6 +196,25 @@ fn plan((client, protocol): (Program, Protocol), pace: Pace, cpu: u32, values: &
     }
 }
 
+/// Returns how long a round is expected to take, and how much longer at most, in seconds.
+fn seconds(plan: &Plan, pace: Pace) -> (f64, f64) {
+    let closed = |rate: f64| plan.requests as f64 / (rate * plan.sockets as f64);
+    match (pace, plan.client) {
+        (Pace::Rate(rate), _) => (plan.requests as f64 / rate as f64, 0.0),
+        (Pace::Highest, _) => {
+            let one = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
+            let [expected, longest] = SEARCHED.map(|rates| (rates + TIMES.len() as f64) * one);
+            (expected, longest - expected)
+        }
+        // All requests may be lost.
+        (Pace::Closed, client) => {
+            let is_own = client == Program::Own;
+            let expected = closed(if is_own { EXPECTED } else { OF_OTHERS });
+            (expected, closed(LEAST.min(1e9 / plan.limit_ns as f64)))
+        }
+    }
+}
+
 /// Makes a cell, whose server runs on a CPU of this machine, without its duration; `own` are the
 /// words of ours.
 fn cell(
@@ -235,38 +225,43 @@ fn cell(
     cpu: u32,
 ) -> CellPlan {
     let service = plan.protocol.name();
-    let mut labels = Labels::default().with(SERVICE, service);
-    let (mut name, mut work_of_server) = (service.to_owned(), Work::new(service, own));
+    let server = match parameters::command(program) {
+        Some(words) => Work::new(Work::COMMAND, words),
+        None if program == OWN => Work::new(service, own),
+        None if program == STACK => Work::new(service, server::STACK),
+        None => Work::new(program, ""),
+    };
+    let server = Work {
+        cpus: Some(Cpus::one(cpu)),
+        ..server
+    };
+    let mut cell = CellPlan {
+        labels: Labels::default().with(SERVICE, service),
+        server: Some(server),
+        ..CellPlan::new(NAME, target.clone(), service, work(plan))
+    };
     if program != OWN {
-        labels = labels.with(SERVER, program);
-        name = format!("{name} of {program}");
-        work_of_server = match parameters::command(program) {
-            Some(words) => Work::new(Work::COMMAND, words),
-            None if program == STACK => Work::new(service, server::STACK),
-            None => Work::new(program, ""),
-        };
+        mark(&mut cell, (SERVER, program), &format!(" of {program}"));
     }
     if plan.client != Program::Own {
         let client = plan.client.name();
-        labels = labels.with(CLIENT, &client);
-        name = format!("{name} by {client}");
+        mark(&mut cell, (CLIENT, &client), &format!(" by {client}"));
     }
-    if let Pace::Rate(rate) = pace {
-        labels = labels.with(RATE, rate);
-        name = format!("{name} at {}", Numbers::PLAIN.rate(rate as f64));
+    match pace {
+        Pace::Closed => {}
+        Pace::Rate(rate) => {
+            let words = format!(" at {}", Numbers::PLAIN.rate(rate as f64));
+            mark(&mut cell, (RATE, &rate.to_string()), &words);
+        }
+        Pace::Highest => mark(&mut cell, (RATE, HIGHEST), " at its highest rate"),
     }
-    if pace == Pace::Highest {
-        labels = labels.with(RATE, HIGHEST);
-        name = format!("{name} at its highest rate");
-    }
-    CellPlan {
-        labels,
-        server: Some(Work {
-            cpus: Some(Cpus::one(cpu)),
-            ..work_of_server
-        }),
-        ..CellPlan::new(NAME, target.clone(), &name, work(plan))
-    }
+    cell
+}
+
+/// Adds a label to a cell, and words to its name.
+fn mark(cell: &mut CellPlan, (label, value): (&str, &str), words: &str) {
+    cell.labels = std::mem::take(&mut cell.labels).with(label, value);
+    cell.name += words;
 }
 
 /// Makes the work of a client's plan.
@@ -288,11 +283,7 @@ fn other_cpu(server: u32) -> u32 {
 
 /// Refuses a load on other CPUs than those of server and client where there are none.
 fn check_loads(loads: &[Schedule], allowed: &Cpus, measured: &Cpus) -> Result<(), ExperimentError> {
-    let is_on_others = |load: &&Schedule| {
-        let mut loads = load.loads().iter();
-        loads.any(|load| *load.cpus() == LoadCpus::Others)
-    };
-    match loads.iter().find(is_on_others) {
+    match loads.iter().find(|load| load.is_on_others()) {
         Some(load) if allowed.without(measured).count() == 0 => Err(contradiction(format!(
             "{load}: server and client use CPU {measured}, and this process may use no other: give a list of CPUs, or all"
         ))),
@@ -300,14 +291,26 @@ fn check_loads(loads: &[Schedule], allowed: &Cpus, measured: &Cpus) -> Result<()
     }
 }
 
-/// Refuses a target on which no service can be started.
-fn check_target(target: &TargetSpec) -> Result<(), ExperimentError> {
-    match target.capabilities().serves {
-        true => Ok(()),
-        false => Err(contradiction(format!(
+/// Refuses a target on which no service can be started, or not as the values want it.
+fn check_target(target: &TargetSpec, values: &Values, taps: bool) -> Result<(), ExperimentError> {
+    let is_guest = target.kernel().is_guest();
+    let has_memory = target.options.iter().any(|option| option.key == "mem");
+    let finds_least = values.has(parameters::LEAST_MEMORY.name);
+    let pings = parameters::protocols(values).contains(&Protocol::Ping);
+    let refused = if !target.capabilities().serves {
+        format!(
             "no service can be started on '{target}': of containers, those of tare's own image can, of Linux guests those with an initramfs, and guest,image=FILE"
-        ))),
-    }
+        )
+    } else if finds_least && (has_memory || !is_guest) {
+        format!("--least-memory is for guests without mem=, which '{target}' is not")
+    } else if !taps && is_guest && pings {
+        format!(
+            "without a TAP device no ping reaches '{target}': run tare as root, with /dev/net/tun"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(contradiction(refused))
 }
 
 /// Returns whether a server has a service on a target: others than ours are programs of this
@@ -342,20 +345,6 @@ fn contradiction(why: String) -> ExperimentError {
     ExperimentError::Contradiction {
         experiment: NAME,
         why,
-    }
-}
-
-/// Makes the error of a word of a plan, by the option that it comes from.
-fn refused(bad: Refusal) -> ExperimentError {
-    match bad.what {
-        "highest" => ExperimentError::TimeOutOfBounds {
-            experiment: NAME,
-            what: "--duration with --max",
-            given_ns: bad.given,
-            least_ns: bad.least,
-            most_ns: bad.most,
-        },
-        _ => contradiction(bad.to_string()),
     }
 }
 

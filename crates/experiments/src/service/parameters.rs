@@ -2,7 +2,7 @@
 
 use tare_lab::ExperimentError;
 use tare_lab::parameter::{Parameter, Takes, Values};
-use tare_measured::service::{LIMIT_NS, Program, Protocol, REQUESTS, SOCKETS};
+use tare_measured::service::{HIGHEST_NS, LIMIT_NS, Program, Protocol, REQUESTS, SOCKETS};
 use tare_results::work::Work;
 use tare_wire::guest::COMPUTES;
 
@@ -52,10 +52,10 @@ const KIND: Parameter = Parameter {
 const CLIENT: Parameter = Parameter {
     name: "client",
     value: "CLIENT",
-    takes: Takes::Text {
-        wanted: "own, nslookup, dnsperf or command:WORDS of at most about 180 characters",
-        fits: |text| Program::named(text).is_some(),
-    },
+    takes: Takes::text(
+        "own, nslookup, dnsperf or command:WORDS of at most about 180 characters",
+        |text| Program::named(text).is_some(),
+    ),
     default: "own",
     meaning: "The program that asks: own checks every answer and is fast; for dns there are nslookup, a process for each request as in \
               includeos-2015, and dnsperf; command:WORDS is your own, a process for each request, with {name}, {address} and {port} in its \
@@ -66,10 +66,9 @@ const CLIENT: Parameter = Parameter {
 const SERVER: Parameter = Parameter {
     name: "server",
     value: "SERVER",
-    takes: Takes::Text {
-        wanted: "own, stack, nsd, knot, nginx or command:WORDS",
-        fits: |text| NAMED.contains(&text) || is_command(text),
-    },
+    takes: Takes::text("own, stack, nsd, knot, nginx or command:WORDS", |text| {
+        NAMED.contains(&text) || is_command(text)
+    }),
     many: true,
     default: OWN,
     meaning: "The program that answers: own is the same code on every target; stack is that as a process with the unikernel's network stack, \
@@ -80,10 +79,7 @@ const SERVER: Parameter = Parameter {
 
 pub(super) const REQUEST: Parameter = Parameter {
     name: "requests",
-    takes: Takes::Number {
-        least: REQUESTS[0],
-        most: REQUESTS[1],
-    },
+    takes: Takes::number(REQUESTS),
     default: "1000",
     meaning: "Requests of a round, each socket's one after the other (closed loop)",
     ..BASE
@@ -92,10 +88,10 @@ pub(super) const REQUEST: Parameter = Parameter {
 const OFFERED: Parameter = Parameter {
     name: "rate",
     value: "RATE",
-    takes: Takes::Text {
-        wanted: "requests per second such as 1000, or a range such as 1000..64000",
-        fits: |text| rates(text).is_some(),
-    },
+    takes: Takes::text(
+        "requests per second such as 1000, or a range such as 1000..64000",
+        |text| rates(text).is_some(),
+    ),
     many: true,
     default: "none: closed loop",
     meaning: "Requests per second at planned times (open loop), instead of --requests: a number, or a range FIRST..LAST that doubles \
@@ -105,7 +101,7 @@ const OFFERED: Parameter = Parameter {
 
 const MAX: Parameter = Parameter {
     name: "max",
-    meaning: "Search the highest rate of which 99.99 % is answered within --timeout, by bisection, and measure at that",
+    meaning: "Search the highest rate of which 99.99 % is answered within --timeout, by bisection, offer 0.25 to 3 times that rate, and measure at it",
     ..BASE
 };
 
@@ -118,11 +114,7 @@ pub(super) const LEAST_MEMORY: Parameter = Parameter {
 pub(super) const DURATION: Parameter = Parameter {
     name: "duration",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "s",
-        least_ns: 100_000_000,
-        most_ns: 3_600_000_000_000,
-    },
+    takes: Takes::time("s", [100_000_000, 3_600_000_000_000]),
     default: "2s",
     meaning: "How long a rate is offered",
     applies: |_, values| values.has(OFFERED.name) || values.has(MAX.name),
@@ -131,10 +123,7 @@ pub(super) const DURATION: Parameter = Parameter {
 
 pub(super) const SOCKET: Parameter = Parameter {
     name: "sockets",
-    takes: Takes::Number {
-        least: SOCKETS[0],
-        most: SOCKETS[1],
-    },
+    takes: Takes::number(SOCKETS),
     default: "1; 16 with --rate or --max, 100 with --rate and dnsperf",
     meaning: "The client's sockets: in a closed loop and by TCP, as many requests are on their way; with dnsperf, its -q",
     ..BASE
@@ -143,11 +132,7 @@ pub(super) const SOCKET: Parameter = Parameter {
 pub(super) const TIMEOUT: Parameter = Parameter {
     name: "timeout",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "ms",
-        least_ns: LIMIT_NS[0],
-        most_ns: LIMIT_NS[1],
-    },
+    takes: Takes::time("ms", LIMIT_NS),
     default: "250ms; 5s with --client nslookup or a command",
     meaning: "Time after which a request without a right answer is lost: it counts in every percentile, as longer than that",
     ..BASE
@@ -156,11 +141,7 @@ pub(super) const TIMEOUT: Parameter = Parameter {
 const COMPUTE: Parameter = Parameter {
     name: "compute",
     value: "TIME",
-    takes: Takes::Time {
-        bare: "ms",
-        least_ns: MS,
-        most_ns: 60_000 * MS,
-    },
+    takes: Takes::time("ms", [MS, 60_000 * MS]),
     default: "200ms",
     meaning: "How long the service computes at a time while it is pinged, in whole ms, with pauses of 10 ms",
     applies: |_, values| protocols(values).contains(&Protocol::Ping),
@@ -185,15 +166,9 @@ pub(super) const ALL: &[Parameter] = &[
 
 /// Returns the services that are asked.
 pub(super) fn protocols(values: &Values) -> Vec<Protocol> {
-    let named = values.texts(KIND.name);
-    let given = Protocol::ALL
-        .into_iter()
-        .filter(|one| named.iter().any(|name| *name == one.name()));
-    let given: Vec<Protocol> = given.collect();
-    match given.is_empty() {
-        true => vec![Protocol::Dns],
-        false => given,
-    }
+    let named = KIND.texts(values);
+    let all = Protocol::ALL.into_iter();
+    all.filter(|one| named.contains(&one.name())).collect()
 }
 
 /// Returns the words of a service of ours.
@@ -206,11 +181,11 @@ pub(super) fn words(protocol: Protocol, values: &Values) -> String {
 
 /// Returns the programs that answer, ours first.
 pub(super) fn servers(values: &Values) -> Vec<&str> {
-    let mut given = values.texts(SERVER.name);
+    let mut given = SERVER.texts(values);
     let place = |name: &str| NAMED.iter().position(|one| *one == name);
     given.sort_by_key(|name| (place(name).unwrap_or(NAMED.len()), *name));
     given.dedup();
-    if given.is_empty() { vec![OWN] } else { given }
+    given
 }
 
 /// Returns the words of a server that is a command.
@@ -230,9 +205,8 @@ fn is_command(text: &str) -> bool {
 ///
 /// Returns [`ExperimentError`] if it can't ask as it should.
 pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
-    let named = values.texts(CLIENT.name);
-    let client = named.first().and_then(|name| Program::named(name));
-    let client = client.unwrap_or_default();
+    let named = CLIENT.texts(values);
+    let client = Program::named(named[0]).unwrap_or_default();
     let has = |parameters: &[Parameter]| parameters.iter().any(|one| values.has(one.name));
     let refused = match client {
         Program::Own => None,
@@ -270,6 +244,10 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     if values.has(REQUEST.name) {
         let why =
             "--requests is for a closed loop: at a rate, --duration decides how many there are";
+        return Err(contradiction(why.to_owned()));
+    }
+    if is_highest && DURATION.number(values) > HIGHEST_NS[1] {
+        let why = "--max takes a --duration of 600 s at most: it offers many rates, each for that";
         return Err(contradiction(why.to_owned()));
     }
     let mut all: Vec<u64> = given.into_iter().filter_map(rates).flatten().collect();

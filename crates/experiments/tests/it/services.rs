@@ -6,7 +6,7 @@ use tare_testkit::assert_contains;
 
 use crate::compare::between;
 use crate::synthetic::services::Asked;
-use crate::synthetic::{Run, alarm, ids, plain, record, verdict};
+use crate::synthetic::{Run, alarm, figure, ids, plain, record, shown, verdict};
 
 #[test]
 fn a_comparison_of_several_servers_or_rates_names_them() {
@@ -189,6 +189,42 @@ fn a_search_is_answered_by_the_highest_rate() {
         verdict(&run.analyse())[0],
         "The highest rate of which 99.99 % is answered in time by dns is at least 62,500/s on process and 50,000/s on runc."
     );
+}
+
+#[test]
+fn a_search_shows_what_is_answered_of_up_to_three_times_its_rate() {
+    let mut run = Run::new(1);
+    for block in 1..=3 {
+        let asked = Asked {
+            labels: &[("rate", "highest")],
+            ..Asked::default()
+        };
+        let cell = run.asked(block, "process", asked);
+        for (times, offered, answered, limited) in
+            [("0.5", 500.0, 500.0, 0.0), ("3", 3_000.0, 900.0, 1.0)]
+        {
+            let values = [
+                ("offered", offered),
+                ("goodput", answered),
+                ("limited", limited),
+            ];
+            let labels = Labels::default().with("times", times);
+            record(cell).values.extend(values.map(|value| Value {
+                labels: labels.clone(),
+                ..valued(value)
+            }));
+        }
+    }
+    let analysis = run.analyse();
+    assert_eq!(figure(&analysis, "goodput.rate{times=3}"), Some(900.0));
+    let (text, page) = shown(&analysis);
+    assert_contains(&text, &["at 3 times", " 50,000 900 "]);
+    let points = [
+        "process (dns) at 500/s: 500/s",
+        "process (dns) at 3,000/s, the client was a bottleneck: 900/s",
+    ];
+    assert_contains(&page, &["Answers against offered requests"]);
+    assert_contains(&page, &points);
 }
 
 /// Returns a value without labels.

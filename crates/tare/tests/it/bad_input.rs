@@ -79,7 +79,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ),
         (
             "service --max --duration 700",
-            "service: --duration with --max must be from 100 ms to 600 s",
+            "service: --max takes a --duration of 600 s at most",
         ),
         ("noise --cell-limit 5", "unit"),
         ("noise --set nonsense", "NAME=VALUE"),

@@ -336,6 +336,23 @@ fn the_highest_rate_is_what_a_server_can_answer() {
     // It takes 2 ms for each, and more where the machine is busy.
     let highest = figure(&summary, "highest", "rate");
     assert!((20.0..=505.0).contains(&highest), "{highest}");
+    let multiple = |measure: &str, times: &str| {
+        let mut rows = summary["figures"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["measure"] == measure && row["labels"]["times"] == times);
+        row.unwrap_or_else(|| panic!("no {measure} at {times}"))["value"]
+            .as_f64()
+            .unwrap()
+    };
+    let offered =
+        ["0.25", "0.5", "0.75", "1", "1.5", "2", "3"].map(|times| multiple("offered", times));
+    assert!(offered.is_sorted(), "{offered:?}");
+    assert!(
+        (2.9..=3.1).contains(&(multiple("offered", "3") / highest)),
+        "{offered:?}"
+    );
+    // Of three times as much, the most that it can do is answered, if in time.
+    let goodput = multiple("goodput", "3");
+    assert!(goodput < 510.0, "{goodput}");
     assert!(figure(&summary, "recovery", "mean") < 1e9);
 }
 

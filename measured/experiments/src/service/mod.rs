@@ -27,11 +27,28 @@ mod plan;
 
 #[cfg(feature = "primitives")]
 pub use self::first::answers;
-pub use self::plan::{LIMIT_NS, NAME, Plan, Program, Protocol, REQUESTS, SOCKETS, USAGE};
+pub use self::plan::{
+    HIGHEST_NS, LIMIT_NS, NAME, Plan, Program, Protocol, REQUESTS, SOCKETS, USAGE,
+};
 
 /// The measures of the two sets.
 pub const SERVICE: &str = "service";
 /// As [`SERVICE`].
 pub const RESPONSE: &str = "response";
+/// The rates that are offered after a search, in times the one that was found: as a label and as a
+/// ratio.
+pub const TIMES: [(&str, [u64; 2]); 7] = [
+    ("0.25", [1, 4]),
+    ("0.5", [1, 2]),
+    ("0.75", [3, 4]),
+    ("1", [1, 1]),
+    ("1.5", [3, 2]),
+    ("2", [2, 1]),
+    ("3", [3, 1]),
+];
+/// The values of each: what was planned and what was rightly answered, per second.
+pub const OFFERED: &str = "offered";
+/// As [`OFFERED`].
+pub const GOODPUT: &str = "goodput";
 /// The delay of a sent request from which on the client counts as behind, in ns.
 pub const BEHIND_NS: u64 = 1_000_000;

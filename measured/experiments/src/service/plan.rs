@@ -45,7 +45,7 @@ pub const LIMIT_NS: [u64; 2] = [1_000_000, 60_000_000_000];
 /// The bounds of the time between two requests, in ns: up to a million requests a second.
 const INTERVAL_NS: [u64; 2] = [1_000, 60_000_000_000];
 /// The bounds of the time for which a rate is offered, in ns.
-const HIGHEST_NS: [u64; 2] = [100_000_000, 600_000_000_000];
+pub const HIGHEST_NS: [u64; 2] = [100_000_000, 600_000_000_000];
 /// The bounds of the patience, in ns.
 const PATIENCE_NS: [u64; 2] = [1_000_000, 600_000_000_000];
 /// The bounds of the number of hosts: 10.0.0.0/8 has as many addresses.

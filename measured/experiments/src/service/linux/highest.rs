@@ -4,7 +4,9 @@
 use super::client::{Client, Counted};
 use super::{ThreadsError, unreachable, wait_for_server};
 use crate::linux::clock::now_ns;
-use crate::service::Plan;
+use crate::output::{Output, text};
+use crate::platform::Platform;
+use crate::service::{GOODPUT, OFFERED, Plan, TIMES};
 use crate::session::Stop;
 
 /// The rate that is offered first, in requests per second.
@@ -19,6 +21,13 @@ const LOST: u64 = 10_000;
 /// one in this many.
 const LATE: u64 = 100;
 
+impl Counted {
+    /// Returns whether the client was the reason why requests were lost.
+    fn is_limited(&self, requests: u64) -> bool {
+        self.behind > requests / LATE || self.dropped > 0
+    }
+}
+
 /// A rate that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -32,17 +41,66 @@ pub struct Found {
 /// Searches the highest rate of which enough is answered: it doubles the rate until one is not
 /// held, and halves the distance between the two.
 pub fn search(plan: &Plan, sent: &mut [u64], answered: &mut [u64]) -> Result<Found, ThreadsError> {
-    let seconds = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
-    let most = (plan.requests as f64 / seconds) as u64;
-    let offer = |rate| {
-        let plan = plan.at(rate);
-        // Requests that an overload left in the server would delay the next rate's.
-        wait_for_server(&plan)?;
-        let mut client = Client::new(&plan, sent, answered).map_err(unreachable)?;
-        Ok::<_, ThreadsError>((client.run(now_ns()), plan.requests))
-    };
-    let found = highest(most, offer)?;
+    let found = highest(most(plan), |rate| {
+        let (plan, counted) = offer(plan, rate, sent, answered)?;
+        Ok::<_, ThreadsError>((counted, plan.requests))
+    })?;
     found.ok_or_else(|| Stop::Place(NOT_HELD).into())
+}
+
+/// Offers a rate some times, as far as there is room for its requests, and writes how much of each
+/// was answered.
+pub fn overload(
+    plan: &Plan,
+    found: Found,
+    sent: &mut [u64],
+    answered: &mut [u64],
+    output: &mut Output<'_, impl Platform>,
+) -> Result<(), ThreadsError> {
+    for (times, [part, whole]) in TIMES {
+        let rate = (found.rate * part / whole).max(1);
+        if rate > most(plan) {
+            break;
+        }
+        let (plan, counted) = offer(plan, rate, sent, answered)?;
+        let planned_ns = plan.interval_ns.unwrap_or_default() * plan.requests;
+        let per_second = |number: u64, ns: u64| (number as f64 * 1e9 / ns as f64) as u64;
+        let labels = text(&format_args!("times={times}"));
+        output.values(
+            &labels,
+            &[
+                (OFFERED, "", per_second(plan.requests, planned_ns)),
+                (
+                    GOODPUT,
+                    "",
+                    per_second(counted.answered, counted.window_ns.max(planned_ns)),
+                ),
+                ("limited", "", u64::from(counted.is_limited(plan.requests))),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the highest rate for which a plan has room.
+fn most(plan: &Plan) -> u64 {
+    let seconds = plan.highest_ns.unwrap_or_default() as f64 / 1e9;
+    (plan.requests as f64 / seconds) as u64
+}
+
+/// Offers a rate. Returns its plan and what was counted.
+fn offer(
+    plan: &Plan,
+    rate: u64,
+    sent: &mut [u64],
+    answered: &mut [u64],
+) -> Result<(Plan, Counted), ThreadsError> {
+    let plan = plan.at(rate);
+    // Requests that an overload left in the server would delay the next rate's.
+    wait_for_server(&plan)?;
+    let mut client = Client::new(&plan, sent, answered).map_err(unreachable)?;
+    let counted = client.run(now_ns());
+    Ok((plan, counted))
 }
 
 const NOT_HELD: &str = "the server did not answer 99.99 % of 10 requests per second";
@@ -62,7 +120,7 @@ fn highest<E>(
             answers = (counted.answered as f64 * 1e9 / counted.window_ns as f64) as u64;
         } else {
             failed = Some(rate);
-            is_client_s = counted.behind > requests / LATE || counted.dropped > 0;
+            is_client_s = counted.is_limited(requests);
         }
         rate = match failed {
             None if held == most => most,

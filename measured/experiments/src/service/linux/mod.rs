@@ -73,7 +73,9 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
         }
         let mut found = None;
         if plan.highest_ns.is_some() {
-            found = Some(highest::search(plan, sent, answered)?);
+            let rate = highest::search(plan, sent, answered)?;
+            highest::overload(plan, rate, sent, answered, output)?;
+            found = Some(rate);
         }
         let plan = &found.map_or(*plan, |found| plan.at(found.rate));
         let mut client = Client::new(plan, sent, answered).map_err(unreachable)?;

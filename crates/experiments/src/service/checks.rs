@@ -1,0 +1,123 @@
+//! Checks of whether the figures of a service may be believed.
+
+use tare_figures::cases::Case;
+use tare_figures::group::grouped;
+use tare_figures::notices::{Notice, Severity, name_some};
+use tare_figures::rows::{Figure, Row};
+use tare_figures::words;
+use tare_measured::service::Plan;
+use tare_pages::kit::checks::{Check, of_cases};
+use tare_results::model::Labels;
+
+use super::{HIGHEST, NAME, RATE};
+
+/// The time of a measurement over the planned one from which on its client was late.
+const LONGER: f64 = 1.05;
+/// The share of requests that is answered at the highest rate.
+const HELD: f64 = 0.9999;
+
+const CHECKS: &[Check] = &[
+    Check {
+        of: (Severity::Warning, "wrong-answers"),
+        holds: |case| has_some(case, "wrong"),
+        text: "The client found wrong answers of {}; they count as lost.",
+    },
+    Check {
+        of: (Severity::Warning, "rate-not-held"),
+        holds: is_not_held,
+        text: "The highest rate that the search found was not held when it was offered once more for {}: less than 99.99 % was \
+               answered within the limit. Each rate is tried once: take a longer --duration, and more runs.",
+    },
+    Check {
+        of: (Severity::Warning, "user-network"),
+        holds: |case| case.plan.has_user_network(),
+        text: "There was no TAP device for {}: QEMU's user-mode network forwarded ports of 127.0.0.1. Its TCP/IP in QEMU's process is \
+               part of the CPU time outside and of each latency: run tare as root, with /dev/net/tun.",
+    },
+    Check {
+        of: (Severity::Note, "client-shares"),
+        holds: |case| {
+            let server = case.plan.server.as_ref().and_then(|server| server.cpus);
+            server.is_some() && server == case.plan.work.cpus
+        },
+        text: "Server and client had the same CPU for {}: this process may use one only. Latencies include the client's own work.",
+    },
+];
+
+/// Returns the notices about cases that `place` names.
+pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<Notice> {
+    // Each case with its own reasons.
+    let late = cases.iter().filter(|case| is_late(case));
+    let late = late.filter_map(|case| Some((bottlenecks(case), place(case.rows().next()?))));
+    let late = grouped(late).into_iter().map(|(why, names)| {
+        let why = words::list(&why.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        format!("for {}: in a run it {why}", name_some(&names))
+    });
+    let late = Vec::from_iter(late);
+    let late = (!late.is_empty()).then(|| {
+        let text = format!(
+            "The client was a bottleneck {}. Latencies and rates there are partly its own.",
+            late.join("; ")
+        );
+        Notice::warning("client-behind", text)
+    });
+    let others = of_cases(cases, &place, CHECKS);
+    late.into_iter().chain(others).collect()
+}
+
+/// Returns whether the client of a case was a bottleneck.
+pub(super) fn is_late(case: &Case<'_>) -> bool {
+    !bottlenecks(case).is_empty()
+}
+
+/// Says how the client was a bottleneck in a run of a case.
+fn bottlenecks(case: &Case<'_>) -> Vec<&'static str> {
+    let most = |measure: &str| {
+        let row = case.row(measure, Figure::Share, &[]);
+        let each = row.into_iter().flat_map(|row| &row.each);
+        each.filter_map(|run| run.figure.value())
+            .fold(0.0, f64::max)
+    };
+    let late = "sent more than 1 % of its requests a millisecond or more late";
+    let each = [
+        (most("behind") > 0.01).then_some(late),
+        took_longer(case).then_some("took longer than planned"),
+        has_some(case, "dropped").then_some("had no time to read its answers"),
+        (most("client") > 0.9).then_some("used more than 90 % of its CPU"),
+        is_limited(case).then_some("ended the search for the highest rate"),
+    ];
+    each.into_iter().flatten().collect()
+}
+
+/// Returns whether the client of a case ended the search for the highest rate.
+pub(super) fn is_limited(case: &Case<'_>) -> bool {
+    has_some(case, "limited")
+}
+
+fn has_some(case: &Case<'_>, measure: &str) -> bool {
+    values(case, measure).any(|number| number > 0.0)
+}
+
+/// Returns a value of each run.
+fn values(case: &Case<'_>, measure: &str) -> impl Iterator<Item = f64> {
+    case.records()
+        .filter_map(move |record| record.value(measure, &Labels::default()))
+}
+
+/// Returns whether a client that does not say whether it was late needed more time than it had,
+/// apart from that until its last requests were lost.
+fn took_longer(case: &Case<'_>) -> bool {
+    let words = format!("workload={NAME} {}", case.plan.work.words);
+    let Ok(plan) = Plan::parse(words.split_whitespace()) else {
+        return false;
+    };
+    let planned_ns = plan.interval_ns.unwrap_or_default() * plan.requests;
+    let most_ns = planned_ns as f64 * LONGER + plan.limit_ns as f64;
+    planned_ns > 0 && values(case, "window").any(|ns| ns > most_ns)
+}
+
+/// Returns whether a search's rate lost too much when it was offered once more.
+pub(super) fn is_not_held(case: &Case<'_>) -> bool {
+    let share = case.value("answered", Figure::Share);
+    case.plan.labels.get(RATE) == Some(HIGHEST) && share.is_some_and(|share| share < HELD)
+}
