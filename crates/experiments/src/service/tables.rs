@@ -60,7 +60,7 @@ const COSTS: &[Column] = &[
     ),
     Column::new("answers/s\nat 3 times", GOODPUT, Figure::Rate)
         .of("times", TIMES[TIMES.len() - 1].0)
-        .read("At 3 times is what was rightly answered in time of three times the highest rate."),
+        .read("At 3 times are the right answers in time where three times the highest rate is offered."),
 ];
 
 const EVENTS: &[Column] = &[
