@@ -1,6 +1,8 @@
 //! Device interrupts on the measured CPU, and the daemon that moves them about.
 
-use super::{Examination, Judgement, Severity::*, Verdict, advise, good, note, unknown};
+use super::{
+    Examination, Judgement, SECOND_CPU, Severity::*, Verdict, advise, good, note, unknown,
+};
 use crate::sample::Interrupt;
 use tare_wire::cpus::Cpus;
 
@@ -112,7 +114,7 @@ fn is_aimed_at(e: &Examination<'_>, cpu: u32, line: &Interrupt) -> bool {
 fn with_remedy(e: &Examination<'_>, verdict: Verdict, lines: &[&Interrupt]) -> Judgement {
     let others = e.other_cpus();
     if others.is_empty() {
-        return Ok(verdict);
+        return Ok(verdict.with_remedy(SECOND_CPU));
     }
     let numbers: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     let (numbers, cpu) = (numbers.join(" "), e.cpu_word());

@@ -1,7 +1,7 @@
 //! isolcpus, nohz_full, rcu_nocbs: what the kernel itself does on the measured CPU.
 
 use super::realtime::without_fair_server;
-use super::{Examination, Judgement, Severity::*, advise, good};
+use super::{Examination, Judgement, SECOND_CPU, Severity::*, advise, good};
 use tare_wire::cpus::Cpus;
 
 /// The size of the kernel's command line on x86, in bytes, with its final zero.
@@ -34,8 +34,8 @@ pub(super) fn scheduler(e: &Examination<'_>) -> Judgement {
             None => advise(Note, "no CPU is isolated", remedy),
         };
     }
-    let remedy =
-        "measure on an isolated CPU: name one with --cpu, and see that nothing else runs there";
+    let first = all.iter().next().unwrap_or(0);
+    let remedy = format!("measure on an isolated CPU on which nothing else runs: `--cpu {first}`");
     advise(Warning, format!("isolated are {all}, {cpu} is not"), remedy)
 }
 
@@ -125,7 +125,7 @@ fn boot_with(e: &Examination<'_>, option: &str, parameter: &str) -> String {
 /// Word a remedy that consists of kernel parameters for the measured CPU.
 fn boot(e: &Examination<'_>, remedy: String) -> String {
     if e.other_cpus().is_empty() {
-        return "needs a second CPU for everything else".to_owned();
+        return SECOND_CPU.to_owned();
     }
     e.on_kernel(remedy)
 }

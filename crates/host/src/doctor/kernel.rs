@@ -16,7 +16,10 @@ pub(super) fn debug_options(e: &Examination<'_>) -> Judgement {
     }
     let is_heavy = options.iter().any(|option| Kernel::is_heavy(option));
     let severity = if is_heavy { Warning } else { Note };
-    let remedy = e.on_kernel("boot a kernel that was built without these options");
+    let remedy = e.on_kernel(
+        "boot a kernel that was built without these options (`ls /boot/vmlinuz-*` lists those that \
+         are installed)",
+    );
     advise(severity, options.join(", "), remedy)
 }
 
@@ -33,7 +36,10 @@ pub(super) fn preemption(e: &Examination<'_>) -> Judgement {
             "for lower wake-up latency boot with `preempt=full`, or `echo full | sudo tee \
              /sys/kernel/debug/sched/preempt`"
         }
-        (_, false) => "for lower wake-up latency boot a kernel with PREEMPT or PREEMPT_RT",
+        (_, false) => {
+            "for lower wake-up latency boot a kernel with PREEMPT or PREEMPT_RT (Debian: `sudo apt \
+             install linux-image-rt-amd64`)"
+        }
     };
     advise(Note, state, e.on_kernel(remedy))
 }

@@ -78,20 +78,29 @@ fn busiest<'a>(e: &'a Examination<'_>) -> impl Iterator<Item = &'a BusyProcess> 
 }
 
 fn remedy(e: &Examination<'_>, own: Option<f64>) -> String {
+    // Threads of the kernel can't be stopped, and those that are not bound to a CPU not be moved.
+    let mut programs = busiest(e).filter(|process| !process.name.starts_with("kworker/"));
     if own.is_none_or(|share| share <= BUSY_SHARE) {
-        let remedy = "stop other work while measuring, unless it is the load that is meant to be \
-                      there";
-        return remedy.to_owned();
+        let command = match programs.next().map(|process| process.pid) {
+            Some(pid) => format!("`sudo kill -STOP {pid}`, and `sudo kill -CONT {pid}` afterwards"),
+            None => "`top` shows it".to_owned(),
+        };
+        return format!(
+            "stop other work while measuring, unless it is the load that is meant to be there: \
+             {command}"
+        );
     }
     let others = e.other_cpus();
-    match busiest(e).find(|process| Some(process.cpu) == e.cpu) {
-        // Threads of the kernel that are not bound to a CPU can't be moved.
-        Some(process) if !others.is_empty() && !process.name.starts_with("kworker/") => format!(
+    match programs.find(|process| Some(process.cpu) == e.cpu) {
+        Some(process) if !others.is_empty() => format!(
             "move it away: `sudo taskset -acp {others} {}`, stop it, or measure on another CPU \
-             (--cpu, where the experiment has it)",
+             (`--cpu`, where the experiment has it)",
             process.pid
         ),
-        _ => "stop what runs there, or measure on another CPU (--cpu, where the experiment has it)"
-            .to_owned(),
+        _ => {
+            "stop what runs there (`ps -eLo psr,pid,pcpu,comm --sort=-pcpu` lists it), or measure \
+              on another CPU (`--cpu`, where the experiment has it)"
+                .to_owned()
+        }
     }
 }

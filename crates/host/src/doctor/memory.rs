@@ -60,7 +60,8 @@ pub(super) fn memory_speed(e: &Examination<'_>) -> Judgement {
         Some((run, rated)) if run < rated => {
             let state = format!("{run} MT/s, of {rated} MT/s that the modules are capable of");
             let remedy = "set the memory frequency to its maximum in the firmware's setup; some \
-                          boards reach it only with one module for each channel";
+                          boards reach it only with one module for each channel (`sudo dmidecode -t memory` \
+                          lists them)";
             advise(Warning, state, e.on_hardware(remedy))
         }
         Some((run, _)) => good(format!("{run} MT/s, as fast as the modules can")),

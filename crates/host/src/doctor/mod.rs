@@ -37,6 +37,9 @@ use crate::sample::Sample;
 use crate::source::Source;
 use tare_wire::cpus::Cpus;
 
+/// The remedy where nothing can be kept off the only CPU.
+const SECOND_CPU: &str = "give the machine a second CPU, for everything else (QEMU: `-smp 2`)";
+
 /// One check: its id, its title, what the thing looked at does to a measurement, and who judges it.
 struct Check(
     &'static str,

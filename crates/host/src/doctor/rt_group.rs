@@ -32,7 +32,8 @@ fn remedy(e: &Examination<'_>) -> String {
             .to_owned();
     }
     let Some(group) = Cgroup::of_self(e.source, "cpu").into_known() else {
-        return format!("give the control group a value in {}", RealTime::RUNTIME);
+        let file = RealTime::RUNTIME;
+        return format!("in the folder of the control group: `echo 950000 | sudo tee {file}`");
     };
     let to_root = format!(
         "move the shell that starts tare into the root group: `echo $$ | sudo tee {}/cgroup.procs`",

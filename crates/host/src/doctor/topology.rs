@@ -1,12 +1,26 @@
 //! The measured CPU, its SMT siblings, its kind of core.
 
-use super::{Examination, Judgement, Severity::*, Verdict, advise, good, note, percent, unknown};
+use super::{
+    Examination, Judgement, SECOND_CPU, Severity::*, advise, good, note, percent, unknown,
+};
 use crate::choose::BUSY_SHARE;
+use crate::error::HostError;
 
 /// Reports which CPU would be measured and what is wrong with it.
 pub(super) fn measured_cpu(e: &Examination<'_>) -> Judgement {
     match &e.choice {
-        Err(error) => Ok(Verdict::new(Problem, error.to_string())),
+        Err(error) => {
+            let remedy = match error {
+                HostError::CpuNotOnline { online: others, .. }
+                | HostError::CpuNotAllowed {
+                    allowed: others, ..
+                } => format!("`--cpu {}`", others.iter().next().unwrap_or(0)),
+                HostError::NoCpuKnown { .. } => {
+                    "`sudo mount -t proc proc /proc && sudo mount -t sysfs sysfs /sys`".to_owned()
+                }
+            };
+            advise(Problem, error.to_string(), remedy)
+        }
         Ok(choice) if !choice.controller_shares() => match choice.warnings.is_empty() {
             true => good(&choice.reason),
             false => note(&choice.reason),
@@ -16,11 +30,13 @@ pub(super) fn measured_cpu(e: &Examination<'_>) -> Judgement {
                 "{}; tare itself has to run there too, so its own work shows in the measurement",
                 choice.reason
             );
-            let remedy = match e.online() > 1 {
-                true => {
-                    "start tare with more than one CPU (taskset, cpuset, `docker run --cpuset-cpus`)"
-                }
-                false => "give the machine a second CPU",
+            let online = e.machine.topology.online.known();
+            let remedy = match online.filter(|online| online.count() > 1) {
+                Some(online) => format!(
+                    "start tare with more than one CPU: `taskset -c {online} tare …`, or `docker run \
+                     --cpuset-cpus={online}`"
+                ),
+                None => SECOND_CPU.to_owned(),
             };
             advise(Warning, state, remedy)
         }
@@ -80,7 +96,9 @@ pub(super) fn core_type(e: &Examination<'_>) -> Judgement {
     }
     if e.cpu_in(slower) {
         let state = format!("{cpu} is an efficiency core, as are {slower}");
-        let remedy = "name another CPU with --cpu if the fast cores are meant";
+        let online = e.machine.topology.online.get()?;
+        let fast = online.without(slower).iter().next().unwrap_or(0);
+        let remedy = format!("if the fast cores are meant: `--cpu {fast}`");
         return advise(Warning, state, remedy);
     }
     note(format!(

@@ -17,7 +17,7 @@ pub(super) fn hypervisor(e: &Examination<'_>) -> Judgement {
     let product = virtualisation.product.known();
     let product = product.map_or_else(String::new, |product| format!(" ({product})"));
     let remedy = "to measure this kernel alone, use bare metal; to measure the guest as it is, ask \
-                  for dedicated cores and compare several instances";
+                  for dedicated cores (`virsh vcpupin`) and compare instances (`tare compare`)";
     advise(Note, format!("guest of {name}{product}"), remedy)
 }
 
