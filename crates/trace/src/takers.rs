@@ -48,8 +48,11 @@ pub enum Taker {
         /// The queued functions that it ran, if it is one of the kernel's workers.
         functions: Vec<String>,
     },
-    /// A page that the thread touched and that was not there.
-    PageFault,
+    /// Pages that the thread touched and that were not there.
+    PageFault {
+        /// What they are of, as far as it is known.
+        of: Vec<String>,
+    },
     /// A limit on the thread: of real-time threads, or the quota of its control group.
     Throttling,
     /// Nothing of this kernel: the hypervisor, or firmware.
@@ -97,7 +100,7 @@ impl Taker {
                 *functions = called.functions;
             }
             Self::Thread { .. }
-            | Self::PageFault
+            | Self::PageFault { .. }
             | Self::Throttling
             | Self::Outside
             | Self::Unseen => {}
@@ -149,7 +152,8 @@ impl fmt::Display for Taker {
             Self::Softirq { name, functions } => ("softirq", name, functions, &none),
             Self::Thread { name, functions } => ("thread", name, functions, &none),
             Self::Throttling => return f.write_str("throttling of this thread"),
-            Self::PageFault => return f.write_str("page faults"),
+            Self::PageFault { of } if of.is_empty() => return f.write_str("page faults"),
+            Self::PageFault { of } => return write!(f, "page faults ({})", of.join(", ")),
             Self::Outside => return f.write_str("outside this kernel"),
             Self::Unseen => return f.write_str("not recorded"),
         };
@@ -223,7 +227,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     }
     let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
     let events: Vec<&TraceEvent> = trace.events.iter().collect();
-    let (called, has_faulted) = followed(&events);
+    let (called, faulted) = followed(&events);
     let with = |taker: Taker| {
         let called = called.get(&taker);
         taker.with(called)
@@ -235,13 +239,10 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
         let tid = tid(&stretch.doing);
         let taker = match stretch.doing {
             Doing::Thread(thread) if !thread.ours && is_let(&events, &thread) => {
-                match has_faulted {
-                    true => Some(Taker::PageFault),
-                    false => Some(Taker::Throttling),
-                }
+                Some(faulted.clone().unwrap_or(Taker::Throttling))
             }
             // Some kernels leave out the switch from the idle thread back to ours.
-            Doing::Unseen { last: Some(IDLE) } if has_faulted => Some(Taker::PageFault),
+            Doing::Unseen { last: Some(IDLE) } if faulted.is_some() => faulted.clone(),
             doing => Taker::of(doing).map(with),
         };
         let Some(taker) = taker else {
@@ -264,8 +265,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     let greatest = shares.iter_mut().max_by_key(|(_, ns)| **ns);
     match greatest {
         Some((_, ns)) if rest_ns <= EDGES_NS.saturating_mul(trace.samples) => *ns += rest_ns,
-        _ if has_faulted => *shares.entry(Taker::PageFault).or_default() += rest_ns,
-        _ => *shares.entry(Taker::Outside).or_default() += rest_ns,
+        _ => *shares.entry(faulted.unwrap_or(Taker::Outside)).or_default() += rest_ns,
     }
     let mut takers: Vec<_> = shares.into_iter().filter(|(_, ns)| *ns > 0).collect();
     // The sort keeps the order of names among equal ones.
@@ -347,21 +347,25 @@ fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
         || is_real_time && thread.priority.is_some_and(|other| other >= NO_REAL_TIME)
 }
 
-/// Returns the functions that each has called and who sent it, by name, and whether the thread itself
-/// has touched a page that was not there.
-fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, bool) {
-    let (mut all, mut has_faulted) = (BTreeMap::<Taker, Called>::new(), false);
+/// Returns the functions that each has called and who sent it, by name, and the pages that the thread
+/// itself has touched and that were not there, if any.
+fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, Option<Taker>) {
+    let (mut all, mut pages) = (BTreeMap::<Taker, Called>::new(), None);
     let mut cpu = Cpu::at_first(events);
     for event in events {
         let taker = Taker::of(cpu.doing());
-        has_faulted |= taker.is_none() && event.what == TraceKind::PageFault;
-        if let Some(taker) = taker {
-            all.entry(taker).or_default().note_function(event);
+        match (taker, &event.what) {
+            (Some(taker), _) => all.entry(taker).or_default().note_function(event),
+            (None, TraceKind::PageFault { of }) => {
+                let pages = pages.get_or_insert_with(Vec::new);
+                of.iter().for_each(|name| put(pages, name.clone()));
+            }
+            (None, _) => {}
         }
         cpu.take(event);
         if let Some(taker) = Taker::of(cpu.doing()) {
             all.entry(taker).or_default().note_sender(event);
         }
     }
-    (all, has_faulted)
+    (all, pages.map(|of| Taker::PageFault { of }))
 }

@@ -555,9 +555,15 @@ fn another_thread_is_named_without_its_number_and_a_worker_with_its_work() {
 
 #[test]
 fn a_page_that_was_not_there_is_named_also_where_the_thread_sleeps_until_it_is() {
-    let fault = at(500, TraceKind::PageFault);
+    let of = |of: Option<&str>| TraceKind::PageFault {
+        of: of.map(str::to_owned),
+    };
+    let fault = at(500, of(None));
     let wanted = [("page faults".to_owned(), 80_000)];
     assert_eq!(taken(1, 80_000, [slice::from_ref(&fault)]), wanted);
+    let of_two = [at(500, of(Some("stack"))), at(700, of(Some("file data")))];
+    let named = [("page faults (file data, stack)".to_owned(), 80_000)];
+    assert_eq!(taken(1, 80_000, [&of_two]), named);
     let ours = (OURS, 120);
     let events = [fault, switch(2_000, ours, IDLE), switch(79_000, IDLE, ours)];
     assert_eq!(taken(1, 80_000, [&events]), wanted);

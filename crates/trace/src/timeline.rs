@@ -377,7 +377,7 @@ impl<'a> Cpu<'a> {
             | TraceKind::TimerExpired { .. }
             | TraceKind::Waking { .. }
             | TraceKind::Work
-            | TraceKind::PageFault => {}
+            | TraceKind::PageFault { .. } => {}
         }
     }
 

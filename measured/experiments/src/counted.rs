@@ -52,7 +52,8 @@ impl Counted {
         let (before, after) = (self.before.iter().flatten(), self.after.iter().flatten());
         for ((name, before), (_, after)) in before.zip(after) {
             let count = after.wrapping_sub(*before);
-            output.put(&Record::Counter(Counter { name, count }))?;
+            let labels = "";
+            output.put(&Record::Counter(Counter { name, count, labels }))?;
         }
         Ok(())
     }

@@ -366,7 +366,12 @@ pub struct Counter<'a> {
     pub name: &'a str,
     /// The count.
     pub count: u64,
+    /// The CPU of several that are measured at once, such as `cpu=1`; empty for the only one.
+    pub labels: &'a str,
 }
+
+/// The [`Counter`] of the time that a hypervisor says it took from a CPU, in ticks of 10 ms.
+pub const STEAL: &str = "ticks stolen by the hypervisor";
 
 /// The [`Counter`] of the measured thread's CPU time, in ns.
 pub const CPU_TIME: &str = "CPU time";

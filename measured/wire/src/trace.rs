@@ -41,7 +41,7 @@ pub enum Kind {
     /// A kernel thread began to run a queued function, or an interrupt's handler one that another CPU
     /// asked for: (function, 0).
     Work = 14,
-    /// The running thread touched a page that was not there: (0, 0).
+    /// The running thread touched a page that was not there: (what it is of, 0).
     PageFault = 15,
     /// The interrupt entered by the event before was sent by a thread on another CPU: (thread, 0).
     Sender = 16,

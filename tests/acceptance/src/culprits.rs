@@ -104,7 +104,7 @@ const PLANTS: [Plant; 10] = [
     )
     .within(),
     // Other CPUs have to forget a page that is taken away.
-    Plant::of("fault", &["page faults", "interrupt call function"]).within(),
+    Plant::of("fault", &["page faults (file ", "interrupt call function"]).within(),
     Plant {
         measured: ("linux,kernel=debian-6.12", READS / 2),
         by_what: By::Length(Duration::from_millis(4), Some(1e3 / 50.0)),

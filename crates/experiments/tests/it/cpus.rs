@@ -1,9 +1,10 @@
 //! Several CPUs that spin at the same time.
 
 use tare_pages::{page, terminal};
+use tare_results::model::{Counter, Labels};
 use tare_testkit::assert_contains;
 
-use crate::synthetic::{Fold, HZ, Run, alarm, evenly, plain, spin, verdict};
+use crate::synthetic::{Fold, HZ, Run, alarm, evenly, measured, plain, spin, verdict};
 
 /// Runs in which CPU 1 has some more gaps than CPU 0, and CPU 2 far more.
 fn run(more: u64) -> Run {
@@ -48,6 +49,30 @@ fn a_load_is_said_to_run_on_each_measured_cpu_that_it_may_use() {
         run.gaps_together(1, "process", each.to_vec());
         assert_contains(alarm(&run.analyse(), "shared-cpu"), &[told]);
     }
+}
+
+/// Where its events can't be recorded, what the kernel counts on a CPU is of that CPU alone.
+#[test]
+fn counts_are_those_of_each_cpu() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        let each = [10, 10].map(|gaps| evenly(2_600_000_000, gaps, 1_300));
+        let cell = run.gaps_together(block, "docker", each.to_vec());
+        let counts = [(0, "LOC", 100), (1, "LOC", 300), (1, "RES", 7)];
+        measured(cell).counters = Vec::from(counts.map(|(cpu, name, count)| Counter {
+            name: format!("interrupt {name}"),
+            count,
+            labels: Labels::default().with("cpu", cpu),
+        }));
+    }
+    let text = plain(&terminal::render(&run.analyse(), 100, false));
+    let counted = text.split("Counted on the measured CPU").nth(1).unwrap();
+    let rows = [
+        "CPU 0 · interrupt LOC 200 100",
+        "CPU 1 · interrupt LOC 600 300",
+        "CPU 1 · interrupt RES 14 7",
+    ];
+    assert_contains(counted, &rows);
 }
 
 /// The share of its time that each CPU loses stands where it lost it, also if it began later.

@@ -396,6 +396,7 @@ fn a_load_s_context_switches_are_told() {
             let counter = |kind: &str, count| Counter {
                 name: format!("{kind} context switches"),
                 count,
+                ..Counter::default()
             };
             let count = switches + u64::from(block) % 2;
             measured(cell).counters = vec![counter("involuntary", count), counter("voluntary", 0)];

@@ -27,6 +27,7 @@ fn what_the_unikernel_counted_stands_beside_the_gaps() {
         let counter = |count| Counter {
             name: "timer interrupts".to_owned(),
             count,
+            ..Counter::default()
         };
         let mut second = measured(cell).clone();
         measured(cell).counters = vec![counter(ticks - 7)];

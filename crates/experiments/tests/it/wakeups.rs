@@ -449,6 +449,7 @@ fn clocks_and_counters_are_looked_at_as_those_of_noise_are() {
     program.counters = vec![Counter {
         name: "timer interrupts".to_owned(),
         count: 10_000,
+        ..Counter::default()
     }];
     program.frequencies[1].hz *= 1.5;
     // Its latencies are in ns, whatever the source of the TSC's frequency.

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use tare_results::frequency::{self, AGREEMENT_PPM, TscFrequency};
 use tare_results::model::{
-    self, Cell, CellPlan, Labels, Program, Record, SetHead, SetSamples, Unit,
+    self, Cell, CellPlan, Counter, Labels, Program, Record, SetHead, SetSamples, Unit,
 };
 use tare_stats::Counts;
 
@@ -200,6 +200,21 @@ impl<'a> CellData<'a> {
         });
         let is_known = |sample: &Result<(_, Sample), String>| !matches!(sample, Ok((_, Sample::Counts(rates, _))) if rates.is_empty());
         samples.filter(is_known).collect()
+    }
+
+    /// Returns the heads of its sets.
+    pub fn heads(&self) -> impl Iterator<Item = &'a SetHead> {
+        let cpu = self.cpu;
+        let sets = self.record.sets.iter();
+        sets.filter(move |head| is_of(cpu, &head.labels))
+    }
+
+    /// Returns what its programs counted.
+    pub fn counters(&self) -> impl Iterator<Item = &'a Counter> {
+        let cpu = self.cpu;
+        let programs = self.record.programs.iter();
+        let all = programs.flat_map(|program| &program.counters);
+        all.filter(move |counter| is_of(cpu, &counter.labels))
     }
 
     /// Returns the sets of a measure, with their samples.

@@ -616,19 +616,18 @@ fn switches(name: &str) -> Option<&str> {
 
 /// Returns the counters that have a label.
 fn counters(data: &CellData<'_>, label: fn(&str) -> Option<(&'static str, &str)>) -> Samples {
-    let longest = data.record.sets.iter().max_by_key(|head| head.length());
+    let longest = data.heads().max_by_key(|head| head.length());
     let seconds = longest.and_then(|head| Some(head.length() as f64 * data.ns(head)? / 1e9));
     let Some(seconds) = seconds else {
         return Ok(Vec::new());
     };
-    let programs = data.record.programs.iter();
-    let counters = programs.flat_map(|program| &program.counters);
-    let counted = grouped(counters.map(|counter| (counter.name.as_str(), counter.count)));
-    let counters = counted.into_iter().filter_map(|(name, counts)| {
+    let counters = data.counters().filter_map(|counter| {
+        let (key, value) = label(&counter.name)?;
+        Some((counter.labels.clone().with(key, value), counter.count))
+    });
+    let counters = grouped(counters).into_iter().map(|(labels, counts)| {
         let count: u64 = counts.iter().sum();
-        let (key, value) = label(name)?;
-        let labels = Labels::default().with(key, value);
-        Some((labels, Sample::Ratio(count as f64, seconds)))
+        (labels, Sample::Ratio(count as f64, seconds))
     });
     Ok(counters.collect())
 }

@@ -310,12 +310,15 @@ pub const STARTED: &str = "start time";
 pub const STOPPED: &str = "stopped at its threshold";
 
 /// A count of events on the measured CPU during the measurement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {
     /// The kind of event: `timer interrupts`, for example.
     pub name: String,
     /// How often it happened.
     pub count: u64,
+    /// The CPU, of several that were measured at once.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// Who ran the measured code.

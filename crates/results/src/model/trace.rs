@@ -110,5 +110,9 @@ pub enum TraceKind {
     /// CPU asked for.
     Work,
     /// The running thread touched a page that was not there.
-    PageFault,
+    PageFault {
+        /// What the page is of, if it is known: `anonymous memory`, `stack`, `file libm.so`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+    },
 }

@@ -334,7 +334,7 @@ impl Receiver {
         let texts = |texts: &[&str]| -> usize { texts.iter().map(|text| text.len() + TEXT).sum() };
         let kept = match *record {
             Record::Frequency(claim) => texts(&[claim.detail]),
-            Record::Counter(counter) => texts(&[counter.name]),
+            Record::Counter(counter) => texts(&[counter.name, counter.labels]),
             Record::Fact(fact) => texts(&[fact.name, fact.labels, fact.value]),
             Record::Value(value) => texts(&[value.measure, value.labels, value.unit]),
             Record::Set(ref set) => texts(&[set.measure, set.labels]) + size_of::<sets::Set>(),
@@ -373,6 +373,7 @@ impl Receiver {
             Record::Counter(counter) => self.program.counters.push(Counter {
                 name: counter.name.to_owned(),
                 count: counter.count,
+                labels: labels(counter.labels)?,
             }),
             Record::Fact(fact) => self.program.facts.push(Fact {
                 name: fact.name.to_owned(),

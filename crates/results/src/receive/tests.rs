@@ -498,8 +498,13 @@ fn no_more_is_kept_than_a_plan_can_have() {
         why.ends_with(": 10000 facts") && sent < most,
         "{why} {sent}"
     );
-    let (why, _) =
-        flood(|count, send| send(&Record::Counter(record::Counter { name: "a", count })));
+    let (why, _) = flood(|count, send| {
+        send(&Record::Counter(record::Counter {
+            name: "a",
+            count,
+            labels: "",
+        }))
+    });
     assert!(why.ends_with(": 1000 counters"), "{why}");
     let value = record::Value {
         measure: "live",

@@ -182,7 +182,9 @@ impl Names {
                 }
             }
             Kind::Work => TraceKind::Work,
-            Kind::PageFault => TraceKind::PageFault,
+            Kind::PageFault => TraceKind::PageFault {
+                of: self.known("page", a).cloned(),
+            },
             // These are no events by themselves.
             Kind::FromUser | Kind::Frame | Kind::Sender | Kind::Waited => return Err(Malformed),
         })
@@ -198,13 +200,17 @@ impl Names {
 
     /// Returns a device's interrupt as /proc/interrupts has it: its number, and who it is for.
     fn interrupt(&self, number: u64) -> String {
-        let name = self.0.get("interrupt").and_then(|of| of.get(&number));
+        let name = self.known("interrupt", number);
         name.map_or_else(|| number.to_string(), |name| format!("{number} {name}"))
     }
 
     fn of(&self, what: &str, number: u64) -> String {
-        let name = self.0.get(what).and_then(|of| of.get(&number));
+        let name = self.known(what, number);
         name.map_or_else(|| format!("{what} {number}"), String::clone)
+    }
+
+    fn known(&self, what: &str, number: u64) -> Option<&String> {
+        self.0.get(what)?.get(&number)
     }
 }
 

@@ -686,6 +686,7 @@ fn more_than_a_cell_may_hold_is_refused() {
             let counter = Counter {
                 name: "faults".to_owned(),
                 count: 1,
+                ..Counter::default()
             };
             of.programs[0].counters.resize(2_000, counter);
         }),

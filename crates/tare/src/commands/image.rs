@@ -153,8 +153,9 @@ mod tests {
                 Record::Counter(Counter {
                     name: "timer interrupts",
                     count: 7,
+                    labels: "",
                 }),
-                "counter name=\"timer interrupts\" count=7",
+                "counter name=\"timer interrupts\" count=7 labels=\"\"",
             ),
             (
                 Record::Ready(Ready {

@@ -1,5 +1,6 @@
-//! How many interrupts and softirqs the kernel counts on a CPU, where its events can't be recorded; and
-//! how many interrupts of the firmware the processor counts, of which the kernel has no events.
+//! What the kernel counts on a CPU: interrupts, softirqs and the time in them, where its events can't be
+//! recorded; and of what it has no events, the time that a hypervisor took, as it says itself (steal),
+//! and the interrupts of the firmware, where the processor counts them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,12 +12,19 @@ use perf_event_open_sys::perf_event_open;
 
 use crate::output::Output;
 use crate::platform::{Platform, WriteError};
-use tare_wire::record::{Counter, Record};
+use tare_wire::record::{Counter, Record, STEAL};
 
 /// The files, and what stands before the names in them.
 const FILES: [(&str, &str); 2] = [
     ("/proc/interrupts", "interrupt"),
     ("/proc/softirqs", "softirq"),
+];
+
+/// The times of a CPU in /proc/stat that are counted, in ticks: their columns and names (proc_stat(5)).
+const TIMES: [(usize, &str); 3] = [
+    (5, "ticks in interrupts"),
+    (6, "ticks in softirqs"),
+    (7, STEAL),
 ];
 
 /// The counts of the processor that the kernel passes on, and that of system management interrupts.
@@ -30,6 +38,8 @@ const MOST: usize = 24;
 #[derive(Debug)]
 pub struct Arrivals {
     cpu: u32,
+    /// The label of the counts; empty where only one CPU is measured.
+    labels: String,
     /// Whether those that the kernel counts are read.
     of_kernel: bool,
     /// Until the end, those before.
@@ -39,17 +49,15 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Begins to count on a CPU: system management interrupts where the processor counts them, and, if
-    /// it is asked for, those that the kernel counts.
-    pub fn begin(cpu: u32, of_kernel: bool) -> Self {
+    /// Begins to count on a CPU: what the hypervisor took, system management interrupts where the
+    /// processor counts them, and, if it is asked for, what the kernel has events of.
+    pub fn begin(cpu: u32, labels: &str, of_kernel: bool) -> Self {
         let smi = open(SMI.0, cpu).and_then(|file| Some((count(&file)?, file)));
         Self {
             cpu,
+            labels: labels.to_owned(),
             of_kernel,
-            counts: match of_kernel {
-                true => read(cpu),
-                false => BTreeMap::new(),
-            },
+            counts: read(cpu, of_kernel),
             smi: smi.map(|(before, file)| (file, before)),
         }
     }
@@ -60,10 +68,7 @@ impl Arrivals {
             let since = count(&file)?.wrapping_sub(before);
             Some((file, since))
         });
-        if !self.of_kernel {
-            return;
-        }
-        for (name, count) in read(self.cpu) {
+        for (name, count) in read(self.cpu, self.of_kernel) {
             let before = self.counts.get(&name).copied().unwrap_or(0);
             // The kernel counts in 32 bits.
             let since = (count as u32).wrapping_sub(before as u32);
@@ -79,15 +84,17 @@ impl Arrivals {
     pub fn write(&self, output: &mut Output<'_, impl Platform>) -> Result<(), WriteError> {
         let mut counts = Vec::from_iter(self.counts.iter().filter(|(_, count)| **count > 0));
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        for (name, count) in counts.into_iter().take(MOST) {
-            let count = *count;
-            output.put(&Record::Counter(Counter { name, count }))?;
-        }
-        if let Some((_, count)) = self.smi {
-            let name = SMI.1;
-            output.put(&Record::Counter(Counter { name, count }))?;
-        }
-        Ok(())
+        let counts = counts.into_iter().take(MOST);
+        let counts = counts.map(|(name, count)| (name.as_str(), *count));
+        let smi = self.smi.iter().map(|(_, count)| (SMI.1, *count));
+        counts.chain(smi).try_for_each(|(name, count)| {
+            let labels = &self.labels;
+            output.put(&Record::Counter(Counter {
+                name,
+                count,
+                labels,
+            }))
+        })
     }
 }
 
@@ -116,14 +123,26 @@ fn count(mut file: &File) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes))
 }
 
-/// Reads how often each interrupt and softirq has come on a CPU.
-fn read(cpu: u32) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for (file, kind) in FILES {
+/// Reads what the kernel has counted on a CPU: of that of which it has events, only if asked for.
+fn read(cpu: u32, of_kernel: bool) -> BTreeMap<String, u64> {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let times = times(&stat, cpu).filter(|(name, _)| of_kernel || name == STEAL);
+    let mut counts = BTreeMap::from_iter(times);
+    for (file, kind) in FILES.into_iter().filter(|_| of_kernel) {
         let text = fs::read_to_string(file).unwrap_or_default();
         counts.extend(parsed(&text, cpu).map(|(name, count)| (format!("{kind} {name}"), count)));
     }
     counts
+}
+
+/// Parses the times of a CPU in /proc/stat.
+fn times(text: &str, cpu: u32) -> impl Iterator<Item = (String, u64)> {
+    let name = format!("cpu{cpu} ");
+    let row = text.lines().find_map(|line| line.strip_prefix(&name));
+    let row = Vec::from_iter(row.unwrap_or_default().split_ascii_whitespace());
+    TIMES
+        .into_iter()
+        .filter_map(move |(column, name)| Some((name.to_owned(), row.get(column)?.parse().ok()?)))
 }
 
 /// Parses a table whose head names the CPUs. Devices' interrupts are called by the device, the last
@@ -161,6 +180,19 @@ mod tests {
             [named("virtio0-stats", 5_692), named("LOC", 13_576_894)]
         );
         assert!(of(1).is_empty());
+
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu1 1 2 3 4 5 6 7 8 9 0\ncpu11 0 0 0 0 0 60 70 80 0 0\n";
+        let of = |cpu| Vec::from_iter(times(stat, cpu));
+        assert_eq!(
+            of(1),
+            [
+                named("ticks in interrupts", 6),
+                named("ticks in softirqs", 7),
+                named("ticks stolen by the hypervisor", 8),
+            ]
+        );
+        assert!(of(2).is_empty());
     }
 
     /// Each x86 processor that the kernel runs on has a count of cycles, which is read in the same way as

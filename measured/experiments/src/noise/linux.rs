@@ -46,7 +46,7 @@ pub(super) struct Events {
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
-    /// Counts of the processor; and of interrupts and softirqs, where events can't be recorded.
+    /// What is counted of which there are no events, or where they can't be recorded.
     arrivals: Option<Arrivals>,
     /// Whether the batch is a spin of a given time, which may be asked to end.
     is_long: bool,
@@ -83,10 +83,10 @@ impl Witness for Events {
             Ok(recording)
         };
         self.recording = self.above_ns.map(|_| cpu.and_then(open));
-        // Counts of several CPUs would have the same names.
-        if self.above_ns.is_some() && self.labels.is_empty() {
+        if self.above_ns.is_some() {
             let of_kernel = matches!(self.recording, Some(Err(_)));
-            self.arrivals = self.cpu.map(|cpu| Arrivals::begin(cpu, of_kernel));
+            let begin = |cpu| Arrivals::begin(cpu, &self.labels, of_kernel);
+            self.arrivals = self.cpu.map(begin);
         }
         if self.is_long {
             // Without a descriptor, a signal ends the process as usual.

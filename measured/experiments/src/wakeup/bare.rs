@@ -425,7 +425,8 @@ fn report(
         output.put(&Record::CutShort)?;
     }
     for ((name, _), count) in bare::counters().into_iter().zip(counted) {
-        output.put(&Record::Counter(Counter { name, count }))?;
+        let labels = "";
+        output.put(&Record::Counter(Counter { name, count, labels }))?;
     }
     // SAFETY: as above.
     let alarm = &unsafe { shared.job(0) }.alarm;

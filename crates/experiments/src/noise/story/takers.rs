@@ -16,6 +16,7 @@ use tare_pages::kit::checks::{about, untraced};
 use tare_pages::table::Table;
 use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
+use tare_wire::record::STEAL;
 
 use super::NAME;
 use super::panels::{Panel, PerCpu, each, title};
@@ -35,6 +36,9 @@ const MOST_SEEN: f64 = 0.9;
 
 /// The most of a case and CPU that `summary.json` names.
 const MOST_IN_JSON: usize = 100;
+
+/// The time of a tick in which the kernel counts, in ns (USER_HZ).
+const TICK_NS: f64 = 1e7;
 
 /// The name of the processor's count of system management interrupts.
 const SMI: &str = "system management interrupts";
@@ -62,6 +66,8 @@ pub(super) struct Takers {
     recorded_ns: f64,
     /// System management interrupts, where the processor counts them.
     smi: Option<u64>,
+    /// Time that the hypervisor says it took, in ns.
+    stolen_ns: f64,
 }
 
 /// The part of one of them.
@@ -91,23 +97,17 @@ impl Takers {
         let cost_ns = value("recording").filter(|ns| *ns > 0.0);
         who.cost_ns += cost_ns.unwrap_or(f64::NAN);
         who.recorded_ns += value("recorded").unwrap_or(f64::NAN);
-        let counters = data
-            .record
-            .programs
-            .iter()
-            .flat_map(|program| &program.counters);
-        for counter in counters.clone().filter(|counter| counter.name == SMI) {
-            *who.smi.get_or_insert_default() += counter.count;
+        for counter in data.counters() {
+            match &*counter.name {
+                SMI => *who.smi.get_or_insert_default() += counter.count,
+                STEAL => who.stolen_ns += counter.count as f64 * TICK_NS,
+                name if name.ends_with(" context switches") => {
+                    who.switches[0] += counter.count as f64;
+                }
+                _ => {}
+            }
         }
-        let counted = counters.filter(|counter| counter.name.ends_with(" context switches"));
-        let seen = value("switches");
-        let both = [
-            counted.map(|counter| counter.count as f64).sum(),
-            seen.unwrap_or_default(),
-        ];
-        both.into_iter()
-            .zip(&mut who.switches)
-            .for_each(|(own, all)| *all += own);
+        who.switches[1] += value("switches").unwrap_or_default();
         let in_ns = |cycles: u64| cycles as f64 / hz * 1e9;
         for (head, _) in data.sets("gap").chain(data.sets("duration")) {
             who.wall_ns += in_ns(head.length());
@@ -365,6 +365,14 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         ),
         None => String::new(),
     };
+    let stolen = each(cases).map(|who| who.stolen_ns / who.wall_ns);
+    let stolen = match stolen.reduce(f64::max).filter(|share| *share > 0.0) {
+        Some(share) => format!(
+            " A hypervisor says that it took up to {} of a case's time (steal, counted in steps of 10 ms).",
+            N.percent(share)
+        ),
+        None => String::new(),
+    };
     let is_seen = each(cases).all(|who| !who.takers.contains_key(&Taker::Unseen));
     let unseen = match is_seen {
         true => "",
@@ -381,7 +389,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
         read: format!(
             "Delays of {least} or more, joined with the kernel's events on the same CPU; all runs together. A delay counts for whom most of it \
              belongs to; times are those in all delays. What no event explains was taken from outside this kernel: by the \
-             hypervisor, or firmware.{unseen}{smi}{way}{waited}{cost}"
+             hypervisor, or firmware.{unseen}{stolen}{smi}{way}{waited}{cost}"
         ),
         table,
     }

@@ -217,7 +217,7 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Names) -> Option<(Kin
             (Kind::VectorExit, NMI.0, number(0)?)
         }
         Point::Sent { .. } => (Kind::Sender, (number(1)? != 0).into(), 0),
-        Point::PageFault => (Kind::PageFault, 0, 0),
+        Point::PageFault => (Kind::PageFault, number(0)?, 0),
     })
 }
 

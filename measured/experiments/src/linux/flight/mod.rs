@@ -18,6 +18,7 @@
 //! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
+//! * `pages`: what a page belongs to that was not there;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
 //! * [`timerlat`]: a second opinion;
@@ -28,6 +29,7 @@ mod decode;
 mod error;
 mod joined;
 pub mod live;
+mod pages;
 pub mod recording;
 mod ring;
 mod snapshots;

@@ -20,6 +20,7 @@ use super::cost::costs_ns;
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
+use super::pages::Memory;
 use super::ring::{self, Ring};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
@@ -173,8 +174,22 @@ impl Recording {
         let (bytes, is_complete) = self.copied(&self.ring);
         let mut names = Names::new();
         let newest_first = decode::events(&bytes, find(&self.ring, &self.tracepoints), &mut names);
-        let mut events: Vec<(u64, Event)> =
-            newest_first.map(|(time, _, event)| (time, event)).collect();
+        let mut events = Vec::new();
+        for (time, tid, event) in newest_first {
+            // Of another thread's page, it is not known what it is.
+            let is_own = event.kind != Kind::PageFault || tid == Some(self.tid);
+            let a = if is_own { event.a } else { 0 };
+            events.push((time, Event { a, ..event }));
+        }
+        let faults = events
+            .iter_mut()
+            .filter(|(_, event)| event.kind == Kind::PageFault);
+        let pages = Memory::of_self().name(faults.map(|(_, event)| &mut event.a));
+        names.extend(
+            pages
+                .into_iter()
+                .map(|(name, number)| (("page", number), name)),
+        );
         let recorded = events.len() as u64;
         let with_stack = events.iter().filter(|(_, event)| !event.stack.is_empty());
         let with_stack = with_stack.count() as u64;

@@ -1,6 +1,7 @@
 //! The recorder under a real kernel: a thread that sleeps, and one that keeps it from running.
 
 use std::convert::Infallible;
+use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
@@ -8,7 +9,10 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use tare_wire::packed::Packed;
 use tare_wire::record::Record;
 use tare_wire::trace::{Kind, Task, unzigzag};
+use tare_workloads::gap::Gap;
+use tare_workloads::timing::bare_rdtsc;
 
+use super::recording::Recording;
 use super::*;
 use crate::linux::clock::{now_ns, sleep_until};
 
@@ -67,20 +71,59 @@ impl Recorded {
     }
 }
 
-/// Pins the calling thread to the last CPU that this process may use, and records there.
-fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
+/// Pins the calling thread to the last CPU that this process may use, and opens what records there.
+fn pinned<T>(open: impl FnOnce(u32) -> Result<T, FlightError>) -> Option<T> {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu))?;
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).unwrap();
-    match Flight::open([(7, Some(cpu as u32))].into_iter(), worst) {
-        Ok((flight, mut snapshots)) => Some((flight, snapshots.pop()?)),
-        Err(error) => {
-            tare_testkit::skip("trace events", &error.to_string());
-            None
+    open(cpu as u32)
+        .map_err(|error| tare_testkit::skip("trace events", &error.to_string()))
+        .ok()
+}
+
+/// Records on the last CPU, for the worst samples.
+fn prepared(worst: u32) -> Option<(Flight, Snapshots)> {
+    let opened = pinned(|cpu| Flight::open([(7, Some(cpu))].into_iter(), worst));
+    opened.and_then(|(flight, mut snapshots)| Some((flight, snapshots.pop()?)))
+}
+
+#[test]
+fn pages_that_were_not_there_are_named_by_what_they_are_of() {
+    let Some(mut recording) = pinned(|cpu| Recording::open(cpu, false)) else {
+        return;
+    };
+    // So much is a mapping, and its pages are there when they are touched.
+    let mut memory = vec![0_u8; 4 << 20];
+    let start = bare_rdtsc();
+    memory.iter_mut().step_by(4_096).for_each(|byte| *byte = 1);
+    let length = bare_rdtsc() - start;
+    recording.stop();
+    let delay = Gap {
+        index: 0,
+        start,
+        length,
+    };
+    let explained = recording.explain(0, (0, 0), &[delay]);
+    let (mut faults, mut names) = (Vec::new(), Vec::new());
+    let put = |record: &Record<'_>| -> Result<(), Infallible> {
+        match record {
+            Record::TraceEvents(list) => faults.extend(list.rows.rows::<5>().flatten()),
+            Record::Name(name) if name.of == "page" => {
+                names.push((name.number, name.name.to_owned()));
+            }
+            _ => {}
         }
-    }
+        Ok(())
+    };
+    let Ok(_) = explained.trace.records(0, put);
+    faults.retain(|[_, _, kind, ..]| *kind == Kind::PageFault.number());
+    let anonymous = names.iter().find(|(_, name)| name == "anonymous memory");
+    let (number, _) = anonymous.unwrap_or_else(|| panic!("{names:?}"));
+    let own = faults.iter().filter(|[.., of, _]| of == number).count();
+    // Where huge pages are given, there are fewer.
+    assert!(own >= 2 && !black_box(memory).is_empty(), "{faults:?}");
 }
 
 /// Takes some samples of the calling thread, and returns the records.

@@ -77,7 +77,7 @@ impl Point {
             Self::Nmi => &["delta_ns"],
             Self::Sent { has_mask: true, .. } => &["cpumask", "callback"],
             Self::Sent { .. } => &["cpu", "callback"],
-            Self::PageFault => &[],
+            Self::PageFault => &["address"],
             Self::Waking => &["pid", "prio", "comm"],
             Self::Switch => &[
                 "prev_pid",
