@@ -43,5 +43,5 @@ pub use machine::Machine;
 pub use ordinary::{open_ordinary, read_ordinary};
 pub use sample::Sample;
 pub use source::Source;
-pub use switches::{Switch, switch_ids, switches};
+pub use switches::{PARTITION, Switch, switch_ids, switches};
 pub use visible::{visible, visible_in_line};

@@ -27,9 +27,18 @@ enum Wanted {
     List,
     /// The same, as a hexadecimal mask.
     Mask,
+    /// A partition with the measured CPU alone, where control groups can be one.
+    Isolated,
 }
 
-use Wanted::{AtLeast, Is, List, Mask};
+use Wanted::{AtLeast, Is, Isolated, List, Mask};
+
+/// Where control groups of version 2 are.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// The file that says of what kind the CPUs of a control group are, in the group that is made for a
+/// cell with this switch.
+pub const PARTITION: &str = "/sys/fs/cgroup/tare/cpuset.cpus.partition";
 
 /// A switch: its id and its files. `{cpu}` stands for the measured CPU, a component `*` for each
 /// number that the folder has an entry of.
@@ -37,6 +46,8 @@ type Row = (&'static str, &'static [(&'static str, Wanted)]);
 
 /// All switches.
 const TABLE: &[Row] = &[
+    // The scheduler gives the CPU to the measured process alone.
+    ("cpuset", &[(PARTITION, Isolated)]),
     // Device interrupts go to other CPUs.
     ("irq-affinity", &[("/proc/irq/*/smp_affinity_list", List)]),
     // Unbound kernel workers run on other CPUs.
@@ -111,10 +122,16 @@ const TABLE: &[Row] = &[
             Is("0"),
         )],
     ),
-    // Real-time tasks are not throttled.
+    // Real-time tasks are not throttled, and do not wait for the fair server (Linux 6.12 and later).
     (
         "rt-throttling",
-        &[("/proc/sys/kernel/sched_rt_runtime_us", Is("-1"))],
+        &[
+            ("/proc/sys/kernel/sched_rt_runtime_us", Is("-1")),
+            (
+                "/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime",
+                Is("0"),
+            ),
+        ],
     ),
 ];
 
@@ -150,12 +167,22 @@ pub(crate) fn settings(
         let pattern = pattern.replace("{cpu}", &cpu.to_string());
         expanded(source, &pattern).into_iter().map(move |path| {
             let found = source.line(&path);
-            let wanted = found
-                .known()
-                .and_then(|found| wanted.value(found, cpu, &others));
+            let wanted = match (wanted, found.known()) {
+                (Isolated, _) => partition(source, cpu, &others),
+                (_, found) => found.and_then(|found| wanted.value(found, cpu, &others)),
+            };
             (path, found, wanted)
         })
     })
+}
+
+/// Returns what a group's partition is to be; `None` if it can be none, or the CPU is isolated already.
+fn partition(source: &Source, cpu: u32, others: &Cpus) -> Option<String> {
+    let controllers = source.line(&format!("{GROUPS}/cgroup.controllers"));
+    let has_cpuset = controllers.known()?.split(' ').any(|name| name == "cpuset");
+    let isolated = source.value::<Cpus>("/sys/devices/system/cpu/isolated");
+    let is_isolated = isolated.known().is_some_and(|cpus| cpus.contains(cpu));
+    (has_cpuset && !is_isolated && !others.is_empty()).then(|| "isolated".to_owned())
 }
 
 /// Returns the files that a pattern stands for.
@@ -185,6 +212,7 @@ impl Wanted {
             AtLeast(least) => (found.parse::<u64>().ok()? < least).then(|| least.to_string()),
             List => Some(moved(Cpus::parse(found)?)?.to_string()),
             Mask => Some(mask(&moved(unmasked(found)?)?)),
+            Isolated => None,
         }
     }
 }
@@ -256,10 +284,16 @@ mod tests {
                 "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor",
                 "powersave\n",
             ),
+            (
+                "/sys/kernel/debug/sched/fair_server/cpu2/runtime",
+                "50000000\n",
+            ),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n"),
         ]);
         assert_eq!(
             lines(&tree, 2),
             [
+                "cpuset: /sys/fs/cgroup/tare/cpuset.cpus.partition=isolated",
                 "irq-affinity: /proc/irq/24/smp_affinity_list=0-1,3",
                 // It was aimed at this CPU alone.
                 "irq-affinity: /proc/irq/25/smp_affinity_list=0-1,3",
@@ -269,6 +303,7 @@ mod tests {
                 "huge-pages: /sys/kernel/mm/transparent_hugepage/enabled=never",
                 "numa-balancing: /proc/sys/kernel/numa_balancing=0",
                 "governor: /sys/devices/system/cpu/cpu2/cpufreq/scaling_governor=performance",
+                "rt-throttling: /sys/kernel/debug/sched/fair_server/cpu2/runtime=0",
             ]
         );
     }

@@ -6,7 +6,7 @@ use std::{io, iter};
 
 use rustix::fs::{Access, access};
 use tare_host::realtime::RtGroup;
-use tare_host::{Source, exclusive_cpuset};
+use tare_host::{PARTITION, Source, exclusive_cpuset};
 use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
@@ -158,6 +158,11 @@ fn unwritable(plan: &Plan) -> Option<Finding> {
     let paths: BTreeSet<&str> = settings.map(|setting| setting.path.as_str()).collect();
     let mut first = None;
     for path in paths {
+        let path = if path == PARTITION {
+            "/sys/fs/cgroup/cgroup.procs"
+        } else {
+            path
+        };
         let error = io::Error::from(access(path, Access::WRITE_OK).err()?);
         first.get_or_insert((path, error));
     }

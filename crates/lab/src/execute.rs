@@ -88,9 +88,10 @@ pub fn execute(
         };
         let cell = targets.cell(plan, not_yet);
         let target = &targets.by_spec[&plan.target];
-        let mut stage = Stage::begin(plan, cell, target, guard, interrupt, observer);
+        let switches = Switches::change(plan, guard);
+        let group = switches.partition.as_ref();
+        let mut stage = Stage::begin(plan, cell, (target, group), guard, interrupt, observer);
         let engine = engines.prepare(&targets, plan, guard);
-        let switches = Switches::change(&plan.switches, guard);
         let driven = stage.with_engine(engine).and_then(|()| drive(&mut stage));
         let Some((cell, samples)) = stage.finish(driven) else {
             tally.left = missing.len() + 1 - number;

@@ -1,9 +1,11 @@
 //! Kernel settings that a plan changes for the time of its run or of a cell.
 
+use std::fs;
 use std::path::Path;
 
-use tare_guard::{Guard, GuardError, Setting};
-use tare_results::model::{SettingPlan, SwitchPlan, Unswitched};
+use tare_guard::{Guard, GuardError, OwnedCgroup, Setting};
+use tare_host::PARTITION;
+use tare_results::model::{CellPlan, SettingPlan, SwitchPlan, Unswitched};
 
 use crate::error::ExperimentError;
 
@@ -49,35 +51,49 @@ impl Settings {
 #[derive(Debug)]
 pub(crate) struct Switches<'a> {
     changed: Vec<(&'a str, Setting)>,
+    /// The control group that has the measured CPU for itself.
+    pub partition: Option<OwnedCgroup>,
     unswitched: Vec<Unswitched>,
 }
 
 impl<'a> Switches<'a> {
-    /// Changes the settings of switches, as far as the kernel allows it.
-    pub(crate) fn change(planned: &'a [SwitchPlan], guard: &Guard) -> Self {
-        let (mut changed, mut unswitched) = (Vec::new(), Vec::new());
-        for SwitchPlan { name, settings } in planned {
+    /// Changes the settings of a cell's switches, as far as the kernel allows it.
+    pub(crate) fn change(plan: &'a CellPlan, guard: &Guard) -> Self {
+        let mut all = Self {
+            changed: Vec::new(),
+            partition: None,
+            unswitched: Vec::new(),
+        };
+        for SwitchPlan { name, settings } in &plan.switches {
             for SettingPlan { path, value } in settings {
-                match guard.set(Path::new(path), value) {
-                    Ok(setting) => changed.push((name.as_str(), setting)),
-                    Err(why) => unswitched.push(Unswitched {
-                        switch: name.clone(),
-                        path: path.clone(),
-                        refused: true,
-                        why: why.to_string(),
-                    }),
-                }
+                let changed = match &**path {
+                    PARTITION => partition(plan, value, guard).map(|own| all.partition = Some(own)),
+                    _ => guard
+                        .set(Path::new(path), value)
+                        .map(|setting| all.changed.push((name.as_str(), setting)))
+                        .map_err(|why| why.to_string()),
+                };
+                all.unswitched.extend(changed.err().map(|why| Unswitched {
+                    switch: name.clone(),
+                    path: path.clone(),
+                    refused: true,
+                    why,
+                }));
             }
         }
-        Self {
-            changed,
-            unswitched,
-        }
+        all
     }
 
     /// Puts the old values back, except where another program has changed them since. Returns the
     /// settings that did not have their planned value, or could not be put back.
     pub(crate) fn restore(mut self) -> Vec<Unswitched> {
+        let why = self.partition.and_then(|group| group.remove().err());
+        self.unswitched.extend(why.map(|why| Unswitched {
+            switch: "cpuset".to_owned(),
+            path: PARTITION.to_owned(),
+            refused: false,
+            why: why.to_string(),
+        }));
         while let Some((switch, setting)) = self.changed.pop() {
             let path = setting.path().display().to_string();
             let overwritten = setting.overwritten().map(|found| {
@@ -105,12 +121,35 @@ impl<'a> Switches<'a> {
     }
 }
 
+/// Makes a control group of the measured CPUs, which are its own then.
+fn partition(plan: &CellPlan, kind: &str, guard: &Guard) -> Result<OwnedCgroup, String> {
+    const KIND: &str = "cpuset.cpus.partition";
+    if !plan.target.capabilities().is_direct {
+        return Err("a container or guest has threads that need other CPUs".to_owned());
+    }
+    let make = || {
+        let group = guard.cgroup("isolated", &["cpuset"])?;
+        group.set("cpuset.cpus", &plan.measured_cpus().to_string())?;
+        group.set(KIND, kind).map(|()| group)
+    };
+    let group = make().map_err(|why: GuardError| {
+        format!("{why} (`echo +cpuset | sudo tee /sys/fs/cgroup/cgroup.subtree_control`)")
+    })?;
+    let folder = group.folder("cpuset").map(|(folder, _)| folder.join(KIND));
+    let found = fs::read_to_string(folder.unwrap_or_default()).unwrap_or_default();
+    match found.trim() == kind {
+        true => Ok(group),
+        false => Err(format!("the kernel says of it: {}", found.trim())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
     use tare_guard::Options;
+    use tare_results::work::Work;
 
     use super::*;
 
@@ -145,8 +184,19 @@ mod tests {
                 })
                 .to_vec(),
         };
-        let planned = [planned];
-        let switches = Switches::change(&planned, &guard);
+        let isolated = SwitchPlan {
+            name: "cpuset".to_owned(),
+            settings: vec![SettingPlan {
+                path: PARTITION.to_owned(),
+                value: "isolated".to_owned(),
+            }],
+        };
+        let target = tare_targets::spec::parse("docker").unwrap().spec();
+        let plan = CellPlan {
+            switches: vec![planned, isolated],
+            ..CellPlan::new("noise", target, "gap", Work::new("gap", ""))
+        };
+        let switches = Switches::change(&plan, &guard);
         assert_eq!(fs::read_to_string(file("kept")).unwrap(), "0\n");
         fs::write(file("back"), "0-1\n").unwrap();
         fs::write(file("other"), "7\n").unwrap();
@@ -157,17 +207,20 @@ mod tests {
             .map(|one| (one.path.clone(), one.refused, one.why.as_str()))
             .collect();
         let why = |name: &str| {
-            let mut own = found.iter().filter(|(of, ..)| *of == path(name));
+            let mut own = found
+                .iter()
+                .filter(|(of, ..)| *of == path(name) || of == name);
             own.next().map(|(_, refused, why)| (*refused, *why))
         };
         assert_eq!(why("kept"), None);
-        assert_eq!(found.len(), 5, "{found:#?}");
+        assert_eq!(found.len(), 6, "{found:#?}");
         for (name, refused, words) in [
             ("full", true, "not a setting of the kernel"),
             ("read-only", true, "cannot"),
             ("back", false, "another program wrote \"0-1\""),
             ("other", false, "another program wrote \"7\""),
             ("gone", false, "does not have it"),
+            (PARTITION, true, "need other CPUs"),
         ] {
             let (is_refused, told) = why(name).unwrap();
             assert!(

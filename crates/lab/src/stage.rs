@@ -20,7 +20,8 @@ use std::mem;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tare_guard::{Guard, Interrupt};
+use tare_guard::{Guard, Interrupt, OwnedCgroup};
+use tare_host::Source;
 use tare_loads::LoadError;
 use tare_results::frequency;
 use tare_results::model::{
@@ -121,6 +122,8 @@ pub struct Endpoint<'e> {
 pub struct Stage<'a> {
     plan: &'a CellPlan,
     target: &'a Prepared,
+    /// The control group in which the instance by itself starts, if it is one of this machine's own.
+    group: Option<&'a OwnedCgroup>,
     guard: &'a Guard,
     observer: &'a mut dyn Observer,
     limit: Limit<'a>,
@@ -143,7 +146,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn begin(
         plan: &'a CellPlan,
         cell: Cell,
-        target: &'a Prepared,
+        (target, group): (&'a Prepared, Option<&'a OwnedCgroup>),
         guard: &'a Guard,
         interrupt: &'a Interrupt,
         observer: &'a mut dyn Observer,
@@ -151,6 +154,7 @@ impl<'a> Stage<'a> {
         Self {
             plan,
             target,
+            group,
             guard,
             observer,
             limit: Limit::begin(plan, interrupt),
@@ -178,6 +182,7 @@ impl<'a> Stage<'a> {
         let load = self.loaded.inside().cloned();
         let job = Job {
             load: load.as_ref(),
+            group: self.group,
             ..Job::idle(&plan.work)
         };
         let instance = self.start(&job)?;

@@ -50,7 +50,7 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
-use tare_guard::Guard;
+use tare_guard::{Guard, OwnedCgroup};
 use tare_networks::Network;
 use tare_results::model::{Agent, Schedule};
 pub use tare_results::target::Engine;
@@ -161,6 +161,8 @@ pub struct Job<'a> {
     /// The network in which it is a server, if it is one: the work's id is then the name of the
     /// service, and the server runs until it is ended.
     pub network: Option<&'a Network>,
+    /// The control group in which it starts, of a process.
+    pub group: Option<&'a OwnedCgroup>,
     /// Whether it is one instance by itself, which may have a dialogue; else many are started, each
     /// at the least cost.
     pub is_alone: bool,
@@ -174,6 +176,7 @@ impl<'a> Job<'a> {
             command: None,
             load: None,
             network: None,
+            group: None,
             is_alone: true,
         }
     }

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use tare_guard::Guard;
+use tare_guard::{Guard, OwnedCgroup};
 use tare_networks::Network;
 use tare_results::target::{Group, TargetSpec};
 use tare_results::work::Work;
@@ -78,7 +78,12 @@ impl Target for Process {
         if job.is_alone && words.iter().any(|word| records_events(word)) {
             self.keep_events_open(guard)?;
         }
-        let start = move |_| Ok(launch::exec(&path, &words)?.into());
+        let group = job.group.map(OwnedCgroup::entry).transpose()?;
+        let start = move |_| {
+            let mut exec = launch::exec(&path, &words)?;
+            group.iter().try_for_each(|group| exec.enter(group))?;
+            Ok(exec.into())
+        };
         Ok(Launch {
             ready: match job.command {
                 Some(_) => Ready::Output,
