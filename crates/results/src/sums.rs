@@ -82,6 +82,11 @@ impl Sums {
         })
     }
 
+    /// Returns whether it has a checksum of this file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.lines.iter().any(|(listed, _)| listed == name)
+    }
+
     /// Writes the file's content.
     pub(crate) fn text(&self) -> String {
         let lines = self.lines.iter();

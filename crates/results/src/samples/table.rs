@@ -45,6 +45,10 @@ const MOST_BYTES: u64 = 12;
 const ROOM: u64 = 1 << 16;
 const MOST_FOOTER: u64 = 1 << 20;
 
+/// The most rows of a table for which compression, dictionaries and statistics take more than they
+/// save.
+const FEW_ROWS: usize = 16;
+
 /// How many values are decoded at a time.
 const CHUNK: usize = 1 << 16;
 
@@ -101,7 +105,7 @@ pub(super) fn encode<R: Row>(
 ) -> Result<Vec<u8>, ParquetError> {
     let count: usize = sets.iter().map(|rows| rows.len()).sum();
     check_rows(count as u64, u64::MAX).map_err(ParquetError::General)?;
-    let content = encode_with(properties(about, true)?, cell, sets)?;
+    let content = encode_with(properties(about, count > FEW_ROWS)?, cell, sets)?;
     match check_rows(count as u64, content.len() as u64) {
         Ok(()) => Ok(content),
         // All alike, they take too few bytes to be read again.
@@ -293,9 +297,12 @@ pub(super) fn properties(
         .set_compression(compression)
         .set_encoding(encoding)
         .set_dictionary_enabled(false)
-        .set_column_dictionary_enabled(CELL.into(), true)
-        .set_column_dictionary_enabled(SET.into(), true)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_column_dictionary_enabled(CELL.into(), small)
+        .set_column_dictionary_enabled(SET.into(), small)
+        .set_statistics_enabled(match small {
+            true => EnabledStatistics::Chunk,
+            false => EnabledStatistics::None,
+        })
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(about.iter().map(pair).collect()));
     Ok(properties.build())

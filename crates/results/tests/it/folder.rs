@@ -8,7 +8,10 @@ use std::process::Command;
 use crate::common::{create, done, failed, machine, plan};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sha2::{Digest, Sha256};
-use tare_results::model::{Cell, Counter, Exceeded, Labels, Outcome, Record, SCHEMA, Samples};
+use tare_results::model::{
+    Bin, Cell, CellPlan, Count, Counter, Exceeded, Labels, Outcome, Record, SCHEMA, Samples,
+    SetHead, Trace, TraceEvent, TraceKind,
+};
 use tare_results::{CellState, ResultsError, RunFolder, create_folder, write_file};
 use tare_testkit::skip;
 use tempfile::TempDir;
@@ -93,6 +96,128 @@ fn a_cell_that_was_cut_short_is_measured_again_and_set_aside() {
     assert_eq!(missing(&run), [2]);
     let all = ["0001", "0001.cut-short-1", "0001.failed-1"];
     assert_eq!(names(&path.join("cells")), all);
+}
+
+/// Makes five minutes of a long run: 300 gaps a second of 3,000 lengths, and their causes.
+fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
+    let (mut cell, mut samples) = done(plan, 1);
+    let mut random = fastrand::Rng::with_seed(5);
+    let values = (0..3_000).map(|n| 1_050 + 2 * n + n * n / 1_000);
+    let counts = values.map(|value| Count {
+        value,
+        count: 1 + random.u64(0..60),
+    });
+    let counts = Vec::from_iter(counts);
+    let seen: u64 = counts.iter().map(|row| row.count).sum();
+    let sum: u64 = counts.iter().map(|row| row.value * row.count).sum();
+    let greatest = counts[2_999].value;
+    // What one bin has more than the mean, the next one has less.
+    let bins = (0..30).flat_map(|pair| {
+        let [n, of] = [random.u64(0..100), random.u64(0..900_000)];
+        let bin = |bin, n, sum| Bin {
+            bin,
+            n,
+            sum,
+            min: 1_050,
+            max: greatest,
+        };
+        let both = [
+            bin(2 * pair, seen / 60 + n, sum / 60 + of),
+            bin(2 * pair + 1, seen / 60 - n, sum / 60 - of),
+        ];
+        both.map(|bin| Bin {
+            max: greatest - random.u64(0..5_000) * u64::from(bin.bin > 0),
+            ..bin
+        })
+    });
+    let mut bins = Vec::from_iter(bins);
+    bins[59].n += seen % 60;
+    bins[59].sum += sum % 60;
+    let of = &mut samples.sets[0];
+    (of.events, of.raw, of.envelope) = (Vec::new(), Vec::new(), bins);
+    let Outcome::Done { record, .. } = &mut cell.outcome else {
+        panic!("{cell:?}");
+    };
+    let head = &mut record.sets[0];
+    *head = SetHead {
+        measure: "gap".to_owned(),
+        n: 15_000_000_000,
+        sum: 630_000_000_000,
+        max: greatest,
+        first: 1 << 40,
+        last: (1 << 40) + 630_000_000_000,
+        threshold: 1_050,
+        seen,
+        kept: seen,
+        listed: Some(0),
+        squares_below: Some(1 << 50),
+        bin: 10_500_000_000,
+        ..SetHead::default()
+    };
+    of.counts = counts;
+    let name =
+        |number: usize| ["local timer", "36 virtio1-req.0", "reschedule"][number % 3].to_owned();
+    let trace = |number: usize| Trace {
+        set: 0,
+        index: random.u64(0..15_000_000_000),
+        value: 400_000_000 / (number as u64 + 1),
+        greatest: 30_000 + random.u64(0..90_000),
+        samples: 20_000 / (number as u64 + 1),
+        complete: true,
+        events: (0..6)
+            .map(|event| TraceEvent {
+                at_ns: event * 60_000_000 / (number as i64 + 1),
+                what: match event {
+                    0 => TraceKind::Running {
+                        thread: "tare-agent/16622".to_owned(),
+                        ours: true,
+                    },
+                    1 => TraceKind::InterruptEntry { name: name(number) },
+                    2 | 3 => TraceKind::Work,
+                    4 => TraceKind::SoftirqEntry { name: name(number) },
+                    _ => TraceKind::InterruptExit { name: name(number) },
+                },
+                from_user: event == 1,
+                sender: (event == 1).then(|| format!("kworker/u8:{number}/{}", 4_000 + number)),
+                waited_ns: (event == 4).then_some(123_456_789),
+                stack: match event {
+                    2 | 3 => vec![format!("tick_nohz_handler_{number}")],
+                    _ => Vec::new(),
+                },
+            })
+            .collect(),
+    };
+    record.traces = (0..20).map(trace).collect();
+    (cell, samples)
+}
+
+/// A day of them, a histogram and its causes every five minutes, takes no more than 5 MB.
+#[test]
+fn a_cell_of_a_long_run_takes_little_room() {
+    const MOST: u64 = 5_000_000 / (24 * 60 / 5);
+    let (_guard, path) = scratch();
+    let run = create(&path, 2);
+    let (cell, samples) = five_minutes(&run.plan().cells[0]);
+    run.write_cell(&cell, Some(&samples)).unwrap();
+    assert_eq!(run.state(1), CellState::Done(Box::new(cell)));
+    assert_eq!(run.samples(1).unwrap(), samples);
+    let folder = path.join("cells/0001");
+    let sizes = names(&folder);
+    let sizes = sizes.into_iter().map(|name| {
+        let bytes = fs::metadata(folder.join(&name)).unwrap().len();
+        (name, bytes)
+    });
+    let sizes = Vec::from_iter(sizes);
+    let bytes: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+    assert!(bytes <= MOST, "{bytes}: {sizes:?}");
+    let traces = folder.join("traces.json.zst");
+    let mut content = fs::read(&traces).unwrap();
+    content[20] ^= 1;
+    fs::write(&traces, content).unwrap();
+    let CellState::Damaged { path: found, .. } = run.state(1) else {
+        panic!("{:?}", run.state(1));
+    };
+    assert_eq!(found, traces);
 }
 
 #[test]
