@@ -7,7 +7,7 @@ use tare_figures::mark::Mark;
 use tare_figures::rows::Row;
 
 /// What stands in place of a figure that the run lacks.
-const NOT_MEASURED: &str = "not measured in this run";
+pub const NOT_MEASURED: &str = "not measured in this run";
 
 /// A figure that a study publishes.
 #[derive(Clone, Copy)]

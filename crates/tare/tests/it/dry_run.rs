@@ -60,7 +60,7 @@ fn no_command_starts_anything_in_a_dry_run() {
     };
     run("run s.toml --dry-run").expect(0, &["2 cells", "ssh,host=lab"]);
     run("quick --dry-run").expect(0, &["unikernel,irq=off gap"]);
-    run("reproduce kot-2019 --quick --dry-run").expect(0, &["84 cells"]);
+    run("reproduce kot-2019 --quick --dry-run").expect(0, &["78 cells"]);
     run("noise --target docker --dry-run").expect(0, &["docker prime"]);
     for target in [
         "podman",

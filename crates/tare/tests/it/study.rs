@@ -304,7 +304,7 @@ fn the_study_of_noise_is_planned_in_both_variants() {
         .expect(0, &["10075 cells"]);
     bench
         .run("reproduce kot-2019 --quick --dry-run")
-        .expect(0, &["84 cells", "unikernel,irq=off prime 46"]);
+        .expect(0, &["78 cells", "unikernel,irq=off prime 46", "nohz_full=1 gap"]);
     assert_eq!(files(&bench.work()), Vec::<String>::new());
 }
 

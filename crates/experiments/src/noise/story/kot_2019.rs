@@ -10,16 +10,19 @@ use std::fmt;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
+use tare_figures::claims::{Answered, Claim, Comparison, Inconclusive, Published, answer};
 use tare_figures::format::Numbers;
 use tare_figures::group::grouped;
 use tare_figures::rows::{Figure, Row};
-use tare_pages::kit::claim_table::{Compared, Drawing, PublishedRow, Quantity, Subject, compare};
+use tare_pages::kit::claim_table::{
+    Compared, Drawing, NOT_MEASURED, PublishedRow, Quantity, Subject, compare, rows,
+};
 use tare_results::model::CellPlan;
-use tare_stats::STUDENT_RUNS;
+use tare_stats::{OverRuns, STUDENT_RUNS};
 
 use super::super::only_reads_clock;
 use super::NAME;
+use super::split::added;
 
 const N: Numbers = Numbers::PLAIN;
 
@@ -77,7 +80,12 @@ pub(super) const STUDY: Published = Published {
     )],
     note: "Cycles are ticks of each machine's own TSC. The published ± is half of the interval at 90 % over single \
            samples; the one measured here is half of that over runs at 95 %.",
-    compare: |run, tables| compare(tables, |row| compared(run, row)),
+    compare: |run, tables| {
+        let derived = rows(tables).filter_map(|row| derived(run, row));
+        let mut all = compare(tables, |row| compared(run, row));
+        all.extend(derived);
+        all
+    },
 };
 
 /// The systems by their names in the study's table.
@@ -289,8 +297,8 @@ fn linear(run: &Run) -> Answered {
     }
 }
 
-/// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
-fn ratio(run: &Run, low: f64, high: f64) -> Answered {
+/// Returns the shares of time in long delays of prime 22 and copy 100 under Linux.
+fn shares(run: &Run) -> Result<[OverRuns; 2], Inconclusive> {
     let of = |workload, size| on(run, &[LINUX], |plan| is(plan, workload, size)).into_iter();
     let both = of("prime", 22).zip(of("copy", 100)).next();
     let (prime, copy) = both.ok_or("the run has not both prime 22 and copy 100 under Linux")?;
@@ -301,7 +309,12 @@ fn ratio(run: &Run, low: f64, high: f64) -> Answered {
         let share = case.over("delayed", Figure::Share, &[("above", "2000cycles")]);
         share.copied().ok_or("a share of time is missing")
     };
-    let (prime, copy) = (share(&prime)?, share(&copy)?);
+    Ok([share(&prime)?, share(&copy)?])
+}
+
+/// Compares the shares of time in long delays, of copy 100 over prime 22, with a range.
+fn ratio(run: &Run, low: f64, high: f64) -> Answered {
+    let [prime, copy] = shares(run)?;
     let (one, other) = (N.percent(prime.estimate), N.percent(copy.estimate));
     let figures = format!("prime 22 loses {one}, copy 100 {other}");
     let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
@@ -406,6 +419,56 @@ fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
     })
 }
 
+/// Compares a published figure that is made of two of the run: how much longer a mean is with
+/// interrupts, or the ratio of two shares of time.
+fn derived(run: &Run, row: PublishedRow<'_>) -> Option<Comparison> {
+    let (workload, size) = (row.field("workload"), row.field("limit_or_size"));
+    let (what, found) = match row.field("figure") {
+        "added-by-interrupts" => {
+            let size = size.parse().ok()?;
+            let heaviest = |system| {
+                let cases = on(run, &[system], |plan| is(plan, workload, size));
+                cases.into_iter().next()
+            };
+            let both = heaviest(UNIKERNEL).zip(heaviest(WITHOUT));
+            let found = both.and_then(|(with, without)| {
+                let (ns, interval) = added(&with, &without)?;
+                let interval = interval.map(|both| [both.low, both.high]);
+                let row = with.row("duration", Figure::Mean, &[])?;
+                let added = in_cycles(row, ns, interval);
+                let is_emulated = with.is_emulated() || without.is_emulated();
+                let mark = if is_emulated { " (emulated)" } else { "" };
+                Some((with.plan.target.text.clone(), format!("{added}{mark}")))
+            });
+            (
+                format!("mean added by interrupts to {workload} {size}, the unikernel"),
+                found,
+            )
+        }
+        "large-delays-copy-to-prime" => {
+            let found = shares(run).ok().filter(|[prime, _]| prime.estimate > 0.0);
+            let case = on(run, &[LINUX], |plan| is(plan, "prime", 22))
+                .into_iter()
+                .next();
+            let found = case.zip(found).map(|(case, [prime, copy])| {
+                let ratio = N.rounded(copy.estimate / prime.estimate);
+                (case.plan.target.text.clone(), format!("{ratio} ratio"))
+            });
+            let what = "time in delays above 2,000 cycles, copy 100 over prime 22, Linux";
+            (what.to_owned(), found)
+        }
+        _ => return None,
+    };
+    let (target, here) = found.unzip();
+    Some(Comparison {
+        what,
+        published: published(row),
+        target,
+        here: here.unwrap_or_else(|| NOT_MEASURED.to_owned()),
+        drawn: Vec::new(),
+    })
+}
+
 /// Writes a published figure: `about 1100 cycles`, `906.263 ± 0.006 cycles`.
 fn published(row: PublishedRow<'_>) -> String {
     let about = if row.field("about") == "yes" {
@@ -423,18 +486,19 @@ fn published(row: PublishedRow<'_>) -> String {
 
 /// Writes a mean in cycles; that over all runs with its interval.
 fn mean(row: &Row, ns: f64) -> String {
-    let cycles = |ns: f64| row.time(ns).cycles;
     let over = row.over.as_ref().ok().filter(|over| over.estimate == ns);
-    let figure = match over.map(|over| over.interval) {
-        Some(Ok(both)) => {
-            let width = cycles(both.high - both.low);
-            let [mean, low, high] =
-                [ns, both.low, both.high].map(|end| N.within(cycles(end), width));
-            format!("{mean} ({low} to {high})")
-        }
-        _ => N.rounded(cycles(ns)),
+    let interval = over.and_then(|over| over.interval.as_ref().ok());
+    in_cycles(row, ns, interval.map(|both| [both.low, both.high]))
+}
+
+/// Writes a time of a row in cycles, with the ends of its interval.
+fn in_cycles(row: &Row, ns: f64, interval: Option<[f64; 2]>) -> String {
+    let cycles = |ns: f64| row.time(ns).cycles;
+    let Some([low, high]) = interval else {
+        return format!("{} cycles", N.rounded(cycles(ns)));
     };
-    format!("{figure} cycles")
+    let [mean, low, high] = [ns, low, high].map(|ns| N.within(cycles(ns), cycles(high - low)));
+    format!("{mean} ({low} to {high}) cycles")
 }
 
 /// A clock among the gaps that at least half of the runs show, and no run another one.

@@ -148,7 +148,7 @@ fn is_process(target: &TargetSpec) -> bool {
 }
 
 /// Returns whether a target loses only what is taken from below any operating system.
-fn is_reference(target: &TargetSpec) -> bool {
+pub(super) fn is_reference(target: &TargetSpec) -> bool {
     target.kernel() == Kernel::None && target.option("irq") == Some("off")
 }
 
@@ -235,13 +235,7 @@ fn split(target: &TargetSpec, load: &Schedule, cases: &[Case<'_>]) -> Result<Spl
         );
         return Err(refused("emulated", &text));
     }
-    let blocks = measured.cells.iter().copied().filter_map(|first| {
-        let mut seconds = reference.cells.iter().copied();
-        let second = seconds.find(|second| second.plan.block == first.plan.block)?;
-        Some((first, second))
-    });
-    let mut blocks: Vec<(&Cell, &Cell)> = blocks.collect();
-    blocks.sort_by_key(|(first, _)| first.plan.block);
+    let blocks = blocks(measured, reference);
     let (first, second) = blocks.first().ok_or_else(not_measured)?;
     let below = accelerator(second);
     let is_guest = target.kernel().is_guest();
@@ -302,6 +296,27 @@ fn split(target: &TargetSpec, load: &Schedule, cases: &[Case<'_>]) -> Result<Spl
         blocks: blocks.iter().map(|(first, _)| first.plan.block).collect(),
         parts: parts.collect(),
     })
+}
+
+/// Returns the cells of each block that has both, one of each, in the order of blocks.
+fn blocks<'a>(measured: &Case<'a>, reference: &Case<'a>) -> Vec<(&'a Cell, &'a Cell)> {
+    let both = measured.cells.iter().copied().filter_map(|first| {
+        let mut seconds = reference.cells.iter().copied();
+        let second = seconds.find(|second| second.plan.block == first.plan.block)?;
+        Some((first, second))
+    });
+    let mut both = Vec::from_iter(both);
+    both.sort_by_key(|(first, _)| first.plan.block);
+    both
+}
+
+/// Returns how much longer the mean duration is than that of a reference, over the blocks that have
+/// both, with its interval if there is one. In the unit of the row.
+pub(super) fn added(measured: &Case<'_>, reference: &Case<'_>) -> Option<(f64, Option<Interval>)> {
+    let blocks = blocks(measured, reference);
+    let mean = ("duration", Figure::Mean, &[] as &[_]);
+    let part = part((measured, reference), &blocks, &mean)?;
+    Some((part.all - part.below, part.difference))
 }
 
 /// Divides a figure that all blocks have on both targets.

@@ -5,6 +5,7 @@ use tare_pages::html::distributions::{self, Distributions, Series, Unit};
 use tare_stats::{Counts, Quantile};
 
 use super::super::panels::{Member, Panel};
+use super::super::split::is_reference;
 
 /// Renders how often gaps are longer than a length, and the times from gap to gap.
 pub(super) fn of_gaps(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
@@ -53,9 +54,14 @@ pub(super) fn histograms(panel: &Panel<'_>, coarse: usize) -> Vec<Markup> {
         .iter()
         .map(|member| &member.pictures.counts)
         .collect();
+    // Drawn alone, a target has its own scale.
+    let alone = match &*panel.members {
+        [member] if is_reference(&member.case.plan.target) => format!(", {} alone", member.name()),
+        _ => String::new(),
+    };
     let draw = |of: Vec<&Counts>, name: &str, read: &str| {
         let drawn = drawn(panel, ("durations", "duration"), of, coarse);
-        drawn.histogram(&format!("{}, {name}", panel.title()), read, None)
+        drawn.histogram(&format!("{}{alone}, {name}", panel.title()), read, None)
     };
     let whole = draw(
         all.clone(),

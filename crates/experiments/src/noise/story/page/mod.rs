@@ -17,6 +17,7 @@ pub(super) use long::Moment;
 use super::ABOVE_WORDS;
 use super::panels::{Panel, series};
 use super::quanta;
+use super::split::is_reference;
 
 /// Renders the picture that goes with the verdict.
 pub(super) fn first(panels: &[Panel<'_>], detail: Detail) -> Option<Markup> {
@@ -156,6 +157,15 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
         false => {
             pictures.extend(window::windows(panel));
             pictures.extend(curves::histograms(panel, detail.coarseness()));
+            // What is not interrupted takes the same time again and again, which is too narrow to be
+            // seen next to others.
+            let members = panel.members.iter().filter(|_| panel.members.len() > 1);
+            let quiet = members.filter(|member| is_reference(&member.case.plan.target));
+            let quiet = quiet.map(|member| Panel {
+                members: vec![member.clone()],
+            });
+            pictures
+                .extend(quiet.flat_map(|panel| curves::histograms(&panel, detail.coarseness())));
         }
     }
     let mut members = panel.members.iter();
