@@ -21,7 +21,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tare_guard::{Guard, Interrupt, OwnedCgroup};
-use tare_host::Source;
 use tare_loads::LoadError;
 use tare_results::frequency;
 use tare_results::model::{
