@@ -201,7 +201,7 @@ fn a_search_shows_what_is_answered_of_up_to_three_times_its_rate() {
         };
         let cell = run.asked(block, "process", asked);
         for (times, offered, answered, limited) in
-            [("0.5", 500.0, 500.0, 0.0), ("3", 3_000.0, 900.0, 1.0)]
+            [("0.5", 100.0, 100.0, 0.0), ("3", 600.0, 450.0, 1.0)]
         {
             let values = [
                 ("offered", offered),
@@ -216,12 +216,12 @@ fn a_search_shows_what_is_answered_of_up_to_three_times_its_rate() {
         }
     }
     let analysis = run.analyse();
-    assert_eq!(figure(&analysis, "goodput.rate{times=3}"), Some(900.0));
+    assert_eq!(figure(&analysis, "goodput.rate{times=3}"), Some(450.0));
     let (text, page) = shown(&analysis);
-    assert_contains(&text, &["at 3 times", " 50,000 900 "]);
+    assert_contains(&text, &["at 3 times", " 50,000 450 "]);
     let points = [
-        "process (dns) at 500/s: 500/s",
-        "process (dns) at 3,000/s, the client was a bottleneck: 900/s",
+        "process (dns) at 100/s: 100/s",
+        "process (dns) at 600/s, the client was a bottleneck: 450/s",
     ];
     assert_contains(&page, &["Answers against offered requests"]);
     assert_contains(&page, &points);
