@@ -122,7 +122,7 @@ const TABLE: &[Row] = &[
             Is("0"),
         )],
     ),
-    // Real-time tasks are not throttled, and do not wait for the fair server (Linux 6.12 and later).
+    // Real-time tasks are not throttled, nor interrupted by the fair server (from Linux 6.12 on).
     (
         "rt-throttling",
         &[
@@ -176,7 +176,8 @@ pub(crate) fn settings(
     })
 }
 
-/// Returns what a group's partition is to be; `None` if it can be none, or the CPU is isolated already.
+/// Returns the kind that a group's partition is to be; `None` if there are no partitions, or the
+/// CPU is isolated already.
 fn partition(source: &Source, cpu: u32, others: &Cpus) -> Option<String> {
     let controllers = source.line(&format!("{GROUPS}/cgroup.controllers"));
     let has_cpuset = controllers.known()?.split(' ').any(|name| name == "cpuset");

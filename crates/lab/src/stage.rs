@@ -121,7 +121,7 @@ pub struct Endpoint<'e> {
 pub struct Stage<'a> {
     plan: &'a CellPlan,
     target: &'a Prepared,
-    /// The control group in which the instance by itself starts, if it is one of this machine's own.
+    /// The control group in which the instance by itself starts, if one was made for it.
     group: Option<&'a OwnedCgroup>,
     guard: &'a Guard,
     observer: &'a mut dyn Observer,

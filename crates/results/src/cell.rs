@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::mem;
 use std::path::PathBuf;
 
 use crate::bounds;
 use crate::disk::{Folder, Unwritten, at};
 use crate::layout;
-use crate::model::{Cell, CellPlan, Samples, Trace};
+use crate::model::{Cell, CellPlan, Samples};
 use crate::record;
 use crate::samples;
 use crate::sums::{self, Sums};
@@ -28,7 +27,7 @@ impl Files {
     /// Encodes a cell after checking that it can be read back; says what contradicts itself.
     pub(crate) fn encode(cell: &Cell, samples: Option<&Samples>) -> Result<Self, String> {
         bounds::check_cell(cell)?;
-        let mut files = records(cell)?;
+        let mut files = vec![packed(cell)?];
         match (cell.outcome.record(), samples) {
             (Some(record), Some(samples)) => {
                 samples::check(record, samples)
@@ -92,18 +91,19 @@ impl Recorded {
         };
         let sums = read(&folder, sums::NAME)?;
         let sums = Sums::parse(&sums).map_err(|reason| damage(&folder, sums::NAME, reason))?;
-        let content = read_checked(&folder, layout::CELL, &sums)?;
-        let broken = |reason| damage(&folder, layout::CELL, reason);
-        let mut cell: Cell = record::decode(&content).map_err(|error| broken(error.reason()))?;
-        if let Some(record) = cell
-            .outcome
-            .record_mut()
-            .filter(|_| sums.has(layout::TRACES))
-        {
-            let content = read_checked(&folder, layout::TRACES, &sums)?;
-            let traces = unpacked(&content);
-            record.traces = traces.map_err(|reason| damage(&folder, layout::TRACES, reason))?;
+        let is_packed = sums.has(layout::PACKED_CELL);
+        let name = if is_packed {
+            layout::PACKED_CELL
+        } else {
+            layout::CELL
+        };
+        let broken = |reason| damage(&folder, name, reason);
+        let mut content = read_checked(&folder, name, &sums)?;
+        if is_packed {
+            let text = unpacked(&content);
+            content = text.map_err(|error| broken(format!("is damaged: {error}")))?;
         }
+        let cell: Cell = record::decode(&content).map_err(|error| broken(error.reason()))?;
         if cell.plan != *plan {
             let reason = "belongs to another plan than plan.json".to_owned();
             return Err(broken(reason));
@@ -147,35 +147,30 @@ impl Recorded {
     }
 }
 
-/// Encodes the record of a cell. Of hundreds of cells of a long run, each is to take little room: the
-/// kernel's events repeat few names, and are compressed.
-fn records(cell: &Cell) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+/// Encodes the record of a cell, that of a long run compressed: it has hundreds of cells, and the
+/// kernel's events repeat few names.
+fn packed(cell: &Cell) -> Result<(&'static str, Vec<u8>), String> {
     let mut sets = cell.outcome.record().into_iter().flat_map(|of| &of.sets);
-    if sets.all(|head| head.listed.is_none()) {
-        return Ok(vec![(layout::CELL, record::encode(cell, true)?)]);
+    let is_long = sets.any(|head| head.listed.is_some());
+    let content = record::encode(cell, !is_long)?;
+    if !is_long {
+        return Ok((layout::CELL, content));
     }
-    let mut short = cell.clone();
-    let traces = short
-        .outcome
-        .record_mut()
-        .map(|record| mem::take(&mut record.traces));
-    let mut files = vec![(layout::CELL, record::encode(&short, false)?)];
-    if let Some(traces) = traces.filter(|traces| !traces.is_empty()) {
-        let text = record::encode(&traces, false)?;
-        let packed = zstd::encode_all(&*text, zstd::DEFAULT_COMPRESSION_LEVEL);
-        files.push((layout::TRACES, packed.map_err(|error| error.to_string())?));
-    }
-    Ok(files)
+    let packed = zstd::encode_all(&*content, zstd::DEFAULT_COMPRESSION_LEVEL);
+    Ok((
+        layout::PACKED_CELL,
+        packed.map_err(|error| error.to_string())?,
+    ))
 }
 
-/// Reads what [`records`] has compressed, which is no larger than a record may be.
-fn unpacked(content: &[u8]) -> Result<Vec<Trace>, String> {
+/// Reads what [`packed`] has compressed, which is no larger than a record may be.
+fn unpacked(content: &[u8]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let most = layout::most_bytes(layout::CELL);
-    let read =
-        zstd::Decoder::new(content).and_then(|decoder| decoder.take(most).read_to_end(&mut text));
-    read.map_err(|error| format!("is damaged: {error}"))?;
-    serde_json::from_slice(&text).map_err(|error| format!("is damaged: {error}"))
+    zstd::Decoder::new(content)?
+        .take(most)
+        .read_to_end(&mut text)?;
+    Ok(text)
 }
 
 fn read_checked(folder: &Folder, name: &'static str, sums: &Sums) -> Result<Vec<u8>, Damage> {

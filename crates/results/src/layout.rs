@@ -8,15 +8,15 @@ pub(crate) const PLAN: &str = "plan.json";
 pub(crate) const MACHINE: &str = "machine.json";
 pub(crate) const CELLS: &str = "cells";
 pub(crate) const CELL: &str = "cell.json";
-/// The `traces` of a cell of a long run, which are not in its cell.json.
-pub(crate) const TRACES: &str = "traces.json.zst";
+/// The same of a long run, which has hundreds of cells.
+pub(crate) const PACKED_CELL: &str = "cell.json.zst";
 
 /// Returns how many bytes a file of this name may have: more than any that is written here has.
 pub(crate) fn most_bytes(name: &str) -> u64 {
     match name {
         // As many cells as a plan may have. Read, each takes several times as much memory.
         PLAN => 192 << 20,
-        CELL | TRACES => 32 << 20,
+        CELL | PACKED_CELL => 32 << 20,
         MACHINE => 16 << 20,
         sums::NAME => 1 << 20,
         // All samples that the buffers of measured code may list.

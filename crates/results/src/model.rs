@@ -717,13 +717,6 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn record_mut(&mut self) -> Option<&mut Record> {
-        match self {
-            Self::Done { record, .. } => Some(record),
-            Self::LeftOut { .. } | Self::Failed { .. } | Self::NotTried { .. } => None,
-        }
-    }
-
     /// Returns why the cell ended before its plan was done, if it did: what there is of it was
     /// measured, and is no whole cell.
     pub fn cut_short(&self) -> Option<&str> {

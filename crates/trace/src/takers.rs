@@ -50,7 +50,7 @@ pub enum Taker {
     },
     /// Pages that the thread touched and that were not there.
     PageFault {
-        /// What they are of, as far as it is known.
+        /// The memory that they are of, as far as it is known.
         of: Vec<String>,
     },
     /// A limit on the thread: of real-time threads, or the quota of its control group.
@@ -347,8 +347,8 @@ fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
         || is_real_time && thread.priority.is_some_and(|other| other >= NO_REAL_TIME)
 }
 
-/// Returns the functions that each has called and who sent it, by name, and the pages that the thread
-/// itself has touched and that were not there, if any.
+/// Returns the functions that each has called and who sent it, by name, and the page faults of the
+/// thread itself, if any.
 fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, Option<Taker>) {
     let (mut all, mut pages) = (BTreeMap::<Taker, Called>::new(), None);
     let mut cpu = Cpu::at_first(events);

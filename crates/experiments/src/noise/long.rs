@@ -28,7 +28,7 @@ const MOST_NS: u64 = 366 * 24 * 3_600_000_000_000;
 /// Timer reads in a piece: 5 ms, or what a slower timer makes of it.
 const PIECE: u64 = 1 << 19;
 /// Bins over the time of a cell, and gaps that it lists or explains at most.
-const BINS: u32 = 60;
+const BINS: u32 = 20;
 const CAPACITY: u64 = 1 << 18;
 
 /// The action after which the run goes on.

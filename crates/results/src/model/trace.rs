@@ -111,7 +111,7 @@ pub enum TraceKind {
     Work,
     /// The running thread touched a page that was not there.
     PageFault {
-        /// What the page is of, if it is known: `anonymous memory`, `stack`, `file libm.so`.
+        /// The memory that the page is of, if it is known: `anonymous memory`, `stack`, `file libm.so`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
     },

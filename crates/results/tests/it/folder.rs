@@ -111,8 +111,8 @@ fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
     let seen: u64 = counts.iter().map(|row| row.count).sum();
     let sum: u64 = counts.iter().map(|row| row.value * row.count).sum();
     let greatest = counts[2_999].value;
-    // What one bin has more than the mean, the next one has less.
-    let bins = (0..30).flat_map(|pair| {
+    // The second bin of each pair has as much less than the mean as the first has more.
+    let bins = (0..10).flat_map(|pair| {
         let [n, of] = [random.u64(0..100), random.u64(0..900_000)];
         let bin = |bin, n, sum| Bin {
             bin,
@@ -122,8 +122,8 @@ fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
             max: greatest,
         };
         let both = [
-            bin(2 * pair, seen / 60 + n, sum / 60 + of),
-            bin(2 * pair + 1, seen / 60 - n, sum / 60 - of),
+            bin(2 * pair, seen / 20 + n, sum / 20 + of),
+            bin(2 * pair + 1, seen / 20 - n, sum / 20 - of),
         ];
         both.map(|bin| Bin {
             max: greatest - random.u64(0..5_000) * u64::from(bin.bin > 0),
@@ -131,8 +131,8 @@ fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
         })
     });
     let mut bins = Vec::from_iter(bins);
-    bins[59].n += seen % 60;
-    bins[59].sum += sum % 60;
+    bins[19].n += seen % 20;
+    bins[19].sum += sum % 20;
     let of = &mut samples.sets[0];
     (of.events, of.raw, of.envelope) = (Vec::new(), Vec::new(), bins);
     let Outcome::Done { record, .. } = &mut cell.outcome else {
@@ -151,7 +151,7 @@ fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
         kept: seen,
         listed: Some(0),
         squares_below: Some(1 << 50),
-        bin: 10_500_000_000,
+        bin: 31_500_000_000,
         ..SetHead::default()
     };
     of.counts = counts;
@@ -208,16 +208,17 @@ fn a_cell_of_a_long_run_takes_little_room() {
         (name, bytes)
     });
     let sizes = Vec::from_iter(sizes);
-    let bytes: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+    let of_plan = fs::metadata(path.join("plan.json")).unwrap().len() / 2;
+    let bytes = of_plan + sizes.iter().map(|(_, bytes)| bytes).sum::<u64>();
     assert!(bytes <= MOST, "{bytes}: {sizes:?}");
-    let traces = folder.join("traces.json.zst");
-    let mut content = fs::read(&traces).unwrap();
+    let packed = folder.join("cell.json.zst");
+    let mut content = fs::read(&packed).unwrap();
     content[20] ^= 1;
-    fs::write(&traces, content).unwrap();
+    fs::write(&packed, content).unwrap();
     let CellState::Damaged { path: found, .. } = run.state(1) else {
         panic!("{:?}", run.state(1));
     };
-    assert_eq!(found, traces);
+    assert_eq!(found, packed);
 }
 
 #[test]

@@ -157,8 +157,8 @@ fn in_full(panel: &Panel<'_>, with_time: bool, detail: Detail, bytes: usize) -> 
         false => {
             pictures.extend(window::windows(panel));
             pictures.extend(curves::histograms(panel, detail.coarseness()));
-            // What is not interrupted takes the same time again and again, which is too narrow to be
-            // seen next to others.
+            // Without interrupts, all repetitions take about the same time: next to others that is
+            // too narrow to be seen.
             let members = panel.members.iter().filter(|_| panel.members.len() > 1);
             let quiet = members.filter(|member| is_reference(&member.case.plan.target));
             let quiet = quiet.map(|member| Panel {
