@@ -1,6 +1,6 @@
-//! What the kernel counts on a CPU: interrupts, softirqs and the time in them, where its events can't be
-//! recorded; and of what it has no events, the time that a hypervisor took, as it says itself (steal),
-//! and the interrupts of the firmware, where the processor counts them.
+//! The kernel's counts of a CPU: interrupts, softirqs and the time in them, where its events can't
+//! be recorded. And two of which it has no events: the time that a hypervisor says it took (steal),
+//! and interrupts of the firmware, where the processor counts them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 2] = [
     ("/proc/softirqs", "softirq"),
 ];
 
-/// The times of a CPU in /proc/stat that are counted, in ticks: their columns and names (proc_stat(5)).
+/// Times of a CPU in /proc/stat, in ticks: their columns and names (proc_stat(5)).
 const TIMES: [(usize, &str); 3] = [
     (5, "ticks in interrupts"),
     (6, "ticks in softirqs"),

@@ -46,7 +46,7 @@ pub(super) struct Events {
     /// Delays from this time on are explained, in ns; None for none.
     above_ns: Option<u64>,
     recording: Option<Result<Recording, FlightError>>,
-    /// What is counted of which there are no events, or where they can't be recorded.
+    /// Counts of what has no events, or where they can't be recorded.
     arrivals: Option<Arrivals>,
     /// Whether the batch is a spin of a given time, which may be asked to end.
     is_long: bool,
@@ -78,8 +78,10 @@ impl Witness for Events {
         let cpu = self.cpu.ok_or(FlightError::Unpinned);
         let open = |cpu| {
             let mut recording = Recording::open(cpu, self.is_long)?;
-            let most = &mut recording.most_written.0;
-            *most = (*most / self.cpus as usize).max(1);
+            let (groups, events) = &mut recording.most_written;
+            for most in [groups, events] {
+                *most = (*most / self.cpus as usize).max(1);
+            }
             Ok(recording)
         };
         self.recording = self.above_ns.map(|_| cpu.and_then(open));

@@ -33,10 +33,10 @@ const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
 const LONG_SIZE: usize = 64 << 20;
 /// How far the times of events and of delays may be apart, in ns.
 const SLACK_NS: u64 = 500;
-/// The most groups of delays while they are added up, and those of them that are written, which take
-/// the most time. All others are one group without events.
+/// The most groups of delays while they are added up, and those of them that are written with their
+/// events, which take the most time. All others are one group without events.
 const MOST_GROUPS: usize = 20_000;
-const MOST_WRITTEN: usize = 1_000;
+const MOST_WRITTEN: (usize, usize) = (1_000, 60_000);
 /// Those of one of many measurements of minutes, and their events.
 const MOST_WRITTEN_OF_MANY: (usize, usize) = (20, 120);
 /// How often the clocks are read together.
@@ -137,7 +137,7 @@ impl Recording {
             clocks: [Clocks::read(); 2],
             most_written: match is_long {
                 true => MOST_WRITTEN_OF_MANY,
-                false => (MOST_WRITTEN, usize::MAX),
+                false => MOST_WRITTEN,
             },
         })
     }
@@ -529,10 +529,10 @@ mod tests {
             complete: true,
             events: Vec::new(),
         });
-        let all = written(kinds.collect(), (MOST_WRITTEN, usize::MAX));
-        assert_eq!(all.len(), MOST_WRITTEN);
+        let all = written(kinds.collect(), MOST_WRITTEN);
+        assert_eq!(all.len(), MOST_WRITTEN.0);
         assert_eq!(all[0].greatest, (2_000, 2_000));
-        let last = &all[MOST_WRITTEN - 1];
+        let last = &all[MOST_WRITTEN.0 - 1];
         let of_others = (1..=1_001).sum::<u64>();
         assert_eq!(
             (last.samples, last.sum_ns, last.greatest),
