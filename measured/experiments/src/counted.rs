@@ -53,7 +53,11 @@ impl Counted {
         for ((name, before), (_, after)) in before.zip(after) {
             let count = after.wrapping_sub(*before);
             let labels = "";
-            output.put(&Record::Counter(Counter { name, count, labels }))?;
+            output.put(&Record::Counter(Counter {
+                name,
+                count,
+                labels,
+            }))?;
         }
         Ok(())
     }

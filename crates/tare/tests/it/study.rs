@@ -302,9 +302,10 @@ fn the_study_of_noise_is_planned_in_both_variants() {
     bench
         .run("reproduce kot-2019 --dry-run")
         .expect(0, &["10075 cells"]);
-    bench
-        .run("reproduce kot-2019 --quick --dry-run")
-        .expect(0, &["78 cells", "unikernel,irq=off prime 46", "nohz_full=1 gap"]);
+    bench.run("reproduce kot-2019 --quick --dry-run").expect(
+        0,
+        &["78 cells", "unikernel,irq=off prime 46", "nohz_full=1 gap"],
+    );
     assert_eq!(files(&bench.work()), Vec::<String>::new());
 }
 

@@ -426,7 +426,11 @@ fn report(
     }
     for ((name, _), count) in bare::counters().into_iter().zip(counted) {
         let labels = "";
-        output.put(&Record::Counter(Counter { name, count, labels }))?;
+        output.put(&Record::Counter(Counter {
+            name,
+            count,
+            labels,
+        }))?;
     }
     // SAFETY: as above.
     let alarm = &unsafe { shared.job(0) }.alarm;
