@@ -46,4 +46,4 @@ pub mod words;
 
 /// The version of the protocol: the digit in [`line::MARKER`] and a field of
 /// [`record::Hello`].
-pub const PROTOCOL: u16 = 4;
+pub const PROTOCOL: u16 = 5;
