@@ -163,6 +163,7 @@ bench: setup-test build small
 acceptance: setup-test build small
 	$(TARE) kernel fetch --if-missing --all
 	$(TARE) kernel fetch --if-missing debian-root
+	$(LINTING) $(CARGO) test --quiet -p tare --test it kvm::guests -- --ignored
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance all
 

@@ -133,7 +133,9 @@ pidof tare tare-agent tare-service qemu-system-x86_64 || true
     },
 ];
 
+/// Next to other tests the outer guest froze, so this one has a machine to itself.
 #[test]
+#[ignore = "needs a quiet machine: make acceptance runs it"]
 fn guests_run_under_kvm() {
     let Some(outer) = Outer::new() else {
         return;
@@ -150,8 +152,8 @@ fn guests_run_under_kvm() {
     };
     assert_threads_are_pinned(text("pinned"));
     assert_exits_are_counted(text("exits"));
-    assert_eq!(text("left"), "/run:\n\n/tmp:\nsaid\nlo\n");
     assert!(!text("study").contains("Not measured"), "{}", text("study"));
+    assert_eq!(text("left"), "/run:\n\n/tmp:\nsaid\nlo\n");
 }
 
 /// The thread of the measured CPU is on CPU 1, all others are not; nothing is locked where nothing

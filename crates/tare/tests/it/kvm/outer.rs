@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use crate::common::skip;
 
 /// Seconds that a check may take.
-const LIMIT: &str = "120";
+const LIMIT: &str = "100";
 /// A guest that is silent for longer has frozen.
-const SILENCE: Duration = Duration::from_secs(150);
+const SILENCE: Duration = Duration::from_secs(120);
 
 const KERNEL: &str = "debian-cloud-6.1";
 const QEMU: &str = "/usr/bin/qemu-system-x86_64";
