@@ -181,7 +181,7 @@ mod tests {
     fn lines_are_passed_on_whole_and_records_are_in_no_tail() {
         let mut output = InstanceOutput::default();
         let mut lines = Vec::new();
-        let pieces: [&[u8]; 3] = [b"one\ntw", b"o\n[ 1.0] tare4: 0 hello\n", b"three"];
+        let pieces: [&[u8]; 3] = [b"one\ntw", b"o\n[ 1.0] tare5: 0 hello\n", b"three"];
         for (at_ns, piece) in (1..).zip(pieces) {
             output.take(Stream::Output, piece, at_ns, &Ready::Record, |line, is| {
                 lines.push((String::from_utf8_lossy(line).into_owned(), is));
@@ -190,7 +190,7 @@ mod tests {
         let told = [
             ("one", false),
             ("two", false),
-            ("[ 1.0] tare4: 0 hello", true),
+            ("[ 1.0] tare5: 0 hello", true),
         ];
         assert_eq!(lines, told.map(|(line, is)| (line.to_owned(), is)));
         assert_eq!(output.ready_ns(), 2);

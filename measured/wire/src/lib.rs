@@ -13,7 +13,7 @@
 //! and damaged records are detected:
 //!
 //! ```text
-//! tare4: 17 counts BQQAABQB ecaa6fdf
+//! tare5: 17 counts BQQAABQB ecaa6fdf
 //! marker  |  kind   |       CRC-32 of `17 counts BQQAABQB`
 //!      sequence  payload: base64 (no padding) of the record, as `postcard` encodes it
 //! ```

@@ -10,10 +10,10 @@ use crate::packed;
 use crate::record::Record;
 
 /// The start of every record of the measured code; the digit is [`crate::PROTOCOL`].
-pub const MARKER: &str = "tare4:";
+pub const MARKER: &str = "tare5:";
 
 /// The start of every record of a load.
-const LOAD_MARKER: &str = "tare4-load:";
+const LOAD_MARKER: &str = "tare5-load:";
 
 /// A numbered sequence of records. Several may share one line out of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -243,7 +243,7 @@ mod tests {
         encoder.encode(&Record::End(End { records: 0 })).unwrap();
         let line = encoder.encode(&notice("hi")).unwrap();
         let text = core::str::from_utf8(line).unwrap();
-        assert_eq!(text, "tare4: 1 notice CgJoaQ e51fdc27\n");
+        assert_eq!(text, "tare5: 1 notice CgJoaQ e51fdc27\n");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
             encoder
                 .encode(&notice("y"))
                 .unwrap()
-                .starts_with(b"tare4: 0 ")
+                .starts_with(b"tare5: 0 ")
         );
     }
 
@@ -354,7 +354,7 @@ mod tests {
 
         #[test]
         fn any_bytes_end_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut line = b"tare4: 0 ".to_vec();
+            let mut line = b"tare5: 0 ".to_vec();
             line.extend(bytes);
             let mut room = [0; MAX_PAYLOAD];
             let _ = decode(&line, &mut room);

@@ -156,7 +156,7 @@ fn first_record_ms(kernel: &str, scratch: &Path) -> Result<f64> {
     let (mut first, mut receiver) = (None, Receiver::default());
     let mut watcher = |event: OutputEvent<'_>| {
         if let OutputEvent::Line(line, at_ns) = event {
-            if line.starts_with(b"tare4:") {
+            if line.starts_with(b"tare5:") {
                 first.get_or_insert(at_ns);
             }
             receiver.line(line);

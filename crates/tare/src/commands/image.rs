@@ -180,7 +180,7 @@ mod tests {
             assert_eq!(readable(&line), Some(format!("SeaBIOS {told}")));
         }
         assert_eq!(readable(b"hello"), None);
-        let damaged = readable(b"tare4: 0 hello AAAA 00000000").unwrap();
+        let damaged = readable(b"tare5: 0 hello AAAA 00000000").unwrap();
         assert!(damaged.contains("damaged"), "{damaged}");
     }
 }
