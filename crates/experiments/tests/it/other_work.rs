@@ -235,9 +235,9 @@ fn what_ran_mostly_while_nothing_was_measured_says_nothing_of_it() {
     assert_contains(alarm(&analysis, "other-work-around"), &around);
     // No more was stolen than was measured, so that the second cell's share is not known. Each share
     // is of the cells that tell something of it.
-    let beside = " alongside stolen time (at most 64.3 % of the CPU's time in 2 of 3 cells) and hog (60.0 % of the CPU's time \
+    let alongside = " alongside stolen time (at most 64.3 % of the CPU's time in 2 of 3 cells) and hog (60.0 % of the CPU's time \
                   in 1 of 3 cells);";
-    assert_contains(&headline, &[beside]);
+    assert_contains(&headline, &[alongside]);
     let stolen = "at most 64.3 % of the time measured in 2 of 3 cells";
     assert_contains(alarm(&analysis, "stolen-time"), &[stolen]);
 }

@@ -37,7 +37,7 @@ const MODULES: [&[&str]; 2] = [
     &["virtio_pci", "virtio_console", "virtio_net"],
 ];
 
-/// What a check printed.
+/// The output of a check.
 #[derive(Debug)]
 pub struct Said {
     /// Its exit status.
