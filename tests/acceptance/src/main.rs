@@ -14,6 +14,7 @@
 //! * [`start`]: 1,024 processes a second, compared with a shell's loop, and the highest rates of
 //!   guests;
 //! * [`guests`]: Linux guests against a two-line init, and every load inside of one;
+//! * [`idle`]: guests are measured when their boot is over;
 //! * [`places`]: every kind of target in one report;
 //! * [`hog`]: a SCHED_FIFO thread of known CPU usage is detected;
 //! * [`landolfi`]: the study of wake-up latency from one command, and its reproducible
@@ -41,6 +42,7 @@ mod containers;
 mod culprits;
 mod guests;
 mod hog;
+mod idle;
 mod landolfi;
 mod latency;
 mod left;
@@ -78,7 +80,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Check = fn(&mut Verdicts) -> Result<()>;
 
 /// The checks by name, in the order in which `all` runs them.
-const CHECKS: [(&str, Check); 21] = [
+const CHECKS: [(&str, Check); 22] = [
     ("bench", bench::run),
     ("hog", hog::run),
     ("culprits", culprits::run),
@@ -89,6 +91,7 @@ const CHECKS: [(&str, Check); 21] = [
     ("containers", containers::run),
     ("start", start::run),
     ("guests", guests::run),
+    ("idle", idle::run),
     ("osnoise", osnoise::run),
     ("places", places::run),
     ("primitives", primitives::run),

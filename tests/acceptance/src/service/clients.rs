@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tare_figures::rows::RunFigure;
 
-use super::middle;
+use super::{costs, middle};
 use crate::verdict::Verdicts;
 use crate::{Result, figure, median, of_row, run as tare};
 
@@ -98,7 +98,7 @@ fn servers(scratch: &Path, verdicts: &mut Verdicts) -> Result<()> {
         let words = format!("service {words} --server own,nsd,knot --runs 10");
         let folder = tare(scratch, client, &words, &[])?;
         let cost = |server: Option<&str>| -> Result<f64> {
-            let [ns, spread] = middle(&folder, ("process", server), "all")?;
+            let [ns, spread] = middle(costs(&folder, ("process", server), "all")?);
             let name = server.unwrap_or("own");
             println!(
                 "       {client}, {name}: {ns:.0} ns; interquartile range / median: {spread:.2}"

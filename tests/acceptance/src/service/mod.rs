@@ -193,25 +193,32 @@ fn for_long(
     Ok(())
 }
 
-/// Returns the median over the runs of the CPU time of a request on a target in ns, and their
-/// interquartile range over it; of our server, or that of a name.
-fn middle(
+/// Returns the CPU time of a request in each round on a target in ns, of our server, or that of a
+/// name.
+fn costs(
     folder: &RunFolder,
     (target, server): (&str, Option<&str>),
     place: &str,
-) -> Result<[f64; 2]> {
+) -> Result<Vec<f64>> {
     let analysis = analyse(folder, catalogue())?;
     let mut rows = analysis.rows().of("service", "cpu");
     let row = rows.find(|row| {
         row.target == target && row.labels.get("server") == server && row.has("place", place)
     });
     let row = row.ok_or_else(|| format!("there is no CPU time of {server:?} on {target}"))?;
-    let figures = row.each.iter().filter_map(|each| each.figure.value());
-    let mut all: Vec<f64> = figures.collect();
+    let mut each: Vec<_> = row.each.iter().collect();
+    each.sort_by_key(|each| each.block);
+    let all = each.iter().map(|each| each.figure.value());
+    let all: Option<Vec<f64>> = all.collect();
+    Ok(all.ok_or_else(|| format!("a round of {server:?} on {target} has no CPU time"))?)
+}
+
+/// Returns the median and the interquartile range over it.
+fn middle(mut all: Vec<f64>) -> [f64; 2] {
     all.sort_by(f64::total_cmp);
     let range = all[all.len() - 1 - all.len() / 4] - all[all.len() / 4];
     let median = median(all);
-    Ok([median, range / median])
+    [median, range / median]
 }
 
 /// Returns the figures of a network's guest, by name; NaN for unknown ones.
