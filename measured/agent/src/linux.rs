@@ -99,7 +99,7 @@ impl Platform for Linux {
         };
         self._latency = latency;
         if self.environment != HOST {
-            self.tasks = Some((read_ns(ClockId::Monotonic), Tasks::read()));
+            self.tasks = Some((read_ns(ClockId::Monotonic), guest_tasks()));
         }
         Ok(Prepared {
             latency_held: self._latency.is_some(),
@@ -249,12 +249,21 @@ fn environment() -> &'static str {
     }
 }
 
+/// Reads the tasks of a guest whose CPU time may be reported as other work: with a load, the
+/// laboratory uses the kernel's threads only.
+fn guest_tasks() -> Tasks {
+    match std::env::var_os(init::HAS_LOAD) {
+        Some(_) => Tasks::read_kernel(),
+        None => Tasks::read(),
+    }
+}
+
 /// Lists what else ran in a guest since an earlier reading, for the laboratory: how long was
 /// watched in ns, and `CPU PID KERNEL NS NAME` of the tasks with the most CPU time.
 fn other_work(watched_ns: u64, before: &Tasks) -> impl Iterator<Item = Fact> {
     /// How many tasks are listed.
     const MOST: usize = 20;
-    let tasks = Tasks::read().since(before).into_iter().take(MOST);
+    let tasks = guest_tasks().since(before).into_iter().take(MOST);
     let tasks = tasks.map(|task| {
         let (cpu, pid, kernel) = (task.cpu, task.pid, u8::from(task.is_kernel));
         (

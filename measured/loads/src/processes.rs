@@ -38,24 +38,31 @@ pub(crate) fn name(pid: Pid) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-/// Returns the processes of a group.
-pub(crate) fn of_group(group: Pid) -> Vec<Pid> {
-    select(|stat| stat.group == group.as_raw_pid())
+/// Looks for the processes of a group, one by one: there may be thousands.
+pub(crate) fn of_group(group: Pid) -> impl Iterator<Item = Pid> {
+    select(move |stat| stat.group == group.as_raw_pid())
 }
 
-/// Returns the children of a process.
+/// Returns the children of a process with a single thread.
 pub(crate) fn children(parent: Pid) -> Vec<Pid> {
-    select(|stat| stat.parent == parent.as_raw_pid())
+    let parent = parent.as_raw_pid();
+    // A kernel may lack that file (CONFIG_PROC_CHILDREN).
+    match fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")) {
+        Ok(pids) => {
+            let pids = pids.split_ascii_whitespace();
+            pids.filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+                .collect()
+        }
+        Err(_) => select(|stat| stat.parent == parent).collect(),
+    }
 }
 
-fn select(wanted: impl Fn(&Stat) -> bool) -> Vec<Pid> {
+fn select(wanted: impl Fn(&Stat) -> bool) -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
-            wanted(&stat(number)?).then(|| Pid::from_raw(number))?
-        })
-        .collect()
+    entries.filter_map(move |entry| {
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        wanted(&stat(number)?).then(|| Pid::from_raw(number))?
+    })
 }
 
 fn stat(pid: i32) -> Option<Stat> {
@@ -112,7 +119,7 @@ mod tests {
 
     #[test]
     fn this_process_is_in_its_group_and_a_child_of_its_parent() {
-        assert!(of_group(getpgrp()).contains(&getpid()));
+        assert!(of_group(getpgrp()).any(|pid| pid == getpid()));
         assert!(children(getppid().unwrap()).contains(&getpid()));
     }
 

@@ -60,9 +60,7 @@ pub(crate) trait Meter: fmt::Debug {
     /// Returns whether the running tool has begun to work, as opposed to being loaded from a cold
     /// disk: work is counted from now on. Its process id is that of its group.
     fn works(&self, pid: Pid) -> bool {
-        processes::of_group(pid)
-            .into_iter()
-            .any(|process| processes::cpu_ticks(process) > 0)
+        processes::of_group(pid).any(|process| processes::cpu_ticks(process) > 0)
     }
 
     /// Inspects the tool, which is about to be ended, or was killed and not yet reaped. Its process

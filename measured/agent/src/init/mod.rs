@@ -60,6 +60,9 @@ pub const ENVIRONMENT: &str = "TARE_ENVIRONMENT";
 /// The variable with how long it took until the guest was idle, in ms.
 pub const WAITED_MS: &str = "TARE_WAITED_MS";
 
+/// The variable that is set if a load runs in the guest.
+pub const HAS_LOAD: &str = "TARE_HAS_LOAD";
+
 /// This program's path in the guest, and the name by which it is called.
 const PROGRAM: &str = "/init";
 
@@ -178,7 +181,8 @@ fn obey(order: &Order, environment: &str, out: &mut Out) -> Result<u8, InitError
             agent
                 .args(&order.plan)
                 .env(ENVIRONMENT, environment)
-                .env(WAITED_MS, waited.as_millis().to_string());
+                .env(WAITED_MS, waited.as_millis().to_string())
+                .envs(load.as_ref().map(|_| (HAS_LOAD, "")));
             execute(&mut agent, begin, out)
         }
     };

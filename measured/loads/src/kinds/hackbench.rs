@@ -59,11 +59,11 @@ struct HackbenchMeter {
 impl Meter for HackbenchMeter {
     fn works(&self, pid: Pid) -> bool {
         let keeps_accounts = processes::io(pid).is_some();
-        self.messages > 0 || sent(pid) > 0 || !keeps_accounts
+        self.messages > 0 || sent(pid).any(|messages| messages > 0) || !keeps_accounts
     }
 
     fn last_look(&mut self, pid: Pid) {
-        self.begun = sent(pid);
+        self.begun = sent(pid).sum();
     }
 
     fn ended(&mut self, ended: &Ended) -> Result<(), String> {
@@ -81,11 +81,9 @@ impl Meter for HackbenchMeter {
     }
 }
 
-/// Returns the number of messages sent so far by a running one.
-fn sent(pid: Pid) -> u64 {
-    let accounts = processes::of_group(pid)
-        .into_iter()
-        .filter_map(processes::io);
+/// Returns the number of messages sent so far by each process of a running one.
+fn sent(pid: Pid) -> impl Iterator<Item = u64> {
+    let accounts = processes::of_group(pid).filter_map(processes::io);
     // Apart from messages, its senders only write one byte each, at the start.
-    accounts.map(|io| io.written / MESSAGE_BYTES).sum()
+    accounts.map(|io| io.written / MESSAGE_BYTES)
 }
