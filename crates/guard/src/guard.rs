@@ -16,6 +16,7 @@ use crate::owned::guarded::Inner;
 use crate::owned::scratch::ScratchDir;
 use crate::owned::setting::Setting;
 use crate::owner::OwnerId;
+use crate::record::Record;
 use crate::report::UndoReport;
 
 /// Owns what a run starts or changes, and undoes it.
@@ -112,7 +113,21 @@ impl Guard {
     /// [`GuardError::NoController`] if this machine lacks one, [`GuardError::Io`] if the
     /// kernel refuses (usually, only root may), [`GuardError::ScratchPrefix`].
     pub fn cgroup(&self, prefix: &str, controllers: &[&str]) -> Result<OwnedCgroup, GuardError> {
-        OwnedCgroup::create(&self.inner, prefix, controllers)
+        OwnedCgroup::create(&self.inner, prefix, controllers, Record::Cgroup)
+    }
+
+    /// Makes a control group of version 1 for threads that are not ours: when it is dropped, those in
+    /// it are moved to the group above instead of being killed.
+    ///
+    /// # Errors
+    ///
+    /// As [`cgroup`](Guard::cgroup).
+    pub fn cgroup_of_others(
+        &self,
+        prefix: &str,
+        controllers: &[&str],
+    ) -> Result<OwnedCgroup, GuardError> {
+        OwnedCgroup::create(&self.inner, prefix, controllers, Record::CgroupOfOthers)
     }
 
     /// Reserves the name of a control group that somebody else makes, such as a container engine:

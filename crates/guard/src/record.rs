@@ -10,6 +10,8 @@ pub(crate) enum Record {
     Scratch(ScratchRecord),
     Setting(SettingRecord),
     Cgroup(CgroupRecord),
+    /// One for threads of others, which are moved back.
+    CgroupOfOthers(CgroupRecord),
     Engine(EngineRecord),
 }
 
@@ -58,7 +60,7 @@ impl Record {
     pub(crate) fn runs(&self) -> bool {
         match self {
             Record::Child(_) | Record::Cgroup(_) | Record::Engine(_) => true,
-            Record::Scratch(_) | Record::Setting(_) => false,
+            Record::Scratch(_) | Record::Setting(_) | Record::CgroupOfOthers(_) => false,
         }
     }
 
@@ -66,7 +68,10 @@ impl Record {
     pub(crate) fn survives_restart(&self) -> bool {
         match self {
             Record::Scratch(_) | Record::Engine(_) => true,
-            Record::Child(_) | Record::Cgroup(_) | Record::Setting(_) => false,
+            Record::Child(_)
+            | Record::Cgroup(_)
+            | Record::CgroupOfOthers(_)
+            | Record::Setting(_) => false,
         }
     }
 }

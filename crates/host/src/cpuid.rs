@@ -116,11 +116,14 @@ fn signature(registers: [u32; 3]) -> String {
         .replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?")
 }
 
+/// The signature of QEMU's emulation.
+pub const TCG_SIGNATURE: &str = "TCGTCGTCGTCG";
+
 /// Translates a signature of leaf 0x4000_0000 into the product's name.
 pub fn hypervisor_name(signature: &str) -> String {
     let name = match signature {
         "KVMKVMKVM" => "KVM",
-        "TCGTCGTCGTCG" => "QEMU TCG",
+        TCG_SIGNATURE => "QEMU TCG",
         "Microsoft Hv" => "Microsoft Hyper-V",
         "VMwareVMware" => "VMware",
         "XenVMMXenVMM" => "Xen",

@@ -35,7 +35,7 @@ mod tests;
 
 pub use cgroup::{CgroupMount, CgroupVersion, exclusive_cpuset};
 pub use choose::{BUSY_SHARE, CpuChoice, Rule, choose_cpu, choose_cpu_beside};
-pub use cpuid::{Cpuid, hypervisor_name};
+pub use cpuid::{Cpuid, TCG_SIGNATURE, hypervisor_name};
 pub use doctor::{Finding, Severity, doctor, load_of_all_cpus, summary};
 pub use error::HostError;
 pub use fact::Fact;
@@ -43,5 +43,5 @@ pub use machine::Machine;
 pub use ordinary::{open_ordinary, read_ordinary};
 pub use sample::Sample;
 pub use source::Source;
-pub use switches::{PARTITION, Switch, switch_ids, switches};
+pub use switches::{Switch, is_of_own_group, switch_ids, switches};
 pub use visible::{visible, visible_in_line};

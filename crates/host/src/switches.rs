@@ -3,6 +3,7 @@
 //! [`TABLE`] is the list: a switch consists of the files that serve one purpose. [`switches`]
 //! returns those that this machine has and that are not yet set as wanted.
 
+use crate::cgroup::{Cgroup, CgroupVersion};
 use crate::fact::Fact;
 use crate::source::Source;
 use tare_wire::cpus::Cpus;
@@ -27,18 +28,14 @@ enum Wanted {
     List,
     /// The same, as a hexadecimal mask.
     Mask,
-    /// A partition with the measured CPU alone, where control groups can be one.
+    /// What gives a control group the measured CPU for itself.
     Isolated,
 }
 
 use Wanted::{AtLeast, Is, Isolated, List, Mask};
 
-/// Where control groups of version 2 are.
-const GROUPS: &str = "/sys/fs/cgroup";
-
-/// The file that says of what kind the CPUs of a control group are, in the group that is made for a
-/// cell with this switch.
-pub const PARTITION: &str = "/sys/fs/cgroup/tare/cpuset.cpus.partition";
+/// The control group that is made for a cell: its name stands for the one that it will have.
+const OWN_GROUP: &str = "/tare/cpuset.";
 
 /// A switch: its id and its files. `{cpu}` stands for the measured CPU, a component `*` for each
 /// number that the folder has an entry of.
@@ -47,7 +44,7 @@ type Row = (&'static str, &'static [(&'static str, Wanted)]);
 /// All switches.
 const TABLE: &[Row] = &[
     // The scheduler gives the CPU to the measured process alone.
-    ("cpuset", &[(PARTITION, Isolated)]),
+    ("cpuset", &[(OWN_GROUP, Isolated)]),
     // Device interrupts go to other CPUs.
     ("irq-affinity", &[("/proc/irq/*/smp_affinity_list", List)]),
     // Unbound kernel workers run on other CPUs.
@@ -165,10 +162,14 @@ pub(crate) fn settings(
     let files = rows.flat_map(|(_, files)| files.iter());
     files.flat_map(move |(pattern, wanted)| {
         let pattern = pattern.replace("{cpu}", &cpu.to_string());
-        expanded(source, &pattern).into_iter().map(move |path| {
+        let paths = match wanted {
+            Isolated => Vec::from_iter(partition(source)),
+            _ => expanded(source, &pattern),
+        };
+        paths.into_iter().map(move |path| {
             let found = source.line(&path);
             let wanted = match (wanted, found.known()) {
-                (Isolated, _) => partition(source, cpu, &others),
+                (Isolated, _) => is_shared(source, cpu, &others).then(|| kind(&path).to_owned()),
                 (_, found) => found.and_then(|found| wanted.value(found, cpu, &others)),
             };
             (path, found, wanted)
@@ -176,14 +177,42 @@ pub(crate) fn settings(
     })
 }
 
-/// Returns the kind that a group's partition is to be; `None` if there are no partitions, or the
-/// CPU is isolated already.
-fn partition(source: &Source, cpu: u32, others: &Cpus) -> Option<String> {
-    let controllers = source.line(&format!("{GROUPS}/cgroup.controllers"));
-    let has_cpuset = controllers.known()?.split(' ').any(|name| name == "cpuset");
+/// Returns the file by which a control group gets its CPUs for itself; `None` if no hierarchy has
+/// the controller.
+fn partition(source: &Source) -> Option<String> {
+    let own = Cgroup::of_self(source, "cpuset").into_known()?;
+    let file = match own.version {
+        CgroupVersion::One => "sched_load_balance",
+        CgroupVersion::Two => {
+            let controllers = source.line(&format!("{}/cgroup.controllers", own.mount));
+            let mut names = controllers.known()?.split(' ');
+            names.find(|name| *name == "cpuset").map(|_| PARTITION)?
+        }
+    };
+    Some(format!("{}{OWN_GROUP}{file}", own.mount))
+}
+
+/// The file of version 2, after the controller's name.
+const PARTITION: &str = "cpus.partition";
+
+/// Returns the value that a file of [`partition`] is to have.
+fn kind(path: &str) -> &'static str {
+    match path.ends_with(PARTITION) {
+        true => "isolated",
+        false => "0",
+    }
+}
+
+/// Returns whether a file is one of the control group that is made for a cell.
+pub fn is_of_own_group(path: &str) -> bool {
+    path.contains(OWN_GROUP)
+}
+
+/// Returns whether the scheduler may give a CPU to others, and they have other CPUs.
+fn is_shared(source: &Source, cpu: u32, others: &Cpus) -> bool {
     let isolated = source.value::<Cpus>("/sys/devices/system/cpu/isolated");
     let is_isolated = isolated.known().is_some_and(|cpus| cpus.contains(cpu));
-    (has_cpuset && !is_isolated && !others.is_empty()).then(|| "isolated".to_owned())
+    !is_isolated && !others.is_empty()
 }
 
 /// Returns the files that a pattern stands for.
@@ -289,6 +318,11 @@ mod tests {
                 "/sys/kernel/debug/sched/fair_server/cpu2/runtime",
                 "50000000\n",
             ),
+            ("/proc/self/cgroup", "0::/\n"),
+            (
+                "/proc/self/mountinfo",
+                "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            ),
             ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n"),
         ]);
         assert_eq!(
@@ -315,6 +349,26 @@ mod tests {
             lines(&telecom(), 3),
             ["stat-interval: /proc/sys/vm/stat_interval=120"]
         );
+    }
+
+    #[test]
+    fn a_cpu_is_isolated_by_whatever_version_has_cpusets() {
+        let mixed = "34 31 0:31 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n\
+                     41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n";
+        let of = |groups: &str, isolated: &str| {
+            let tree = Tree::new().cpus(4, 1).files(&[
+                ("/proc/self/cgroup", groups),
+                ("/proc/self/mountinfo", mixed),
+                ("/cg/unified/cgroup.controllers", "cpu io\n"),
+                ("/sys/devices/system/cpu/isolated", isolated),
+            ]);
+            lines(&tree, 2).join(" ")
+        };
+        let groups = "3:cpuset:/\n0::/\n";
+        let one = "cpuset: /cg/cpuset/tare/cpuset.sched_load_balance=0";
+        assert_eq!(of(groups, "\n"), one);
+        assert_eq!(of(groups, "2-3\n"), "");
+        assert_eq!(of("0::/\n", "\n"), "");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //! machine does not have. Otherwise every cell would fail for the same reason.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::{io, iter};
 
 use rustix::fs::{Access, access};
 use tare_host::realtime::RtGroup;
-use tare_host::{PARTITION, Source, exclusive_cpuset};
+use tare_host::{Source, exclusive_cpuset, is_of_own_group};
 use tare_loads::{Cpus as LoadCpus, Unavailable, availability};
 use tare_results::MachineRecord;
 use tare_results::model::{CellPlan, LoadPlace, Plan};
@@ -158,12 +159,11 @@ fn unwritable(plan: &Plan) -> Option<Finding> {
     let paths: BTreeSet<&str> = settings.map(|setting| setting.path.as_str()).collect();
     let mut first = None;
     for path in paths {
-        let path = if path == PARTITION {
-            "/sys/fs/cgroup/cgroup.procs"
-        } else {
-            path
+        let path = match is_of_own_group(path) {
+            true => Path::new(path).ancestors().nth(2)?.join("cgroup.procs"),
+            false => path.into(),
         };
-        let error = io::Error::from(access(path, Access::WRITE_OK).err()?);
+        let error = io::Error::from(access(&path, Access::WRITE_OK).err()?);
         first.get_or_insert((path, error));
     }
     let (path, error) = first?;
@@ -175,7 +175,7 @@ fn unwritable(plan: &Plan) -> Option<Finding> {
     };
     Some(Finding::Unavailable {
         what: "--isolate or --screen".to_owned(),
-        why: format!("{path}: {error}"),
+        why: format!("{}: {error}", path.display()),
         remedy: remedy.to_owned(),
     })
 }

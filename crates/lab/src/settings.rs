@@ -1,11 +1,13 @@
 //! Kernel settings that a plan changes for the time of its run or of a cell.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::process::Pid;
+use rustix::thread::sched_getaffinity;
 use tare_guard::{Guard, GuardError, OwnedCgroup, Setting};
-use tare_host::PARTITION;
-use tare_results::model::{CellPlan, SettingPlan, SwitchPlan, Unswitched};
+use tare_host::{CgroupVersion, is_of_own_group};
+use tare_results::model::{CellPlan, Cpus, SettingPlan, SwitchPlan, Unswitched};
 
 use crate::error::ExperimentError;
 
@@ -53,6 +55,8 @@ pub(crate) struct Switches<'a> {
     changed: Vec<(&'a str, Setting)>,
     /// The control group that has the measured CPU for itself.
     pub partition: Option<OwnedCgroup>,
+    /// Of version 1, that of threads which were on it.
+    others: Option<OwnedCgroup>,
     unswitched: Vec<Unswitched>,
 }
 
@@ -62,13 +66,14 @@ impl<'a> Switches<'a> {
         let mut all = Self {
             changed: Vec::new(),
             partition: None,
+            others: None,
             unswitched: Vec::new(),
         };
         for SwitchPlan { name, settings } in &plan.switches {
             for SettingPlan { path, value } in settings {
-                let changed = match &**path {
-                    PARTITION => partition(plan, value, guard).map(|own| all.partition = Some(own)),
-                    _ => guard
+                let changed = match is_of_own_group(path) {
+                    true => all.isolate(name, path, value, plan, guard),
+                    false => guard
                         .set(Path::new(path), value)
                         .map(|setting| all.changed.push((name.as_str(), setting)))
                         .map_err(|why| why.to_string()),
@@ -84,16 +89,72 @@ impl<'a> Switches<'a> {
         all
     }
 
+    /// Makes a control group of the measured CPUs, which are its own then.
+    ///
+    /// A partition of version 2 takes them from all others. In version 1 no other group balances
+    /// load over them, and the threads that were there last are moved to one of the other CPUs:
+    /// without a scheduling domain, none would leave by itself.
+    fn isolate(
+        &mut self,
+        switch: &'a str,
+        path: &str,
+        value: &str,
+        plan: &CellPlan,
+        guard: &Guard,
+    ) -> Result<(), String> {
+        if !plan.target.capabilities().is_direct {
+            return Err("a container or guest has threads that need other CPUs".to_owned());
+        }
+        let told = |why: GuardError| why.to_string();
+        let cpus = plan.measured_cpus();
+        let group = guard.cgroup("isolated", &["cpuset"]).map_err(told)?;
+        group.set("cpuset.cpus", &cpus.to_string()).map_err(told)?;
+        let (folder, version) = group.folder("cpuset").ok_or("it has no folder")?;
+        let file = path.rsplit('/').next().unwrap_or_default();
+        group.set(file, value).map_err(|why| match version {
+            CgroupVersion::One => told(why),
+            CgroupVersion::Two => {
+                format!("{why} (`echo +cpuset | sudo tee /sys/fs/cgroup/cgroup.subtree_control`)")
+            }
+        })?;
+        let found = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        if found.trim() != value {
+            return Err(format!("the kernel says of it: {}", found.trim()));
+        }
+        if let (CgroupVersion::One, Some(top)) = (version, folder.parent()) {
+            let all = fs::read_to_string(top.join("cpuset.cpus")).unwrap_or_default();
+            let rest = Cpus::parse(all.trim()).unwrap_or_default().without(&cpus);
+            let others = guard.cgroup_of_others("others", &["cpuset"]);
+            let others = self.others.insert(others.map_err(told)?);
+            others.set("cpuset.cpus", &rest.to_string()).map_err(told)?;
+            for group in balanced(top.to_owned(), &cpus) {
+                let balance = guard.set(&group.join(file), value).map_err(told)?;
+                self.changed.push((switch, balance));
+            }
+            let threads = fs::read_to_string(top.join("tasks")).unwrap_or_default();
+            let threads = threads.lines().filter_map(|id| id.parse().ok());
+            for thread in threads.filter(|id| is_movable(*id, &cpus, &rest)) {
+                // Some of the kernel's can't be moved, and some have ended.
+                let _ = others.add_thread(thread);
+            }
+        }
+        self.partition = Some(group);
+        Ok(())
+    }
+
     /// Puts the old values back, except where another program has changed them since. Returns the
     /// settings that did not have their planned value, or could not be put back.
     pub(crate) fn restore(mut self) -> Vec<Unswitched> {
-        let why = self.partition.and_then(|group| group.remove().err());
-        self.unswitched.extend(why.map(|why| Unswitched {
-            switch: "cpuset".to_owned(),
-            path: PARTITION.to_owned(),
-            refused: false,
-            why: why.to_string(),
-        }));
+        for group in self.partition.into_iter().chain(self.others) {
+            let path = group.name().to_owned();
+            let why = group.remove().err();
+            self.unswitched.extend(why.map(|why| Unswitched {
+                switch: "cpuset".to_owned(),
+                path,
+                refused: false,
+                why: why.to_string(),
+            }));
+        }
         while let Some((switch, setting)) = self.changed.pop() {
             let path = setting.path().display().to_string();
             let overwritten = setting.overwritten().map(|found| {
@@ -121,26 +182,34 @@ impl<'a> Switches<'a> {
     }
 }
 
-/// Makes a control group of the measured CPUs, which are its own then.
-fn partition(plan: &CellPlan, kind: &str, guard: &Guard) -> Result<OwnedCgroup, String> {
-    const KIND: &str = "cpuset.cpus.partition";
-    if !plan.target.capabilities().is_direct {
-        return Err("a container or guest has threads that need other CPUs".to_owned());
+/// Lists the control groups of version 1 from one on that have some of these CPUs, and balance load
+/// over them.
+fn balanced(folder: PathBuf, cpus: &Cpus) -> Vec<PathBuf> {
+    let read = |file| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let own = Cpus::parse(read("cpuset.cpus").trim()).unwrap_or_default();
+    if own.without(cpus) == own {
+        return Vec::new();
     }
-    let make = || {
-        let group = guard.cgroup("isolated", &["cpuset"])?;
-        group.set("cpuset.cpus", &plan.measured_cpus().to_string())?;
-        group.set(KIND, kind).map(|()| group)
+    let is_balanced = read("cpuset.sched_load_balance").trim() == "1";
+    let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut found = Vec::from_iter(below.flat_map(|entry| balanced(entry.path(), cpus)));
+    found.extend(is_balanced.then_some(folder));
+    found
+}
+
+/// Returns whether a thread was last on one of these CPUs, and could be on any other one.
+fn is_movable(thread: u32, cpus: &Cpus, others: &Cpus) -> bool {
+    const CPU: usize = 36;
+    let stat = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut last = fields.split_whitespace().skip(CPU);
+    let last = last.next().and_then(|cpu| cpu.parse().ok());
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(thread.cast_signed())) else {
+        return false;
     };
-    let group = make().map_err(|why: GuardError| {
-        format!("{why} (`echo +cpuset | sudo tee /sys/fs/cgroup/cgroup.subtree_control`)")
-    })?;
-    let folder = group.folder("cpuset").map(|(folder, _)| folder.join(KIND));
-    let found = fs::read_to_string(folder.unwrap_or_default()).unwrap_or_default();
-    match found.trim() == kind {
-        true => Ok(group),
-        false => Err(format!("the kernel says of it: {}", found.trim())),
-    }
+    last.is_some_and(|last| cpus.contains(last))
+        && others.iter().all(|cpu| allowed.is_set(cpu as usize))
 }
 
 #[cfg(test)]
@@ -155,6 +224,7 @@ mod tests {
 
     #[test]
     fn switches_are_put_back_and_what_did_not_hold_is_reported() {
+        const GROUP: &str = "/sys/fs/cgroup/tare/cpuset.cpus.partition";
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path().join("irq");
         fs::create_dir(&root).unwrap();
@@ -187,7 +257,7 @@ mod tests {
         let isolated = SwitchPlan {
             name: "cpuset".to_owned(),
             settings: vec![SettingPlan {
-                path: PARTITION.to_owned(),
+                path: GROUP.to_owned(),
                 value: "isolated".to_owned(),
             }],
         };
@@ -220,7 +290,7 @@ mod tests {
             ("back", false, "another program wrote \"0-1\""),
             ("other", false, "another program wrote \"7\""),
             ("gone", false, "does not have it"),
-            (PARTITION, true, "need other CPUs"),
+            (GROUP, true, "need other CPUs"),
         ] {
             let (is_refused, told) = why(name).unwrap();
             assert!(

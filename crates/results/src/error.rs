@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::model::SCHEMA;
+use crate::model::{OLDEST_SCHEMA, SCHEMA};
 
 /// Names everything that the functions of this crate refuse or cannot do.
 #[derive(Debug, Error)]
@@ -44,9 +44,9 @@ pub enum ResultsError {
         problem: String,
     },
 
-    /// The folder has another schema, whose meaning this version does not know.
+    /// The folder has another schema, which this version does not read, or does not write.
     #[error(
-        "{} has version {found} of the run folder's schema, this tare reads {SCHEMA}: {}",
+        "{} has version {found} of the run folder's schema, this tare {}",
         .path.display(),
         other_schema(*found, .written_by.as_deref())
     )]
@@ -238,16 +238,20 @@ pub(crate) fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Says what to do with a folder of another schema.
+/// Says which versions of the schema there are here, and what to do with a folder of another one.
 fn other_schema(found: u32, written_by: Option<&str>) -> String {
     let by = |text: &str| written_by.map_or_else(|| text.to_owned(), |v| format!("tare {v}"));
-    match found > SCHEMA {
-        true => format!("update tare (it was written by {})", by("a newer one")),
-        false => format!(
-            "read it with the version that wrote it ({}), or measure again",
-            by("an older tare")
-        ),
-    }
+    let reads = format!("reads {OLDEST_SCHEMA} to {SCHEMA}");
+    let (does, verb) = match found {
+        OLDEST_SCHEMA..=SCHEMA => (format!("{reads} and writes {SCHEMA}"), "continue"),
+        0..OLDEST_SCHEMA => (reads, "read"),
+        _ => {
+            let by = by("a newer one");
+            return format!("{reads}: update tare (it was written by {by})");
+        }
+    };
+    let by = by("an older tare");
+    format!("{does}: {verb} it with the version that wrote it ({by}), or measure again")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::head::{self, Head};
 use crate::layout::{self, Aside};
 use crate::lock::{self, Lock};
 use crate::machine::MachineRecord;
-use crate::model::{Cell, CellPlan, Outcome, Plan, Samples};
+use crate::model::{Cell, CellPlan, Outcome, Plan, SCHEMA, Samples};
 
 /// Says how far a cell of the plan has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,10 +131,17 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// Those of [`RunFolder::open`], [`ResultsError::NotYours`], and [`ResultsError::Locked`] if
-    /// another process writes it.
+    /// Those of [`RunFolder::open`], [`ResultsError::OtherSchema`] if it began in an older version,
+    /// [`ResultsError::NotYours`], and [`ResultsError::Locked`] if another process writes it.
     pub fn open_for_writing(path: &Path) -> Result<Self, ResultsError> {
         let mut run = Self::open(path)?;
+        if run.plan.schema != SCHEMA {
+            return Err(ResultsError::OtherSchema {
+                path: run.folder.path_of(layout::PLAN),
+                found: run.plan.schema,
+                written_by: Some(run.plan.tare_version),
+            });
+        }
         refuse_foreign(&run.folder, "measure again into a folder of your own")?;
         run.lock = Some(Lock::take(&run.folder, &run.repeat("then"))?);
         Ok(run)

@@ -37,7 +37,10 @@ pub use trace::{Trace, TraceEvent, TraceKind};
 
 /// The version of the run folder's schema. It is raised when a reader of the old version would
 /// misread the new one; fields that are only added do not raise it.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
+/// The oldest version that is read: before version 5, each cell had its record in `cell.json`, also
+/// in long runs.
+pub const OLDEST_SCHEMA: u32 = 4;
 
 /// `plan.json`: what the run was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

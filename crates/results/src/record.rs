@@ -3,12 +3,12 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::model::SCHEMA;
+use crate::model::{OLDEST_SCHEMA, SCHEMA};
 
 /// Says why a JSON file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// Its schema is another one than this crate's.
+    /// Its schema is none that this crate reads.
     OtherSchema {
         found: u32,
         written_by: Option<String>,
@@ -22,7 +22,9 @@ impl Unusable {
     pub(crate) fn reason(self) -> String {
         match self {
             Self::OtherSchema { found, .. } => {
-                format!("has version {found} of the schema, this tare reads {SCHEMA}")
+                format!(
+                    "has version {found} of the schema, this tare reads {OLDEST_SCHEMA} to {SCHEMA}"
+                )
             }
             Self::Broken(reason) => reason,
         }
@@ -63,7 +65,7 @@ pub(crate) fn decode<T: DeserializeOwned>(content: &[u8]) -> Result<T, Unusable>
         let reason = "is damaged: there never was a version 0 of the schema";
         return Err(Unusable::Broken(reason.to_owned()));
     }
-    if version.schema != SCHEMA {
+    if !(OLDEST_SCHEMA..=SCHEMA).contains(&version.schema) {
         return Err(Unusable::OtherSchema {
             found: version.schema,
             written_by: version.tare_version,

@@ -23,7 +23,7 @@ pub(crate) use writer::Journal;
 
 /// The format's version. A reader leaves later versions alone. A new kind of owned thing is a new
 /// version, since an older reader could not undo it.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The end of a journal's name; before it stands the owner's id.
 pub(crate) const EXTENSION: &str = ".jsonl";

@@ -24,8 +24,9 @@ use crate::processes::{KILL_LIMIT, kill_all};
 use crate::record::{CgroupRecord, Record};
 use crate::report::Undone;
 
-/// A control group. When it is dropped, the processes in it are killed and it is removed, in every
-/// hierarchy in which there is a group of its name, with all groups below.
+/// A control group. When it is dropped, the processes in it are killed, or those of others moved
+/// back, and it is removed, in every hierarchy in which there is a group of its name, with all groups
+/// below.
 #[must_use = "the group is removed when this is dropped"]
 #[derive(Debug)]
 pub struct OwnedCgroup {
@@ -56,13 +57,14 @@ pub(crate) fn enter_when_spawned(command: &mut Command, files: Vec<File>) {
 impl OwnedCgroup {
     /// Announces a name, under which somebody else will make groups at the top of hierarchies.
     pub(crate) fn reserve(inner: &Arc<Inner>, prefix: &str) -> Result<OwnedCgroup, GuardError> {
-        Self::announce(inner, prefix, &Hierarchy::all()?)
+        Self::announce(inner, prefix, &Hierarchy::all()?, Record::Cgroup)
     }
 
     pub(crate) fn create(
         inner: &Arc<Inner>,
         prefix: &str,
         controllers: &[&str],
+        record: fn(CgroupRecord) -> Record,
     ) -> Result<OwnedCgroup, GuardError> {
         let all = Hierarchy::all()?;
         let mut wanted: Vec<&Hierarchy> = Vec::new();
@@ -83,7 +85,7 @@ impl OwnedCgroup {
             })?;
             wanted.push(found);
         }
-        let mut group = Self::announce(inner, prefix, &all)?;
+        let mut group = Self::announce(inner, prefix, &all, record)?;
         for hierarchy in wanted {
             let folder = make(hierarchy, &group.name)?;
             group.made.push((hierarchy.clone(), folder));
@@ -95,6 +97,7 @@ impl OwnedCgroup {
         inner: &Arc<Inner>,
         prefix: &str,
         all: &[Hierarchy],
+        record: fn(CgroupRecord) -> Record,
     ) -> Result<OwnedCgroup, GuardError> {
         check_prefix(prefix, "_-")?;
         let parents = all.iter().flat_map(|hierarchy| &hierarchy.parents);
@@ -105,7 +108,7 @@ impl OwnedCgroup {
         let guarded = inner.announce(|number| {
             name = format!("tare-{prefix}{}", mark(&inner.owner, number));
             let name = name.clone();
-            Record::Cgroup(CgroupRecord { name, parents })
+            record(CgroupRecord { name, parents })
         })?;
         let made = Vec::new();
         Ok(OwnedCgroup {
@@ -156,6 +159,16 @@ impl OwnedCgroup {
             write(&folder.join(PROCS), &pid.to_string())?;
         }
         Ok(())
+    }
+
+    /// Moves a thread into the group, in version 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](OwnedCgroup::add).
+    pub fn add_thread(&self, id: u32) -> Result<(), GuardError> {
+        let mut folders = self.made.iter();
+        folders.try_for_each(|(_, folder)| write(&folder.join(THREADS), &id.to_string()))
     }
 
     /// Returns the way into the group for programs that are started in great numbers.
@@ -222,12 +235,15 @@ impl OwnedCgroup {
 
 /// The file that lists a group's processes and takes new ones.
 const PROCS: &str = "cgroup.procs";
+/// That for its threads, in version 1.
+const THREADS: &str = "tasks";
 
 impl CgroupRecord {
     pub(crate) fn undo(
         &self,
         number: u64,
         context: Context<'_>,
+        empty: fn(&[PathBuf], &mut Vec<Undone>) -> Result<(), GuardError>,
         done: &mut Vec<Undone>,
     ) -> Result<(), GuardError> {
         let refused = |why| GuardError::CgroupRefused {
@@ -284,8 +300,30 @@ fn make(hierarchy: &Hierarchy, name: &str) -> Result<PathBuf, GuardError> {
     Err(failed("make", &folder, source))
 }
 
+/// Moves the threads in groups back to the group above, until none is left.
+pub(crate) fn release(folders: &[PathBuf], _done: &mut Vec<Undone>) -> Result<(), GuardError> {
+    let begun = Instant::now();
+    for folder in folders {
+        let above = folder.parent().unwrap_or(folder).join(THREADS);
+        loop {
+            let threads = fs::read_to_string(folder.join(THREADS)).unwrap_or_default();
+            let mut refused = None;
+            for thread in threads.lines() {
+                // One that has ended can't be moved.
+                refused = write(&above, thread).err().or(refused);
+            }
+            match refused {
+                Some(error) if begun.elapsed() > KILL_LIMIT => return Err(error),
+                _ if threads.is_empty() => break,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Kills what is in the groups until nothing is.
-fn empty(folders: &[PathBuf], done: &mut Vec<Undone>) -> Result<(), GuardError> {
+pub(crate) fn empty(folders: &[PathBuf], done: &mut Vec<Undone>) -> Result<(), GuardError> {
     let begun = Instant::now();
     loop {
         let inside = || folders.iter().flat_map(|folder| procs_below(folder));

@@ -26,6 +26,7 @@ pub(crate) mod setting;
 
 use crate::error::GuardError;
 use crate::options::Options;
+use crate::owned::cgroup::{empty, release};
 use crate::owner::OwnerId;
 use crate::record::Record;
 use crate::report::Undone;
@@ -69,7 +70,8 @@ impl Record {
             Record::Child(child) => child.undo(number, context, done),
             Record::Scratch(scratch) => scratch.undo(number, context, done),
             Record::Setting(setting) => setting.undo(context, done),
-            Record::Cgroup(group) => group.undo(number, context, done),
+            Record::Cgroup(group) => group.undo(number, context, empty, done),
+            Record::CgroupOfOthers(group) => group.undo(number, context, release, done),
             Record::Engine(engine) => engine.undo(context, done),
         }
     }

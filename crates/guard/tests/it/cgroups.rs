@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::support::{self, Ended, Stage, is_alive};
 use tare_guard::{Guard, GuardError, OwnedCgroup, PrivateMount, Undone, private_mounts};
+use tare_host::CgroupVersion;
 
 /// Makes a group, or says what is skipped.
 fn group(guard: &Guard, controllers: &[&str]) -> Option<OwnedCgroup> {
@@ -136,7 +137,9 @@ fn a_sweep_ends_what_a_dead_run_left_in_its_group() {
     }
     let mut owner = Ended(stage.play("cgroups::part_cgroup_owner").spawn().unwrap());
     let told = owner.read_past("owns: ");
-    let (name, sleeper) = told.split_once(' ').unwrap();
+    let [name, others, sleeper, other] = Vec::from_iter(told.split(' '))[..] else {
+        panic!("{told}");
+    };
     owner.kill();
     assert!(is_alive(sleeper.parse().unwrap()));
     let report = stage.sweep();
@@ -146,8 +149,18 @@ fn a_sweep_ends_what_a_dead_run_left_in_its_group() {
     };
     assert!(report.undo.undone.contains(&removed));
     assert!(!is_alive(sleeper.parse().unwrap()));
-    assert_eq!(folders_named(name), 0);
+    assert_eq!([name, others].map(folders_named), [0, 0]);
     stage.assert_clean();
+    // Of others, a thread is moved back.
+    let other: u32 = other.parse().unwrap();
+    assert!(is_alive(other));
+    let groups = fs::read_to_string(format!("/proc/{other}/cgroup")).unwrap();
+    assert!(!groups.contains("tare-"), "{groups}");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(other.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
 }
 
 #[test]
@@ -156,11 +169,25 @@ fn part_cgroup_owner() {
     let guard = stage.guard();
     let group = guard.cgroup("test", &["pids"]).unwrap();
     // Moved in by its id and not marked: only the group tells whose it is.
-    let mut command = Command::new("setsid");
-    command.args(["sleep", "1000"]).stdin(Stdio::null());
-    let sleeper = Ended(command.env_clear().spawn().unwrap());
+    let start = || {
+        let mut command = Command::new("setsid");
+        command.args(["sleep", "1000"]).stdin(Stdio::null());
+        Ended(command.env_clear().spawn().unwrap())
+    };
+    let (sleeper, other) = (start(), start());
     group.add(sleeper.0.id()).unwrap();
-    println!("owns: {} {}", group.name(), sleeper.0.id());
+    let others = guard.cgroup_of_others("test", &["pids"]).unwrap();
+    match others.folder("pids") {
+        Some((_, CgroupVersion::One)) => others.add_thread(other.0.id()).unwrap(),
+        _ => tare_testkit::skip("a thread of others", "the hierarchy is of version 2"),
+    }
+    println!(
+        "owns: {} {} {} {}",
+        group.name(),
+        others.name(),
+        sleeper.0.id(),
+        other.0.id()
+    );
     thread::sleep(Duration::from_secs(120));
 }
 

@@ -312,7 +312,7 @@ fn journals_from_elsewhere_or_from_the_future_are_left_alone() {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
     let changes = [
         (namespace.to_str().unwrap(), "pid:[1]"),
-        (r#""version":2"#, r#""version":3"#),
+        (r#""version":3"#, r#""version":4"#),
     ];
     for (here, there) in changes {
         let text = original.replace(here, there);
@@ -322,7 +322,7 @@ fn journals_from_elsewhere_or_from_the_future_are_left_alone() {
         assert_eq!((report.cleaned, report.kept), (0, 1));
         assert!(matches!(
             &report.undo.problems[..],
-            [GuardError::JournalElsewhere { .. } | GuardError::JournalNewer { version: 3, .. }]
+            [GuardError::JournalElsewhere { .. } | GuardError::JournalNewer { version: 4, .. }]
         ));
         assert_eq!(fs::read_to_string(&journal).unwrap(), text);
         assert!(!stage.processes().is_empty());

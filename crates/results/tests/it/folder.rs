@@ -9,8 +9,8 @@ use crate::common::{create, done, failed, machine, plan};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sha2::{Digest, Sha256};
 use tare_results::model::{
-    Bin, Cell, CellPlan, Count, Counter, Exceeded, Labels, Outcome, Record, SCHEMA, Samples,
-    SetHead, Trace, TraceEvent, TraceKind,
+    Bin, Cell, CellPlan, Count, Counter, Exceeded, Labels, OLDEST_SCHEMA, Outcome, Record, SCHEMA,
+    Samples, SetHead, Trace, TraceEvent, TraceKind,
 };
 use tare_results::{CellState, ResultsError, RunFolder, create_folder, write_file};
 use tare_testkit::skip;
@@ -259,7 +259,7 @@ fn the_layout_is_the_documented_one() {
     for json in ["plan.json", "machine.json", "cells/0002/cell.json"] {
         let text = fs::read_to_string(path.join(json)).unwrap();
         assert!(
-            text.starts_with("{\n  \"schema\": 4,\n") && text.ends_with("\n}\n"),
+            text.starts_with("{\n  \"schema\": 5,\n") && text.ends_with("\n}\n"),
             "{text}"
         );
     }
@@ -512,7 +512,7 @@ fn what_is_no_usable_run_folder_is_refused_with_a_remedy() {
     for (schema, remedy) in [
         (SCHEMA + 1, "update tare (it was written by tare 3.1.4)"),
         (
-            SCHEMA - 1,
+            OLDEST_SCHEMA - 1,
             "with the version that wrote it (tare 3.1.4), or measure again",
         ),
     ] {
@@ -520,8 +520,9 @@ fn what_is_no_usable_run_folder_is_refused_with_a_remedy() {
             format!(r#"{{"schema": {schema}, "tare_version": "3.1.4", "cells": "elsewhere"}}"#);
         fs::write(path.join("plan.json"), other).unwrap();
         let text = refusal(&path);
-        let versions =
-            format!("version {schema} of the run folder's schema, this tare reads {SCHEMA}");
+        let versions = format!(
+            "version {schema} of the run folder's schema, this tare reads {OLDEST_SCHEMA} to {SCHEMA}"
+        );
         assert!(text.contains(&versions) && text.contains(remedy), "{text}");
     }
     fs::remove_file(path.join("plan.json")).unwrap();
@@ -729,6 +730,23 @@ fn change(file: &Path, from: &str, to: &str) {
     let listed = fs::read_to_string(&sums).unwrap();
     fs::write(&sums, listed.replace(&sum(&text), &sum(&changed))).unwrap();
     fs::write(file, changed).unwrap();
+}
+
+#[test]
+fn a_run_of_the_version_before_is_read_and_not_continued() {
+    let (_guard, path) = scratch();
+    fill(&create(&path, 1), 1);
+    for file in ["plan.json", "machine.json", "cells/0001/cell.json"] {
+        let [now, before] = [SCHEMA, OLDEST_SCHEMA].map(|of| format!("\"schema\": {of}"));
+        change(&path.join(file), &now, &before);
+    }
+    let run = RunFolder::open(&path).unwrap();
+    assert_eq!(run.plan().schema, OLDEST_SCHEMA);
+    assert!(matches!(run.read(1), (CellState::Done(_), samples) if samples != Samples::default()));
+    let refused = RunFolder::open_for_writing(&path).unwrap_err().to_string();
+    for words in ["reads 4 to 5 and writes 5: continue it with", "(tare 0."] {
+        assert!(refused.contains(words), "{refused}");
+    }
 }
 
 #[test]

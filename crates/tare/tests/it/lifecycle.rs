@@ -79,12 +79,13 @@ fn after_kill_9_at_any_moment_one_more_command_leaves_nothing() {
     const ROUNDS: u64 = 8;
     const CPU: u32 = 0;
     let bench = Bench::new();
-    let (_alone, settings) = common::switches(CPU);
+    let (_alone, switches, settings) = common::switches(CPU);
+    let isolate = format!("--isolate {}", switches.join(","));
     let read = || Vec::from_iter(settings.iter().map(|path| fs::read_to_string(path).ok()));
     let before = read();
     // For the whole run, and all of them for every second cell.
     let set = if common::is_root() {
-        ["--set vm.stat_interval=93", "--isolate"]
+        ["--set vm.stat_interval=93", &isolate]
     } else {
         common::skip("a setting left by kill -9", "changing one requires root");
         ["", ""]

@@ -1,6 +1,7 @@
 //! `tare noise` from the command line to the report.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -133,8 +134,7 @@ fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reporte
         return common::skip("isolation", "changing kernel settings requires root");
     }
     let cpu = 0;
-    let (_alone, mut files) = common::switches(cpu);
-    let switches = tare_host::switches(&tare_host::Source::system(), cpu);
+    let (_alone, switches, mut files) = common::switches(cpu);
     let written = "/proc/sys/vm/page_lock_unfairness";
     files.push(written.to_owned());
     let read = || Vec::from_iter(files.iter().map(|path| fs::read_to_string(path).unwrap()));
@@ -149,11 +149,10 @@ fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reporte
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let names = switches.iter().map(|switch| format!("{},", switch.id));
         let ran = bench.run(&format!(
             "noise --workload gap --repetitions 20000000 --runs 3 --cpu {cpu} --output run \
-             --isolate {}vm.page_lock_unfairness=77,vm.no_such_setting=1",
-            names.collect::<String>()
+             --isolate {},vm.page_lock_unfairness=77,vm.no_such_setting=1",
+            switches.join(",")
         ));
         is_over.store(true, Ordering::Relaxed);
         ran
@@ -186,6 +185,58 @@ fn isolation_is_measured_and_put_back_and_what_another_program_writes_is_reporte
         .iter()
         .filter(|cell| cell["labels"]["isolate"] == "yes");
     assert_eq!((with.count(), cells.len()), (3, 6));
+}
+
+#[test]
+fn each_refusal_of_an_interrupt_to_move_is_explained() {
+    const FILE: &str = "smp_affinity_list";
+    let entries = fs::read_dir("/proc/irq").into_iter().flatten().flatten();
+    let folders = entries.map(|entry| entry.path());
+    let mut folders: Vec<_> = folders.filter(|path| path.is_dir()).collect();
+    if !common::is_root() || folders.len() < 3 {
+        return skip("interrupts that refuse", "it requires root and interrupts");
+    }
+    // The kernel refuses even the CPUs that an interrupt has.
+    let is_managed = |folder: &PathBuf| {
+        let file = folder.join(FILE);
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(file, found).is_err()
+    };
+    let managed = folders.iter().position(is_managed);
+    let managed = managed.map(|place| folders.remove(place));
+    let (full, read_only) = (folders[0].display(), folders[1].display());
+    let third = managed
+        .as_ref()
+        .map_or("/proc/irq/none".into(), |path| path.display().to_string());
+    let script = format!(
+        "mount -t tmpfs -o size=4k tmpfs {full} && mount -t tmpfs tmpfs {read_only} || exit 77
+         : > {full}/{FILE}; cat /dev/zero > {full}/fill
+         echo 0 > {read_only}/{FILE}; mount -o remount,ro {read_only}
+         exec \"$0\" noise --workload gap --repetitions 1000000 --runs 1 --cpu 0 \
+         --isolate {full}/{FILE}=1,{read_only}/{FILE}=1,{third}/{FILE}=1"
+    );
+    let bench = Bench::new();
+    let tare = env!("CARGO_BIN_EXE_tare");
+    let words = ["--mount", "sh", "-c", &script, tare];
+    let mut command = bench.command_of(Path::new("unshare"), &words);
+    let ran = Ran::of(command.output().unwrap());
+    if ran.code == Some(77) || ran.err.contains("unshare: ") {
+        return skip("interrupts that refuse", &ran.err);
+    }
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    // Lines are broken to the width of the terminal.
+    let said = format!("{} {}", ran.out, ran.err);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reasons = [
+        "(no switch could be changed)",
+        "no interrupt vector is left on the other CPUs",
+        "it is mounted read-only",
+        match managed {
+            Some(_) => "its driver manages this interrupt",
+            None => "does not have it",
+        },
+    ];
+    assert_contains(&said, &reasons);
 }
 
 #[test]

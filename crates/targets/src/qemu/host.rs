@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use tare_guard::{Guard, default_state_dir};
-use tare_host::Cpuid;
+use tare_host::{Cpuid, TCG_SIGNATURE};
 use tare_results::target::Clock;
 
 use super::Qemu;
@@ -13,9 +13,6 @@ use crate::error::TargetError;
 use crate::measured::MeasuredFile;
 use crate::memory::{self, Locking};
 use crate::{Program, once};
-
-/// The signature of QEMU's emulation in CPUID.
-const TCG: &str = "TCGTCGTCGTCG";
 
 /// What guests run on here.
 #[derive(Debug)]
@@ -84,7 +81,7 @@ impl LazyHost {
 fn emulated_below() -> Option<String> {
     let cpuid = Cpuid::read();
     let below = cpuid.known()?.hypervisor.as_deref()?;
-    (below == TCG).then(|| {
+    (below == TCG_SIGNATURE).then(|| {
         "emulated, although by KVM: this machine is itself a guest that QEMU's TCG emulates"
             .to_owned()
     })

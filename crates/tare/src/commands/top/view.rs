@@ -59,10 +59,23 @@ pub(super) struct View {
     takers: Vec<Row>,
 }
 
-/// A row of a table, and the share of time or the rate of its interruptions.
+/// A row of a table, the share of time or the rate of its interruptions, and whether these are
+/// recorded.
 struct Row {
     taken: f64,
+    is_recorded: bool,
     cells: Vec<String>,
+}
+
+impl Row {
+    fn new(taken: f64, cells: Vec<String>) -> Self {
+        let is_recorded = true;
+        Self {
+            taken,
+            is_recorded,
+            cells,
+        }
+    }
 }
 
 impl View {
@@ -119,24 +132,27 @@ impl View {
             let cells = [cpu.to_string()].into_iter().chain(shares);
             let cells = cells.chain([ran.unwrap_or(NONE.to_owned())]).collect();
             let taken = share(columns[..4].iter().sum());
-            cpus.push(Row { taken, cells });
+            cpus.push(Row::new(taken, cells));
             takers.extend(by_name.into_iter().map(|(taker, times)| {
-                let rate = match taker {
-                    Taker::Unseen => NONE.to_owned(),
-                    _ => N.rate(times.len() as f64 / wall_ns * 1e9),
+                let is_recorded = taker != Taker::Unseen;
+                let rate = match is_recorded {
+                    true => N.rate(times.len() as f64 / wall_ns * 1e9),
+                    false => NONE.to_owned(),
                 };
                 let taken = share(times.iter().sum());
                 let longest = times.into_iter().max().unwrap_or(0);
                 let longest = N.ns(longest as f64, None);
                 let (name, cpu) = (taker.to_string(), cpu.to_string());
-                let cells = vec![name, cpu, rate, N.percent(taken), longest];
-                Row { taken, cells }
+                Row {
+                    is_recorded,
+                    ..Row::new(taken, vec![name, cpu, rate, N.percent(taken), longest])
+                }
             }));
         }
         takers.sort_by(|a, b| b.taken.total_cmp(&a.taken));
         let find = |is_seen: bool, least: f64| {
             let mut rows = takers.iter().filter(|row| row.taken >= least);
-            let row = rows.find(|row| (row.cells[2] != NONE) == is_seen)?;
+            let row = rows.find(|row| row.is_recorded == is_seen)?;
             let [name, share, cpu] = [0, 3, 1].map(|at| &row.cells[at]);
             let name = if is_seen { name } else { "Not recorded" };
             Some(format!("{name}: {share} of the time of CPU {cpu}."))
@@ -190,7 +206,7 @@ impl View {
                 let taken = one.on(cpu) as f64 / counts.interval.as_secs_f64();
                 let none = || NONE.to_owned();
                 let cells = vec![name.clone(), cpu.to_string(), N.rate(taken), none(), none()];
-                Row { taken, cells }
+                Row::new(taken, cells)
             })
         });
         let mut takers = Vec::from_iter(all);
@@ -213,8 +229,7 @@ impl View {
                 total => N.percent(part as f64 / total as f64),
             });
             let cells = [cpu.to_string()].into_iter().chain(parts).collect();
-            let taken = of.interrupts as f64;
-            Row { taken, cells }
+            Row::new(of.interrupts as f64, cells)
         };
         Self {
             most,

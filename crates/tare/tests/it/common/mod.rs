@@ -282,13 +282,18 @@ pub fn engine() -> MutexGuard<'static, ()> {
     ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serialises tests that change the settings of all switches, and returns their files.
-pub fn switches(cpu: u32) -> (MutexGuard<'static, ()>, Vec<String>) {
+/// Serialises tests that change the settings of switches, and returns these with their files: all
+/// but the one that moves threads of other tests away from a CPU.
+pub fn switches(cpu: u32) -> (MutexGuard<'static, ()>, Vec<&'static str>, Vec<String>) {
     static SWITCHES: Mutex<()> = Mutex::new(());
     let alone = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-    let switches = tare_host::switches(&tare_host::Source::system(), cpu);
-    let files = switches.into_iter().flat_map(|switch| switch.files);
-    (alone, files.map(|(path, _)| path).collect())
+    let switches = tare_host::switches(&tare_host::Source::system(), cpu).into_iter();
+    let (names, files): (Vec<_>, Vec<_>) = switches
+        .filter(|switch| switch.id != "cpuset")
+        .map(|switch| (switch.id, switch.files))
+        .unzip();
+    let files = files.into_iter().flatten();
+    (alone, names, files.map(|(path, _)| path).collect())
 }
 
 /// Waits for a minute at most until `found` gives something.
