@@ -33,7 +33,7 @@ unexport CARGO_TARGET_DIR
 unexport CARGO_BUILD_TARGET_DIR
 
 .PHONY: help quick test build install uninstall setup setup-test measuring measured small laboratory linted-measured \
-	linted-laboratory test-measured test-laboratory kernels style kvm bench acceptance attack fuzz screenshot clean
+	linted-laboratory test-measured test-laboratory test-kvm kernels style kvm bench acceptance attack fuzz screenshot clean
 
 # A representative set: both series, each flavour, with and without compressed modules.
 KERNELS := debian debian-cloud debian-rt debian-cloud-6.12
@@ -107,6 +107,10 @@ linted-measured: measured
 test-laboratory:
 	$(LINTING) RUST_TEST_THREADS=$$(($$(nproc) + 1)) $(CARGO) test --workspace --all-targets --quiet
 
+# In a guest with a KVM that QEMU emulates. It has the machine to itself.
+test-kvm:
+	$(LINTING) $(CARGO) test --workspace --test it --quiet kvm::guests -- --ignored
+
 # Tests of the network wait for their peers most of the time.
 WAITING := RUST_TEST_THREADS=$$(($$(nproc) + 2))
 test-measured:
@@ -163,7 +167,7 @@ bench: setup-test build small
 acceptance: setup-test build small
 	$(TARE) kernel fetch --if-missing --all
 	$(TARE) kernel fetch --if-missing debian-root
-	$(LINTING) $(CARGO) test --quiet -p tare --test it kvm::guests -- --ignored
+	$(MAKE) --no-print-directory test-kvm
 	$(CARGO) build --release -p tare-acceptance
 	target/release/tare-acceptance all
 

@@ -47,4 +47,4 @@ pub use error::ExperimentError;
 pub use execute::{Tally, execute};
 pub use experiment::Experiment;
 pub use settings::Settings;
-pub use stage::{Driven, Endpoint, Event, Observer, Stage};
+pub use stage::{Driven, Endpoint, Event, Observer, Stage, Unfinished};

@@ -29,7 +29,7 @@ use tare_results::model::{
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_targets::instance::{Finish, now_ns};
-use tare_targets::{Job, TargetError, engine, spec};
+use tare_targets::{Job, Launch, TargetError, engine, spec};
 use tare_wire::phases::LEAD_NS;
 use tare_wire::record::Live;
 
@@ -334,28 +334,12 @@ impl<'a> Stage<'a> {
         let Some(arrivals) = &plan.arrivals else {
             return self.one();
         };
-        let Reported { program, notices } = match self.report(arrivals) {
-            Err(_) if self.limit.interrupt.stop_requested() => Err(Unfinished::Stopped),
-            reported => reported,
-        }?;
-        let job = Job {
-            command: arrivals.command.as_deref(),
-            is_alone: false,
-            ..Job::idle(&plan.work)
-        };
-        let launch = self.prepared(self.target.target.launch(&job, self.guard))?;
+        let (Reported { program, notices }, launch) = self.before_arrivals(arrivals)?;
         self.start_load()?;
         let latency_held = false;
         self.observer.on_event(Event::Ready { latency_held });
         self.limit.measures();
-        let hz = frequency::choose(&program.frequencies).map(|tsc| tsc.hz);
-        let Limit { interrupt, limit } = self.limit;
-        let notify = &mut |finish: Option<Finish>| match finish {
-            Some(finish) => self.observer.on_event(Event::Finishing(finish)),
-            None => drop(self.observer.tick()),
-        };
-        let ran = many::run(arrivals, &launch, hz, limit, self.guard, interrupt, notify);
-        self.limit.bound();
+        let ran = self.many(arrivals, &launch, &program);
         drop(launch);
         let ended = self.end_load();
         let ran = ran?;
@@ -379,6 +363,66 @@ impl<'a> Stage<'a> {
             sets: Vec::new(),
         };
         Ok(self.done(record, samples, ran.cut_short, ended))
+    }
+
+    /// Starts two instances one after the other as [`Stage::arrivals`] starts them, but before all
+    /// of these and without the load. Nothing of them is in the cell.
+    ///
+    /// # Errors
+    ///
+    /// Returns why nothing could be started.
+    pub fn rehearse(&mut self) -> Result<Vec<Instance>, Unfinished> {
+        let Some(arrivals) = &self.plan.arrivals else {
+            return Ok(Vec::new());
+        };
+        let (Reported { program, .. }, launch) = self.before_arrivals(arrivals)?;
+        // The first is the warm-up, and the window ends with the second.
+        let two = Arrivals {
+            interval_ns: None,
+            warmup_ns: 0,
+            measure_ns: 1,
+            ..arrivals.clone()
+        };
+        Ok(self.many(&two, &launch, &program)?.instances)
+    }
+
+    /// Returns whether KVM executes the target's guests.
+    pub fn is_under_kvm(&self) -> bool {
+        let accelerator = self.target.program.accelerator.as_deref();
+        accelerator.is_some_and(|name| name.starts_with("KVM"))
+    }
+
+    /// Asks a target once what it is, and prepares the start of many instances.
+    fn before_arrivals(&mut self, arrivals: &Arrivals) -> Result<(Reported, Launch), Unfinished> {
+        let reported = match self.report(arrivals) {
+            Err(_) if self.limit.interrupt.stop_requested() => Err(Unfinished::Stopped),
+            reported => reported,
+        }?;
+        let job = Job {
+            command: arrivals.command.as_deref(),
+            is_alone: false,
+            ..Job::idle(&self.plan.work)
+        };
+        let launch = self.prepared(self.target.target.launch(&job, self.guard))?;
+        Ok((reported, launch))
+    }
+
+    /// Starts instances, and waits for their end.
+    fn many(
+        &mut self,
+        arrivals: &Arrivals,
+        launch: &Launch,
+        program: &model::Program,
+    ) -> Result<many::Ran, Unfinished> {
+        let hz = frequency::choose(&program.frequencies).map(|tsc| tsc.hz);
+        let Limit { interrupt, limit } = self.limit;
+        let notify = &mut |finish: Option<Finish>| match finish {
+            Some(finish) => self.observer.on_event(Event::Finishing(finish)),
+            None => drop(self.observer.tick()),
+        };
+        let ran = many::run(arrivals, launch, hz, limit, self.guard, interrupt, notify);
+        self.limit.bound();
+        ran
     }
 
     /// Records the daemons that run, now that the engine of the cell should.

@@ -5,12 +5,13 @@
 //! times one interval apart, whatever became of those before (an open loop). The intervals of a
 //! target are a ladder that ends where it no longer keeps up.
 
+mod exits;
 mod job;
 mod pace;
 mod parameters;
 mod story;
 
-use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Rung, Schedule};
+use tare_results::model::{Arrivals, CellPlan, Labels, MOST_INSTANCES, Outcome, Rung, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 
@@ -71,7 +72,12 @@ impl Experiment for Start {
     }
 
     fn drive(&self, stage: &mut Stage<'_>) -> Driven {
-        stage.arrivals()
+        let exits = exits::of(stage)?;
+        let mut driven = stage.arrivals()?;
+        if let Outcome::Done { record, .. } = &mut driven {
+            record.values.extend(exits);
+        }
+        Ok(driven)
     }
 
     fn combinations(

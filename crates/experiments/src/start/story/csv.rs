@@ -7,6 +7,7 @@ use tare_figures::rows::Figure;
 use tare_pages::kit::study_csv::{Field, OfCell, study_csv};
 use tare_results::model::Arrived;
 
+use super::super::exits::{ALL, EXITS, PART, REASON};
 use super::ladder::{self, interval_ns};
 use super::{calder_2020, work};
 
@@ -14,7 +15,7 @@ use super::{calder_2020, work};
 pub(super) const FILE: &str = "start.csv";
 
 /// Returns the columns.
-const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
+const fn fields<'a>() -> [Field<OfCell<'a>>; 27] {
     [
         ("interval_s", |of| {
             Some((interval_ns(of.case)? as f64 / 1e9).to_string())
@@ -44,6 +45,10 @@ const fn fields<'a>() -> [Field<OfCell<'a>>; 26] {
         ("rejected", |of| number(of, "rejected", Figure::Total)),
         ("unfinished", |of| number(of, "unfinished", Figure::Total)),
         ("most_alive", |of| number(of, "live", Figure::Max)),
+        ("exits_mean", |of| {
+            let labels = [(PART, ALL), (REASON, ALL)];
+            Some(of.value(EXITS, Figure::Mean, &labels)?.to_string())
+        }),
         ("cpu_mean_s", |of| seconds(of, "cpu", Figure::Mean)),
         ("memory_p50_bytes", |of| {
             number(of, "memory", Figure::MEDIAN)

@@ -9,6 +9,7 @@ use tare_results::model::{Arrived, Instance, InstanceOutcome, Labels};
 use tare_results::target::Kernel;
 use tare_stats::Counts;
 
+use super::super::exits::EXITS;
 use super::parts;
 
 /// How late an arrival may be to count as in time, in ns.
@@ -103,6 +104,7 @@ pub(super) const MEASURES: &[Measure] = &[
         |data| one(shared_cpu(data, "engine cpu").map(mean)),
     ),
     Measure::time("machine-cpu", MACHINE, MEAN, |data| one(machine_cpu(data))),
+    Measure::value(EXITS, "exits from the guest for each start").figures(MEAN),
     Measure::time("memory", "peak memory of an instance", BYTES, |data| {
         times(data, |one| known(one.peak_bytes))
     })

@@ -9,7 +9,7 @@ mod checks;
 mod csv;
 mod ladder;
 mod measures;
-mod parts;
+pub(super) mod parts;
 mod pictures;
 mod tables;
 mod verdict;

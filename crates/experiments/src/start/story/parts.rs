@@ -54,28 +54,36 @@ pub(super) fn read<'n>(names: impl Iterator<Item = &'n str> + Clone) -> String {
 /// is dropped for all, so that means of parts add up to that of the whole.
 pub(super) fn of_cell(data: &CellData<'_>) -> Samples {
     let has_machine = data.plan().target.kernel().is_guest();
-    let is_known = |border: fn(&Instance) -> u64| done(data).all(|one| border(one) > 0);
-    let reset = is_known(|one| one.reset_ns);
-    let kernel = is_known(|one| one.kernel_ns);
-    let main = is_known(|one| one.main_ns);
-    let all = done(data).flat_map(|instance| {
-        let with_borders = Instance {
-            reset_ns: if reset { instance.reset_ns } else { 0 },
-            kernel_ns: if kernel { instance.kernel_ns } else { 0 },
-            main_ns: if main { instance.main_ns } else { 0 },
-            ..*instance
-        };
-        of_instance(&with_borders, has_machine)
-    });
-    let parts = grouped(all).into_iter().filter_map(|(name, all)| {
+    let mut all: Vec<Instance> = done(data).copied().collect();
+    drop_unknown(&mut all);
+    let all = all.iter().flat_map(|one| of_instance(one, has_machine));
+    let times = all.filter_map(|(name, [from_ns, to_ns])| Some((name, span(from_ns, to_ns)?)));
+    let parts = grouped(times).into_iter().filter_map(|(name, all)| {
         let sample = counts(all.into_iter())?;
         Some((Labels::of([("part", name)]), sample))
     });
     Ok(parts.collect())
 }
 
-/// Returns the parts of one instance.
-fn of_instance(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
+/// Drops the borders that one of some instances lacks.
+pub(in crate::start) fn drop_unknown(all: &mut [Instance]) {
+    let borders: [fn(&mut Instance) -> &mut u64; 3] = [
+        |one| &mut one.reset_ns,
+        |one| &mut one.kernel_ns,
+        |one| &mut one.main_ns,
+    ];
+    for border in borders {
+        if all.iter_mut().any(|one| *border(one) == 0) {
+            all.iter_mut().for_each(|one| *border(one) = 0);
+        }
+    }
+}
+
+/// Returns the parts of one instance, from when to when each lasted.
+pub(in crate::start) fn of_instance(
+    one: &Instance,
+    has_machine: bool,
+) -> Vec<(&'static str, [u64; 2])> {
     let moments: &[(&str, u64)] = match has_machine {
         true => &[
             ("vmm", one.reset_ns),
@@ -94,16 +102,23 @@ fn of_instance(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
             continue;
         }
         let known = BEFORE_READY.iter().find(|(known, _)| *known == name);
-        parts.extend(known.map(|(known, _)| *known).zip(span(from_ns, *at_ns)));
+        parts.extend(known.map(|(known, _)| (*known, [from_ns, *at_ns])));
         (from_ns, name) = (*at_ns, String::new());
     }
-    parts.extend(span(one.ready_ns, one.exited_ns).map(|ns| (AFTER_READY.0, ns)));
+    parts.push((AFTER_READY.0, [one.ready_ns, one.exited_ns]));
     parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn times(one: &Instance, has_machine: bool) -> Vec<(&'static str, u64)> {
+        let parts = of_instance(one, has_machine).into_iter();
+        let known =
+            parts.filter_map(|(name, [from_ns, to_ns])| Some((name, span(from_ns, to_ns)?)));
+        known.collect()
+    }
 
     #[test]
     fn what_is_not_known_joins_two_parts() {
@@ -123,16 +138,16 @@ mod tests {
             ("main", 50),
             ("work+exit", 10),
         ];
-        assert_eq!(of_instance(&guest, true), all);
+        assert_eq!(times(&guest, true), all);
         let silent = Instance {
             reset_ns: 0,
             main_ns: 0,
             ..guest
         };
         let some = [("vmm+firmware", 60), ("kernel+main", 80), ("work+exit", 10)];
-        assert_eq!(of_instance(&silent, true), some);
+        assert_eq!(times(&silent, true), some);
         assert_eq!(
-            of_instance(&guest, false),
+            times(&guest, false),
             [("launch", 90), ("main", 50), ("work+exit", 10)]
         );
         // Moments of a damaged folder, which are in no order.
@@ -142,10 +157,10 @@ mod tests {
             ..guest
         };
         assert!(
-            of_instance(&damaged, true)
+            times(&damaged, true)
                 .iter()
                 .all(|(name, _)| *name != "firmware")
         );
-        assert!(of_instance(&Instance::default(), true).is_empty());
+        assert!(times(&Instance::default(), true).is_empty());
     }
 }

@@ -7,6 +7,7 @@ use tare_pages::tables::{Column, Line, Tabled};
 use tare_results::model::Cell;
 use tare_results::target::Kernel;
 
+use super::super::exits::{ALL, EXITS, PART, REASON};
 use super::ladder::pace;
 use super::{NAME, ladder, parts};
 
@@ -70,6 +71,10 @@ const COST: [Column; 7] = [
     Column::new("memory\nmax", "memory", Figure::Max),
 ];
 
+const READ_EXITS: &str = "How often a guest under KVM leaves its virtual CPU, as the kernel's tracepoint kvm_exit counts it in two \
+     instances that are started alone, before those that are measured. Parts are divided by the guest's own clock: writing \
+     the line by which it is ready is part of its work.";
+
 /// Returns the tables.
 pub(super) fn tables(run: &Run) -> Vec<Tabled> {
     let is_alone = |cell: &&Cell| {
@@ -97,6 +102,11 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
             rows.any(|row| row.has("part", name))
         });
     let read = parts::read(parts.clone().map(|(name, _)| *name));
+    let has_exits = |part: &str| run.rows.of(NAME, EXITS).any(|row| row.has(PART, part));
+    let exits = [(ALL, "all")].into_iter().chain(parts.clone().copied());
+    let exits = exits.filter(|(part, _)| has_exits(part));
+    let exits = exits.map(|(part, head)| Column::new(head, EXITS, Figure::Mean).of(PART, part));
+    let exits: Vec<Column> = exits.collect();
     let parts = parts.map(|(name, head)| Column::new(head, "part", Figure::Mean).of("part", name));
     vec![
         Tabled::new(
@@ -107,6 +117,11 @@ pub(super) fn tables(run: &Run) -> Vec<Tabled> {
         Tabled::new("Throughput", &planned.join(" "), THROUGHPUT),
         Tabled::new("What an instance costs", "", &cost(run)),
         Tabled::new("Parts of a start, mean", &read, &parts.collect::<Vec<_>>()),
+        Tabled::new(
+            "Exits from the guest in each part, by reason",
+            READ_EXITS,
+            &exits,
+        ),
     ]
 }
 
@@ -148,7 +163,11 @@ pub(super) fn arrange(run: &Run, lines: &mut [Line<'_>]) {
 /// Names a line by its rate, below the name of its ladder.
 pub(super) fn name(run: &Run, line: &Line<'_>) -> (Option<String>, String) {
     match Series::of_row(&ladder::all(run), line.of) {
-        Some((_, ladder, case)) => (Some(ladder::name(ladder)), pace(case)),
+        Some((_, ladder, case)) => {
+            let reason = line.labels.get(REASON).map(|reason| format!(", {reason}"));
+            let name = pace(case) + &reason.unwrap_or_default();
+            (Some(ladder::name(ladder)), name)
+        }
         None => (None, line.target()),
     }
 }

@@ -6,6 +6,11 @@
 //! What this cannot show: speed, Intel's VMX, AVIC, an invariant time-stamp counter. Wake-ups are
 //! 20 ms apart: `helper_vmrun` of QEMU 7.2 does not restore the interrupt shadow of `sti`, so a guest
 //! that sleeps by `sti; hlt` for a short time may lose its wake-up there.
+//!
+//! The outer guest has a periodic tick (`nohz=off highres=off`). When a guest in it exits, QEMU's
+//! `do_vmexit` changes `interrupt_request` without a lock (corrected in 2025), so an interrupt that
+//! comes at that moment may be lost. A lost one-shot timer is never set again; a lost tick is made up
+//! for by the next. On a machine with much other work the outer guest still freezes at times.
 
 mod outer;
 
@@ -75,7 +80,8 @@ tare image run hello,mem=16M,accel=kvm then=panic"#,
         // `guest_time` comes in ticks of 10 ms: 50,000 ns for each of 200 requests.
         script: "tare run /study.toml --output study\n\
                  grep -E 'place=inside service=dns,cpu,ns,mean,[0-9]+0000,' study/figures.csv\n\
-                 grep -E 'reason=all service=dns,exits,,mean,[0-9.]*[1-9]' study/figures.csv",
+                 grep -E 'reason=all service=dns,exits,,mean,[0-9.]*[1-9]' study/figures.csv\n\
+                 grep -Eo 'part=[^,]*,exits,,mean,[0-9.]+' study/figures.csv | sort -u",
         status: 0,
         parts: &["[7/7] "],
     },
@@ -136,9 +142,8 @@ pidof tare tare-agent tare-service qemu-system-x86_64 || true
     },
 ];
 
-/// Next to other tests the outer guest froze, so this one has a machine to itself.
 #[test]
-#[ignore = "needs a quiet machine: make acceptance runs it"]
+#[ignore = "has the machine to itself: make test-kvm, which make acceptance runs"]
 fn guests_run_under_kvm() {
     let Some(outer) = Outer::new() else {
         return;
@@ -156,6 +161,7 @@ fn guests_run_under_kvm() {
     assert_threads_are_pinned(text("pinned"));
     assert_exits_are_counted(text("exits"));
     assert!(!text("study").contains("Not measured"), "{}", text("study"));
+    assert_parts_add_up(text("study"));
     assert_eq!(text("left"), "/run:\n\n/tmp:\nsaid\nlo\n");
 }
 
@@ -177,6 +183,22 @@ fn assert_threads_are_pinned(text: &str) {
     let (locked, resident) = (sizes("VmLck:"), sizes("VmRSS:"));
     assert_eq!(locked.iter().max(), Some(&0), "{text}");
     assert!(resident.iter().max() < Some(&(200 << 10)), "{text}");
+}
+
+/// The exits of a start by reason are those of its parts.
+fn assert_parts_add_up(text: &str) {
+    let (mut whole, mut sums) = (BTreeMap::new(), BTreeMap::new());
+    for line in text.lines().filter_map(|line| line.strip_prefix("part=")) {
+        let (labels, number) = line.split_once(",exits,,mean,").unwrap();
+        let (part, reason) = labels.split_once(" reason=").unwrap();
+        let number: f64 = number.parse().unwrap();
+        match part {
+            "all" => drop(whole.insert(reason, number)),
+            _ => *sums.entry(reason).or_default() += number,
+        }
+    }
+    assert!(whole["all"] > whole["io"] && whole["io"] > 0.0, "{text}");
+    assert_eq!(whole, sums);
 }
 
 /// Boots of one image leave the guest equally often, apart from interrupts of the outer machine; one

@@ -134,7 +134,7 @@ fn in_order(events: &mut [Event]) {
 }
 
 /// Splits an event's body into its stack and its values.
-fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
+pub fn split(body: &[u8], with_stack: bool) -> Option<(Vec<u64>, &[u8])> {
     let mut rest = body;
     let mut take = |bytes: usize| {
         let (taken, after) = rest.split_at_checked(bytes)?;
@@ -218,6 +218,7 @@ fn values(tracepoint: &Tracepoint, raw: &[u8], names: &mut Names) -> Option<(Kin
         }
         Point::Sent { .. } => (Kind::Sender, (number(1)? != 0).into(), 0),
         Point::PageFault => (Kind::PageFault, number(0)?, 0),
+        Point::Other(_) => return None,
     })
 }
 

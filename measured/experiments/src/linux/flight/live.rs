@@ -15,7 +15,7 @@ use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
 use super::recording::{find, name_threads};
-use super::ring::{self, Ring};
+use super::ring::{self, Ring, Whose};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
 use super::tracepoint::{self, Point, Tracepoint};
@@ -64,14 +64,9 @@ impl Live {
         tracepoints.retain(|one| !OF_ONE_THREAD.contains(&one.point));
         tracepoints.extend(tracepoint::find_sent(&tracefs, None));
         tracepoints.iter_mut().for_each(|one| one.has_stack = false);
-        let share = ALL_BYTES / cpus.count().max(1) as usize;
-        let bytes = (1 << share.max(1).ilog2()).clamp(LEAST_BYTES, MOST_BYTES);
-        let open = |cpu| {
-            let ring = |bytes| Ring::open(cpu, &tracepoints, bytes);
-            Ok((ring(bytes).or_else(|_| ring(ring::SIZE))?, 0))
-        };
+        let rings = rings(Whose::Everyone, cpus, &tracepoints)?;
         Ok(Self {
-            rings: cpus.iter().map(open).collect::<Result<_, FlightError>>()?,
+            rings: rings.into_iter().map(|ring| (ring, 0)).collect(),
             cost_ns,
             tracepoints,
             since_ns: now_ns(),
@@ -153,6 +148,21 @@ impl Live {
         };
         (Trace::new(decoded.into_iter()), recorded)
     }
+}
+
+/// Starts recording on some CPUs, into buffers that share a size.
+pub(super) fn rings(
+    whose: Whose,
+    cpus: &Cpus,
+    tracepoints: &[Tracepoint],
+) -> Result<Vec<Ring>, FlightError> {
+    let share = ALL_BYTES / cpus.count().max(1) as usize;
+    let bytes = (1 << share.max(1).ilog2()).clamp(LEAST_BYTES, MOST_BYTES);
+    let open = |cpu| {
+        let ring = |bytes| Ring::of(whose, cpu, tracepoints, bytes);
+        ring(bytes).or_else(|_| ring(ring::SIZE))
+    };
+    cpus.iter().map(open).collect()
 }
 
 /// Measures how long the kernel takes to record an event without a stack, in ns, on the CPU where this

@@ -15,6 +15,7 @@
 //! * `snapshots`: the copies of one thread;
 //! * [`recording`]: everything on a CPU for a time, joined with the delays of what ran there;
 //! * [`live`]: everything on some CPUs, from one reading to the next;
+//! * [`exits`]: how often the guests of a process leave their virtual CPUs, and why;
 //! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
@@ -27,6 +28,7 @@
 mod cost;
 mod decode;
 mod error;
+pub mod exits;
 mod joined;
 pub mod live;
 mod pages;

@@ -82,14 +82,14 @@ pub struct Explained {
 
 /// A moment by two clocks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Clocks {
+pub(super) struct Clocks {
     tsc: u64,
     ns: u64,
 }
 
 impl Clocks {
     /// Reads both: of several readings, that with the least time between.
-    fn read() -> Self {
+    pub(super) fn read() -> Self {
         let reading = |_| {
             let before = bare_rdtsc();
             let ns = now_ns();
@@ -100,6 +100,14 @@ impl Clocks {
         };
         let least = (0..READINGS).map(reading).min_by_key(|(took, _)| *took);
         least.map_or_else(Self::default, |(_, clocks)| clocks)
+    }
+
+    /// Returns a moment of the TSC by CLOCK_MONOTONIC, in ns, from two readings.
+    pub(super) fn ns([begin, end]: [Self; 2], tsc: u64) -> u64 {
+        let ticks = end.tsc.wrapping_sub(begin.tsc).max(1);
+        let ns = (end.ns - begin.ns) as f64 / ticks as f64;
+        let since = tsc.wrapping_sub(begin.tsc).cast_signed();
+        begin.ns.saturating_add_signed((since as f64 * ns) as i64)
     }
 }
 
@@ -235,11 +243,7 @@ impl Recording {
 
     /// Returns a moment of the TSC by CLOCK_MONOTONIC, in ns.
     fn ns(&self, tsc: u64) -> u64 {
-        let [begin, end] = self.clocks;
-        let ticks = end.tsc.wrapping_sub(begin.tsc).max(1);
-        let ns = (end.ns - begin.ns) as f64 / ticks as f64;
-        let since = tsc.wrapping_sub(begin.tsc).cast_signed();
-        begin.ns.saturating_add_signed((since as f64 * ns) as i64)
+        Clocks::ns(self.clocks, tsc)
     }
 }
 
@@ -267,10 +271,15 @@ pub(super) fn name_threads(names: &mut Names, events: &[(u64, Event)]) {
     }
 }
 
+/// Returns the CPUs of this machine that are online.
+pub(super) fn online() -> Cpus {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    Cpus::parse(online.trim()).unwrap_or_default()
+}
+
 /// Returns the other CPUs that may send interrupts to one.
 fn others(cpu: u32) -> Vec<u32> {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let online = Cpus::parse(online.trim()).unwrap_or_default();
+    let online = online();
     let others = online.iter().filter(|other| *other != cpu);
     others.take(MOST_SENDERS).collect()
 }

@@ -33,6 +33,16 @@ const TIME_AT: u64 = 16;
 /// The offset of the part that depends on the event.
 pub const BODY_AT: usize = 24;
 
+/// The threads whose events are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All.
+    Everyone,
+    /// The calling thread, and the threads and processes that it starts from then on, and those
+    /// that these start.
+    Descendants,
+}
+
 /// The buffer of one CPU, with the events that write to it.
 pub struct Ring {
     cpu: u32,
@@ -77,6 +87,21 @@ impl Ring {
     ///
     /// Returns [`FlightError`] with the kernel's reason if it refuses.
     pub fn open(cpu: u32, tracepoints: &[Tracepoint], bytes: usize) -> Result<Self, FlightError> {
+        Self::of(Whose::Everyone, cpu, tracepoints, bytes)
+    }
+
+    /// Starts recording the events of some threads on a CPU into a buffer of `bytes`, a power of
+    /// two.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`FlightError`] with the kernel's reason if it refuses.
+    pub fn of(
+        whose: Whose,
+        cpu: u32,
+        tracepoints: &[Tracepoint],
+        bytes: usize,
+    ) -> Result<Self, FlightError> {
         let mut events: Vec<Event> = Vec::new();
         let mut mapped = None;
         let all = tracepoints
@@ -87,7 +112,7 @@ impl Ring {
                 whens.map(move |when| (place, tracepoint, when))
             });
         for (place, tracepoint, when) in all {
-            let opened = Event::open(cpu, tracepoint, place, &when).and_then(|event| {
+            let opened = Event::open((whose, cpu), tracepoint, place, &when).and_then(|event| {
                 if let Some(first) = events.first() {
                     event.write_into(first)?;
                 }
@@ -268,11 +293,16 @@ impl Event {
     ///
     /// Returns [`FlightError`] with the kernel's reason if it refuses.
     pub fn unrecorded(cpu: u32, tracepoint: &Tracepoint) -> Result<Self, FlightError> {
-        let opened = Self::open(cpu, tracepoint, 0, &When::ALWAYS);
+        let opened = Self::open((Whose::Everyone, cpu), tracepoint, 0, &When::ALWAYS);
         opened.map_err(|source| refused(tracepoint, cpu, source))
     }
 
-    fn open(cpu: u32, tracepoint: &Tracepoint, place: usize, when: &When) -> io::Result<Self> {
+    fn open(
+        (whose, cpu): (Whose, u32),
+        tracepoint: &Tracepoint,
+        place: usize,
+        when: &When,
+    ) -> io::Result<Self> {
         let mut asked = perf_event_attr {
             type_: PERF_TYPE_TRACEPOINT,
             size: size_of::<perf_event_attr>() as u32,
@@ -285,6 +315,7 @@ impl Event {
         asked.set_disabled(1);
         asked.set_use_clockid(1);
         asked.set_write_backward(1);
+        asked.set_inherit((whose == Whose::Descendants).into());
         // Without this, the kernel would interrupt the CPU whenever the buffer is half full.
         asked.set_watermark(1);
         asked.wakeup_watermark = u32::MAX;
@@ -294,8 +325,12 @@ impl Event {
             asked.sample_max_stack = DEPTH;
         }
         let flags = PERF_FLAG_FD_CLOEXEC.into();
+        let pid = match whose {
+            Whose::Everyone => -1,
+            Whose::Descendants => 0,
+        };
         // SAFETY: a live value that contains its size; the call only creates a file.
-        let file = unsafe { perf_event_open(&raw mut asked, -1, cpu as i32, -1, flags) };
+        let file = unsafe { perf_event_open(&raw mut asked, pid, cpu as i32, -1, flags) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }

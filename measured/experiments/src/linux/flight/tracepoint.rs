@@ -61,6 +61,8 @@ pub enum Point {
     },
     /// A thread in user mode touched a page that is not there.
     PageFault,
+    /// Another event, with the fields that are read.
+    Other(&'static [&'static str]),
 }
 
 impl Point {
@@ -68,6 +70,7 @@ impl Point {
     /// [`Tracepoint::number`] and [`Tracepoint::text`] take.
     const fn fields(&self) -> &'static [&'static str] {
         match self {
+            Self::Other(fields) => fields,
             Self::VectorEntry { .. } | Self::VectorExit { .. } => &["vector"],
             Self::InterruptEntry => &["irq", "name"],
             Self::InterruptExit => &["irq"],
@@ -307,7 +310,12 @@ pub fn find_sent(tracefs: &Tracefs, to: Option<u32>) -> impl Iterator<Item = Tra
     })
 }
 
-fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, FlightError> {
+/// Finds an event by its path, and the layout of its records.
+///
+/// # Errors
+///
+/// Returns [`FlightError`] if it is missing, or described in an unknown way.
+pub fn describe(tracefs: &Tracefs, path: &str, point: Point) -> Result<Tracepoint, FlightError> {
     let name = path.replace('/', ":");
     let format = tracefs.read(&format!("events/{path}/format"));
     let format = match format {
