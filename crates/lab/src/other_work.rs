@@ -241,7 +241,7 @@ pub fn blamed(other: &OtherWork) -> Option<String> {
         })
         .collect();
     let runs = other.runs.iter();
-    each.extend(runs.map(|run| format!("another run of tare measured there: {run}")));
+    each.extend(runs.map(|run| format!("another run of tare measured on the same CPU: {run}")));
     (!each.is_empty()).then(|| each.join("; "))
 }
 

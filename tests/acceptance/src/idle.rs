@@ -93,7 +93,7 @@ fn compare(
             let other = testing.iter().find(|other| other.labels == row.labels);
             let other = other.ok_or_else(|| format!("{:?} is on one target", row.labels))?;
             let what = format!(
-                "{experiment}, {measure}.{figure} of {:?}, kernel that tests itself / that does not",
+                "{experiment} {}, {measure}.{figure}: kernel that tests itself / that does not",
                 row.labels
             );
             let ratio = estimate(other)? / estimate(row)?;

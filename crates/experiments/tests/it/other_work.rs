@@ -75,8 +75,8 @@ fn what_ran_on_another_cpu_is_no_share_of_the_measured_one() {
     assert_contains(
         alarm(&run.analyse(), "other-work"),
         &[
-            "dns (process 40) used CPU 0 for about 990 ms, 99.0 % of the time and CPU 1 for about 27.0 ms, 2.70 % of the \
-             time.",
+            "dns (process 40) used CPU 0 for about 990 ms, 99.0 % of the time of cell 1 and CPU 1 for about 27.0 ms, 2.70 % of the \
+             time of cell 1.",
         ],
     );
 }
@@ -423,7 +423,7 @@ fn what_else_ran_in_a_guest_is_named_as_on_the_host() {
         text,
         &[
             "Inside of the guest",
-            "ksoftirqd/0 (process 15) used CPU 1 for about 30.0 ms, 3.00 % of the time.",
+            "ksoftirqd/0 (process 15) used CPU 1 for about 30.0 ms, 3.00 % of the time of cell 1.",
         ],
     );
     assert_contains(

@@ -277,6 +277,25 @@ fn other_work_is_named_before_the_tick_even_where_that_took_more() {
 }
 
 #[test]
+fn where_most_events_were_lost_the_first_sentence_has_what_was_sampled() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        let lost = Trace {
+            complete: false,
+            ..delays(70, Vec::new())
+        };
+        let traces = vec![lost, to_thread("python3/41", 30)];
+        explain(with_hog(&mut run, block), traces, 4);
+    }
+    let said = verdict(&run.analyse());
+    assert_contains(&said[0], &["alongside hog (33.0 % of the CPU's time)"]);
+    assert_eq!(
+        said[1],
+        "gap, time in delays of 5.00 µs or more: not recorded 70.0 % and thread python3 30.0 %."
+    );
+}
+
+#[test]
 fn a_target_without_events_is_named() {
     let mut run = explained(4);
     for block in 1..=2 {

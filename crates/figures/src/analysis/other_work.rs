@@ -24,6 +24,8 @@ const MUCH: f64 = 0.01;
 const UNEVEN: f64 = 1.5;
 /// How many names are shown.
 const NAMED: usize = 3;
+/// What looks at intervals cannot see.
+const SHORT_LIVED: &str = "Tasks that lived for less than a second may be missing.";
 
 /// CPU time that the processes of a name used on the measured CPUs, by whatever threads. Those of
 /// the kernel are apart from programs of the same name.
@@ -82,7 +84,7 @@ pub(super) fn find(run: &Run) -> Vec<Notice> {
     notices.extend(other_tasks(&around, "other-work-around", |cpus, each| {
         format!(
             "Other work ran on the measured {cpus} around cells that measured for too short a part of the time watched to tell \
-             how much of it ran within them: {each}. Measure longer, or choose another CPU (--cpu)."
+             how much of it ran within them: {each}. {SHORT_LIVED} Measure longer, or choose another CPU (--cpu)."
         )
     }));
     let guests = watched(|cell| cell.guest_work.as_ref());
@@ -112,7 +114,7 @@ pub fn other_work(other: &OtherWork) -> Vec<Notice> {
 fn told_of(watched: &[Watched<'_>]) -> Vec<Notice> {
     let tasks = other_tasks(watched, "other-work", |cpus, each| {
         format!(
-            "Other work ran on the measured {cpus}: {each}. Tasks that lived for less than a second may be missing. The figures \
+            "Other work ran on the measured {cpus}: {each}. {SHORT_LIVED} The figures \
              include the part between their first and last sample. End what can be ended, keep it off that CPU (taskset, cpuset), or choose another one (--cpu)."
         )
     });
@@ -403,10 +405,10 @@ fn most(on: &OnCpu, begin: &str, end: &str) -> String {
 }
 
 fn on_cpu(on: &OnCpu) -> String {
-    // Sentences about one load or target are of its cells alone.
-    let cells = match on.cells {
-        0 | 1 => String::new(),
-        cells => format!(" of {} cells", N.count(cells as u64)),
+    let cells = match (on.cells, on.greatest.1) {
+        (1, Some(cell)) => format!(" of cell {cell}"),
+        (0 | 1, _) => String::new(),
+        (cells, _) => format!(" of {} cells", N.count(cells as u64)),
     };
     let load = if on.is_without_load {
         " without a load"

@@ -224,11 +224,6 @@ fn judge(
     target: Option<&Prepared>,
     other_work: Option<&OtherWork>,
 ) -> Result<(Received, Vec<String>), String> {
-    let blamed = other_work.and_then(other_work::blamed);
-    let with_blamed = |why: String| match &blamed {
-        Some(blamed) => format!("{why}. {blamed}"),
-        None => why,
-    };
     let ended = ended.map_err(|error| error.to_string())?;
     match ended.how {
         Ending::Done => {
@@ -240,8 +235,8 @@ fn judge(
             Ok((received, ended.notices))
         }
         Ending::Failed { why } => Err(match received {
-            Err(Incomplete::Failed { text }) => with_blamed(from_within(plan, text)),
-            _ => with_blamed(why),
+            Err(Incomplete::Failed { text }) => from_within(plan, text),
+            _ => why,
         }),
         Ending::TimedOut { doing } => Err(format!(
             "timed out after {}: {}{}. `--cell-limit` changes the limit. {}",
@@ -251,7 +246,8 @@ fn judge(
                 Ok(_) => "all records had come".to_owned(),
             },
             doing.map(|doing| format!("; {doing}")).unwrap_or_default(),
-            blamed
+            other_work
+                .and_then(other_work::blamed)
                 .as_deref()
                 .unwrap_or("Does a SCHED_FIFO task have the CPU, or was a process stopped?")
         )),

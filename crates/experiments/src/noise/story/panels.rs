@@ -104,12 +104,15 @@ impl<'a> Member<'a> {
         self.case.plan.target.group
     }
 
-    /// Names other work that was seen next to it, unless the kernel's events say who had the CPU:
-    /// they know also of tasks that lived shortly.
+    /// Names other work that was seen next to it, unless the kernel's events say who had the CPU for
+    /// most of the time in delays: they know also of tasks that lived shortly.
     pub fn alongside(&self) -> String {
-        let records = self.case.records();
-        let mut values = records.flat_map(|record| &record.values);
-        match values.any(|value| value.measure == "explained") {
+        let mut values = self.case.records().flat_map(|record| &record.values);
+        let traces = || self.case.records().flat_map(|record| &record.traces);
+        let all: f64 = traces().map(|trace| trace.value as f64).sum();
+        let complete = traces().filter(|trace| trace.complete);
+        let complete: f64 = complete.map(|trace| trace.value as f64).sum();
+        match values.any(|value| value.measure == "explained") && 2.0 * complete >= all {
             true => String::new(),
             false => alongside(&self.case),
         }

@@ -154,14 +154,15 @@ impl Takers {
     }
 
     /// Says who took the most of the time in delays: `thread hog 61.0 % and softirq RCU 20.0 %`; other
-    /// threads, which somebody can end or move, before interrupts such as the timer's tick.
+    /// threads, which somebody can end or move, and what may be threads, before interrupts such as
+    /// the timer's tick.
     pub fn told(&self) -> Option<String> {
         let ranked = self.ranked();
         let all: f64 = ranked.iter().map(|(_, part)| part.ns as f64).sum();
         let share = |part: &Part| part.ns as f64 / all;
         let named = ranked.iter().take(TOLD);
         let mut named = Vec::from_iter(named.filter(|(_, part)| share(part) >= LEAST));
-        named.sort_by_key(|(taker, _)| !matches!(taker, Taker::Thread { .. }));
+        named.sort_by_key(|(taker, _)| !matches!(taker, Taker::Thread { .. } | Taker::Unseen));
         let named = named.iter();
         let named = named.map(|(taker, part)| format!("{taker} {}", N.percent(share(part))));
         let named = Vec::from_iter(named);
