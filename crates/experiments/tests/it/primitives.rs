@@ -286,6 +286,21 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
 }
 
 #[test]
+fn what_is_expected_of_memory_is_not_compared_with_an_array_in_a_cache() {
+    let analysis = analysed(Primitives {
+        target: "process",
+        area: "memory",
+        values: &[("bytes", SMALL, 65_536_000.0)],
+        sets: &[("pass", SMALL, &[(65_536_000.0 / 40.0 * NS) as u64])],
+        expected: &[("bandwidth", "primitive=bandwidth-read", 20e9)],
+        ..Primitives::default()
+    });
+    let row = |name: &str| crate::synthetic::row(&analysis, name);
+    assert!(row("primitives/bandwidth.best{primitive=bandwidth-read,size=16384}").is_some());
+    assert!(row("primitives/ratio").is_none());
+}
+
+#[test]
 fn levels_of_runs_that_saw_different_ones_are_not_put_together() {
     let mut run = Run::new(1);
     let all = latencies("2M", 28);
