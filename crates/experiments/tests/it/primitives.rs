@@ -123,7 +123,7 @@ fn each_target_has_a_sentence_and_runs_far_apart_their_range() {
     }));
     assert_eq!(
         said[0],
-        "On process: rdtsc 9.50 ns, the first of 2 primitives."
+        "On process: rdtsc 9.50 ns, the first of 2 costs and bandwidths."
     );
 }
 
@@ -673,8 +673,22 @@ fn each_statement_names_the_place_that_it_is_of() {
     let analysis = run.analyse();
     // A primitive counts once, in however many places it failed.
     let failed = alarm(&analysis, "primitives-failed");
-    assert_contains(failed, &["1 primitive failed: stat on process"]);
+    assert_contains(failed, &["1 primitive failed: stat on process: "]);
     let text = terminal::render(&analysis, 100, false);
     assert_contains(&text, &["process · syscall", "process under dd · syscall"]);
+    assert_contains(&text, &["stat on process under dd"]);
     assert_contains(&page::render(&analysis), &["On process. A dot is"]);
+    // Under a load alone nothing is found of the machine.
+    let mut run = Run::new(1);
+    run.load = "dd";
+    let curve = latencies("2M", 28);
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &costs(&curve),
+        ..Primitives::default()
+    };
+    run.measured(1, cell);
+    let text = terminal::render(&on_the_machine(run), 100, false);
+    assert!(!text.contains("Claimed and effective"), "{text}");
 }
