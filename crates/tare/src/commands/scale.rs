@@ -111,7 +111,7 @@ fn noise_of(folders: &[RunFolder], terminal: &Terminal) -> Result<(Noise, bool),
         };
         let place = || format!("cell {} of {}", plan.id, folder.path().display());
         let run = noise::run_of(&data);
-        let run = run.map_err(|why| CommandError::Measurement(format!("{}: {why}", place())));
+        let run = run.map_err(|why| CommandError::Usage(format!("{}: {why}", place())));
         let Some(run) = run? else {
             continue;
         };
