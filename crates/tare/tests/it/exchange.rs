@@ -256,6 +256,10 @@ fn of_an_imported_run_only_what_its_file_states_is_on_the_page() {
     let unwoken = Form::ALL.into_iter().filter(|form| !form.is_periodic());
     for (number, form) in unwoken.enumerate() {
         fs::write(bench.work().join("file"), form.write(SOME, up_to(10))).unwrap();
+        "measured it",
+        "random order",
+        "Kernel settings",
+        "every latency in ns",
         let import = format!("import {} file --output {number}", form.tool());
         bench.run(&import).expect(0, &[]);
         let report = bench.run(&format!("report {number}"));
