@@ -172,7 +172,7 @@ fn a_figure_beyond_the_end_is_bounded_and_a_gate_on_it_fails() {
         .run(&gate("latency.p99.9{thread=1}>5us"))
         .expect(0, &["Gate passed"]);
     let report = bench.run("report run").expect(0, &[]).out.clone();
-    assert!(report.contains("> 3.000"), "{report}");
+    assert!(report.contains("≥ 3.000"), "{report}");
     // Nothing is known of where it ran.
     let page = fs::read_to_string(bench.work().join("run/report.html")).unwrap();
     assert!(
