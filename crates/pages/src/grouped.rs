@@ -247,7 +247,7 @@ pub(crate) fn every_run(story: &dyn Story, run: &Run) -> Vec<Titled> {
                     let own = all.find(|own| own.cell == each.cell)?;
                     let value = column.value(row, own.figure.at_least()?, Numbers::TYPESET);
                     Some(match own.figure {
-                        RunFigure::AtLeast(_) => format!("> {value}"),
+                        RunFigure::AtLeast(_) => format!("≥ {value}"),
                         _ => value,
                     })
                 });

@@ -323,7 +323,7 @@ impl Column {
         let over = match (&row.over, row.at_least()) {
             (Ok(over), _) => over,
             (Err(_), Some(least)) if self.show != Show::Interval => {
-                return format!("> {}", self.value(row, least, numbers));
+                return format!("≥ {}", self.value(row, least, numbers));
             }
             (Err(_), _) => return NONE.to_owned(),
         };

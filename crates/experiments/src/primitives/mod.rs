@@ -2,7 +2,7 @@
 //! should cost, and what they cost.
 //!
 //! A cell measures one area of primitives on one target. What each should cost is worked out
-//! before, from the machine's description, and stands in the plan.
+//! before, from the machine's description and the core's measured clock, and stands in the plan.
 
 mod parameters;
 mod predictions;
@@ -255,8 +255,10 @@ fn expected(
     let own = wanted.iter().filter(|primitive| primitive.area == area);
     // Without an operating system, only what the processor does is as it is with one.
     let own = own.filter(|primitive| target.kernel() != Kernel::None || primitive.needs.is_empty());
-    own.flat_map(|primitive| predictions.of(primitive.id, figure_of(primitive)))
-        .collect()
+    let own = own.flat_map(|primitive| predictions.of(primitive.id, figure_of(primitive)));
+    let mut own = Vec::from_iter(own);
+    own.extend((!own.is_empty()).then(|| predictions.cycle()).flatten());
+    own
 }
 
 /// Returns the measure of a primitive's figure.

@@ -39,6 +39,8 @@ const LOADS: [(&str, u64); 4] = [
     ("load_4M", 4 << 20),
     ("load_256M", 256 << 20),
 ];
+/// The quantity that is measured: a cycle of the core's clock.
+const CYCLE: &str = "cycle";
 /// How deep quantities may be made of others.
 const DEEPEST: usize = 16;
 
@@ -138,6 +140,16 @@ impl Predictions {
         own.collect()
     }
 
+    /// Returns the cycle that predictions are made of, beside which they can be read.
+    pub(super) fn cycle(&self) -> Option<Expected> {
+        Some(Expected {
+            measure: CYCLE.to_owned(),
+            labels: labels(CYCLE).ok()?,
+            value: self.value(CYCLE, 0).ok()?,
+            why: "a cycle of the core's clock, as the others are made of it".to_owned(),
+        })
+    }
+
     /// Returns the primitives of which there are predictions.
     #[cfg(test)]
     fn ids(&self) -> Vec<String> {
@@ -234,7 +246,7 @@ fn cycle_ns() -> f64 {
 
 /// Returns the quantities that the machine itself tells.
 fn told(machine: &Machine) -> Vec<(&'static str, String)> {
-    let mut told = vec![("cycle", format!("{} * ns", cycle_ns()))];
+    let mut told = vec![(CYCLE, format!("{} * ns", cycle_ns()))];
     if let Some(khz) = khz(machine) {
         told.push(("claimed_cycle", format!("{} * ns", 1e6 / khz)));
     }
@@ -369,6 +381,7 @@ mod tests {
         assert!(!own.of("getppid", "cost").is_empty());
         let read = own.of("bandwidth-read", BANDWIDTH);
         assert!(read[0].measure == BANDWIDTH && read[0].value > 1e9);
+        assert_eq!(own.cycle().unwrap().value, 0.5);
     }
 
     #[test]

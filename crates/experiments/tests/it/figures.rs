@@ -253,7 +253,7 @@ fn a_full_list_is_said_and_what_depends_on_it_is_withheld() {
         "delayed.share{above=2000cycles}",
     ] {
         let why = refused(row(&analysis, withheld));
-        assert_contains(&why, &["the list or the histogram of a run was full"]);
+        assert_contains(&why, &["beyond the end of a list"]);
     }
     assert!(csv(&analysis).ends_with(",,,,,,,,\n"));
     let summary = analysis.summary();

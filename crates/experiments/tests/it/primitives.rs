@@ -123,7 +123,7 @@ fn each_target_has_a_sentence_and_runs_far_apart_their_range() {
     }));
     assert_eq!(
         said[0],
-        "On process: rdtsc 9.50 ns, the first of 2 primitives."
+        "On process: rdtsc 9.50 ns, the first of 2 costs and bandwidths."
     );
 }
 
@@ -283,6 +283,21 @@ fn the_memory_hierarchy_is_read_off_the_curves() {
     assert!((ratio - 0.5).abs() < 1e-3, "{ratio}");
     let page = page::render(&analysis);
     assert_contains(&page, &["Latency by working set", "The memory hierarchy"]);
+}
+
+#[test]
+fn what_is_expected_of_memory_is_not_compared_with_an_array_in_a_cache() {
+    let analysis = analysed(Primitives {
+        target: "process",
+        area: "memory",
+        values: &[("bytes", SMALL, 65_536_000.0)],
+        sets: &[("pass", SMALL, &[(65_536_000.0 / 40.0 * NS) as u64])],
+        expected: &[("bandwidth", "primitive=bandwidth-read", 20e9)],
+        ..Primitives::default()
+    });
+    let row = |name: &str| crate::synthetic::row(&analysis, name);
+    assert!(row("primitives/bandwidth.best{primitive=bandwidth-read,size=16384}").is_some());
+    assert!(row("primitives/ratio").is_none());
 }
 
 #[test]
@@ -658,8 +673,22 @@ fn each_statement_names_the_place_that_it_is_of() {
     let analysis = run.analyse();
     // A primitive counts once, in however many places it failed.
     let failed = alarm(&analysis, "primitives-failed");
-    assert_contains(failed, &["1 primitive failed: stat on process"]);
+    assert_contains(failed, &["1 primitive failed: stat on process: "]);
     let text = terminal::render(&analysis, 100, false);
     assert_contains(&text, &["process · syscall", "process under dd · syscall"]);
+    assert_contains(&text, &["stat on process under dd"]);
     assert_contains(&page::render(&analysis), &["On process. A dot is"]);
+    // Under a load alone nothing is found of the machine.
+    let mut run = Run::new(1);
+    run.load = "dd";
+    let curve = latencies("2M", 28);
+    let cell = Primitives {
+        target: "process",
+        area: "memory",
+        values: &costs(&curve),
+        ..Primitives::default()
+    };
+    run.measured(1, cell);
+    let text = terminal::render(&on_the_machine(run), 100, false);
+    assert!(!text.contains("Claimed and effective"), "{text}");
 }

@@ -688,7 +688,7 @@ fn what_there_was_no_room_to_count_bounds_the_figures() {
         assert_eq!(of(figure).estimate(), known, "{figure}");
     }
     assert_eq!(of(Figure::P99).at_least(), Some(5_500.0));
-    assert_contains(&terminal::render(&analysis, 120, false), &["> 5.500"]);
+    assert_contains(&terminal::render(&analysis, 120, false), &["≥ 5.500"]);
     assert_contains(
         alarm(&analysis, "wakeups-uncounted"),
         &["were not counted one by one"],

@@ -98,6 +98,10 @@ pub struct Each {
     pub tsc_hz: Option<f64>,
 }
 
+/// The same for figures with a lower bound and without one, so that they stand together.
+const BEYOND: &str = "depends on samples beyond the end of a list, a histogram or a limit, which were \
+                      not measured one by one";
+
 /// The reason why a figure is not there.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refused {
@@ -116,18 +120,13 @@ pub enum Refused {
         has: u64,
     },
     /// The list of a run had no room for all samples.
-    #[error(
-        "{figure} needs all samples, and the list or the histogram of a run was full: raise the threshold, measure shorter, \
-         or make the histogram longer"
-    )]
+    #[error("{figure} {}", BEYOND)]
     Unlisted {
         /// The figure.
         figure: String,
     },
     /// In a run it lies among samples that were not counted one by one.
-    #[error(
-        "{figure} depends on latencies beyond the end of a histogram or a limit, which were not measured one by one"
-    )]
+    #[error("{figure} {}", BEYOND)]
     Beyond {
         /// The figure.
         figure: String,

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use maud::{Markup, html};
-use tare_results::model::{CellPlan, OtherTask, Plan, Record};
-use tare_results::target::Kernel;
+use tare_results::model::{CellPlan, OtherTask, Plan, Program, Record, STARTED};
 
 use crate::report::Report;
 use crate::view::Story;
@@ -130,21 +129,44 @@ fn other_work(report: &Report) -> Markup {
     }
 }
 
-/// Names the measured CPU, and why it was chosen; of imported results only where they are from.
+/// Names the measured CPU, and why it was chosen.
 fn cpu(plan: &Plan) -> String {
-    let mut kernels = plan.cells.iter().map(|cell| cell.target.kernel());
-    match kernels.all(|kernel| kernel == Kernel::Unknown) {
-        true => plan.cpu_reason.clone(),
-        false => match plan.measured_cpu() {
-            Some(cpu) => format!("{cpu}: {}", plan.cpu_reason),
-            None => "any: instances are not pinned".to_owned(),
-        },
+    match plan.measured_cpu() {
+        Some(cpu) => format!("{cpu}: {}", plan.cpu_reason),
+        None => "any: instances are not pinned".to_owned(),
     }
+}
+
+/// Renders where an imported run comes from: its file has neither plan, nor order, nor settings.
+fn import(report: &Report) -> Markup {
+    let plan = &report.run().plan;
+    let records = report.run().cells.iter();
+    let records = records.filter_map(|cell| cell.outcome.record());
+    let mut programs = records.flat_map(|record| &record.programs);
+    let is_started = |program: &Program| program.facts.iter().any(|fact| fact.name == STARTED);
+    let measured = match programs.any(is_started) {
+        true => span(report),
+        false => format!("unknown; imported {}", plan.created),
+    };
+    let derived = &report.summary().tare_version;
+    let versions = format!(
+        "{} imported it, {derived} made this report",
+        plan.tare_version
+    );
+    facts(&[
+        ("Command", plan.command.join(" ")),
+        ("Measured", measured),
+        ("tare", versions),
+        ("Source", plan.cpu_reason.clone()),
+    ])
 }
 
 /// Renders where the run comes from.
 pub(super) fn provenance(report: &Report) -> Markup {
     let plan = &report.run().plan;
+    if report.run().is_imported() {
+        return import(report);
+    }
     let mut rows = vec![
         ("Command", plan.command.join(" ")),
         ("Planned", plan.created.to_string()),
@@ -186,7 +208,7 @@ fn order(plan: &Plan) -> String {
         .map(|cell| cell.block)
         .max()
         .unwrap_or_default();
-    let cells = N.count(plan.cells.len() as u64);
+    let cells = words::counted(N, plan.cells.len() as u64, "cell", "cells");
     let runs = words::counted(N, u64::from(blocks), "run", "runs");
     let ladders = match plan.cells.iter().any(|cell| cell.rung.is_some()) {
         true => ", but each ladder from its first step to its last",
@@ -199,7 +221,7 @@ fn order(plan: &Plan) -> String {
         false => "a combination at most once",
     };
     format!(
-        "{cells} cells in {runs}; each run holds {holds}, in random order{ladders} (seed {})",
+        "{cells} in {runs}; each run holds {holds}, in random order{ladders} (seed {})",
         plan.seed
     )
 }
@@ -221,9 +243,6 @@ fn agents(report: &Report) -> Vec<String> {
     let described = cells.filter_map(|cell| {
         let program = cell.outcome.record().and_then(Record::program)?;
         let (agent, preparation) = (&program.agent, &program.preparation);
-        if cell.plan.target.kernel() == Kernel::Unknown {
-            return Some((format!("imported from {}", agent.version), cell.plan.id));
-        }
         if !program.is_reported() {
             let accelerator = agent.accelerator.as_ref()?;
             return Some((format!("none; executed by {accelerator}"), cell.plan.id));

@@ -111,7 +111,7 @@ fn noise_of(folders: &[RunFolder], terminal: &Terminal) -> Result<(Noise, bool),
         };
         let place = || format!("cell {} of {}", plan.id, folder.path().display());
         let run = noise::run_of(&data);
-        let run = run.map_err(|why| CommandError::Measurement(format!("{}: {why}", place())));
+        let run = run.map_err(|why| CommandError::Usage(format!("{}: {why}", place())));
         let Some(run) = run? else {
             continue;
         };
@@ -167,7 +167,7 @@ impl Series {
             let (has, needed) = (time(seconds), time(point.slowdown.needed_ns / 1e9));
             let on = nodes(point);
             format!(
-                "The run is too short for {on}: it has {has} of noise, they need at least {needed}."
+                "The run is too short for {on}: it measured for {has}, they need at least {needed}."
             )
         });
         Self {
@@ -403,7 +403,7 @@ mod tests {
         };
         let points = at_scale(&program, &[100], Level::P95).unwrap();
         let told = Series::new("process".to_owned(), &program, points).verdict;
-        let known = "it has 300 ms of noise, they need at least ";
+        let known = "it measured for 300 ms, they need at least ";
         assert!(told[1].contains(known), "{told:?}");
         let dark: &[&str] = &["--blink-settings=preferredColorScheme=0"];
         for (width, options) in [(1_280, &[][..]), (400, &[]), (1_280, dark), (400, dark)] {

@@ -346,9 +346,10 @@ fn a_long_run_ends_by_the_first_gate_that_fails_or_by_a_gap_that_is_waited_for()
                 "Gate failed",
             ],
         );
-    bench
-        .run("scale run")
-        .expect(1, &["when each came is unknown"]);
+    bench.run("scale run").expect(
+        2,
+        &["error: cell 1 of ", "lists when only some of them came"],
+    );
     let mut command = bench.command(long);
     let on = [
         "--on",

@@ -285,7 +285,7 @@ pub fn run_of(data: &CellData<'_>) -> Result<Option<NoiseRun>, String> {
     };
     if !spin.has_list() {
         return Err(
-            "it counted gaps by their lengths, as with --duration, and when each came is unknown: measure runs of --repetitions"
+            "it counted gaps by their lengths, as with --duration, and lists when only some of them came: measure runs of --repetitions"
                 .to_owned(),
         );
     }

@@ -246,7 +246,7 @@ fn facts(run: &Run, name: &str) -> Vec<Absent> {
             let plan = &cell.plan;
             let new = || (fact.labels.clone(), plan, BTreeSet::new(), Vec::new());
             let is_same = |known: &(Labels, &CellPlan, BTreeSet<&str>, Vec<u32>)| {
-                known.0 == fact.labels && known.1.target == plan.target
+                known.0 == fact.labels && known.1.target == plan.target && known.1.load == plan.load
             };
             let (_, _, reasons, cells) = entry(&mut all, is_same, new);
             reasons.insert(&fact.value);
@@ -256,16 +256,19 @@ fn facts(run: &Run, name: &str) -> Vec<Absent> {
     let told = all.into_iter().map(|(labels, first, reasons, cells)| {
         // Each area has its own cells.
         let is_like = |of: &CellPlan| {
-            of.target == first.target && of.labels.get("area") == first.labels.get("area")
+            of.target == first.target
+                && of.load == first.load
+                && of.labels.get("area") == first.labels.get("area")
         };
         let of_target = recorded.clone().filter(|(cell, _)| is_like(&cell.plan));
-        let (target, is_everywhere) = (&first.target, of_target.count() == cells.len());
+        let (target, under) = (&first.target, first.load.under());
+        let is_everywhere = of_target.count() == cells.len();
         let place = match is_everywhere {
             true => String::new(),
             false => format!(" in {}", name_cells(&cells)),
         };
         Absent {
-            name: format!("{} on {target}{place}", named(&labels)),
+            name: format!("{} on {target}{under}{place}", named(&labels)),
             id: id_of(&labels).to_owned(),
             why: Vec::from_iter(reasons).join("; or: "),
         }

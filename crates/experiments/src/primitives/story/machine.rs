@@ -19,10 +19,13 @@ const PAGE: u64 = 4_096;
 pub(super) const UNSEEN: &str = "not distinguishable";
 
 /// Returns the target whose memory hierarchy is shown: the first that no emulator executes, on this
-/// machine.
+/// machine and without a load.
 fn target(run: &Run) -> Option<&str> {
     let mut rows = known(run, "latency", Figure::Best);
-    let own = rows.find(|(row, _)| !row.emulated && !row.group.capabilities().kernel.is_remote());
+    let own = rows.find(|(row, _)| {
+        let is_here = !row.emulated && !row.group.capabilities().kernel.is_remote();
+        is_here && row.load.is_idle()
+    });
     own.map(|(row, _)| row.target.as_str())
 }
 

@@ -147,6 +147,11 @@ fn bandwidths(data: &CellData<'_>) -> Samples {
     Ok(all)
 }
 
+/// Returns whether a primitive is of memory.
+fn is_memory(id: &str) -> bool {
+    memory::TABLE.iter().any(|primitive| primitive.id == id)
+}
+
 /// Returns the bandwidths of memory that are above those of the caches.
 pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
     /// By how much memory may seem faster than the caches before it is called implausible.
@@ -164,7 +169,6 @@ pub(super) fn too_fast(all: &[(Labels, Sample)]) -> Vec<Labels> {
             .filter(|(own, size, _)| id_of(own) == id_of(labels) && *size <= WITHIN);
         own.map(|(.., rate)| *rate).max_by(f64::total_cmp)
     };
-    let is_memory = |id: &str| memory::TABLE.iter().any(|primitive| primitive.id == id);
     let too_fast = rates.iter().filter(|(labels, size, rate)| {
         is_memory(id_of(labels))
             && *size > WITHIN
@@ -185,14 +189,21 @@ fn expected(data: &CellData<'_>, measure: &str) -> Vec<(Labels, Sample)> {
         .collect()
 }
 
-/// Returns the labels that an expectation is for: of an array's largest size, if it names none, and
-/// of the nearest other side, which is measured first.
+/// Returns the labels that an expectation is for: without a size, of the largest one, which for
+/// arrays is one that no cache holds, and of the nearest other side, which is measured first.
 fn full(data: &CellData<'_>, expected: &tare_results::model::Expected) -> Labels {
     let id = id_of(&expected.labels);
+    let mut words = data.plan().work.words.split_whitespace();
+    let cache = words.find_map(|word| word.strip_prefix("cache=")?.parse().ok());
+    let least = match expected.labels.get("size") {
+        None if is_memory(id) => memory::array(cache) as u64,
+        _ => 0,
+    };
     let sets = data.record.sets_of("pass").map(|(_, head)| &head.labels);
     let is_of = |labels: &Labels| {
         let mut all = expected.labels.iter();
-        id_of(labels) == id && all.all(|(key, value)| labels.get(key) == Some(value))
+        let is_large = labels.number("size").is_none_or(|size| size >= least);
+        id_of(labels) == id && is_large && all.all(|(key, value)| labels.get(key) == Some(value))
     };
     let own = sets.filter(|labels| is_of(labels));
     let largest = own.min_by_key(|labels| Reverse(labels.number("size")));

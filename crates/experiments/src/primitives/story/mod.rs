@@ -172,7 +172,8 @@ impl Story for Flags {
             p {
                 "Each primitive runs in its own process, pinned to the measured CPU; the other side of a primitive with two sides runs on \
                  the CPU that the label " code { "cpu" } " names: the same one, or another. The " b { "expected" } " cost was worked out \
-                 from the machine's description before anything was measured, and stands in the plan."
+                 before, from the machine's description and from a cycle of the core's clock, which was measured when the plan was made, \
+                 and stands in the plan."
             }
             p {
                 "Levels of the memory hierarchy are read off the latencies of one random cycle through all lines of a working set: a level's \

@@ -89,7 +89,7 @@ fn about(run: &Run, of: &Row, own: &[(&Row, f64)]) -> Option<String> {
         let (row, value) = own.iter().min_by_key(|(row, _)| place(&row.labels))?;
         let of = match own.len() {
             1 => String::new(),
-            all => format!(", the first of {all} primitives"),
+            all => format!(", the first of {all} costs and bandwidths"),
         };
         let value = figure_or_modes(row, written(*value, row.unit), false);
         costs.push(format!("{} {value}{of}", named(&row.labels)));
@@ -115,13 +115,17 @@ pub(super) fn is_key(row: &Row) -> bool {
 
 /// Says in one short line what a cell has shown.
 pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
-    let (mut shown, mut all) = (Vec::new(), 0);
-    for id in ["cost", "latency", "bandwidth", "share"] {
+    let (mut shown, mut figures, mut points) = (Vec::new(), 0, 0);
+    for id in ["cost", "bandwidth", "share", "latency"] {
         let Some(measure) = MEASURES.iter().find(|measure| measure.id == id) else {
             continue;
         };
         for (labels, sample) in measure.samples(data)? {
-            all += 1;
+            // Of latencies there are only curves and maps.
+            match id {
+                "latency" => points += 1,
+                _ => figures += 1,
+            }
             let value = measure
                 .figure(measure.figures[0], &sample)
                 .and_then(RunFigure::value);
@@ -131,12 +135,13 @@ pub(super) fn live(data: &CellData<'_>) -> Result<String, String> {
         }
     }
     shown.truncate(2);
-    match all {
-        0 => Err("no primitive has figures here".to_owned()),
-        all => Ok(format!(
-            "{}, {}",
-            words::counted(N, all, "figure", "figures"),
-            shown.join(", ")
-        )),
+    let points = words::counted(N, points, "point of a curve", "points of curves");
+    let figures = words::counted(N, figures, "figure", "figures");
+    let counted = [figures, points].into_iter();
+    let mut all = Vec::from_iter(counted.filter(|counted| !counted.starts_with("0 ")));
+    if all.is_empty() {
+        return Err("no primitive has figures here".to_owned());
     }
+    all.extend(shown);
+    Ok(all.join(", "))
 }

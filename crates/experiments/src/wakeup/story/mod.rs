@@ -217,8 +217,8 @@ impl Story for Woken {
                  runs. The " b { "service" } " latency is that time less the planned one, as cyclictest defines it. After a late \
                  wake-up the next planned time is the first one that is still to come; activations before it were missed and have \
                  no wake-up. " b { "Response" } " latencies count them, too: a wake-up that is L late at an interval I missed \
-                 activations that had waited L − I, L − 2·I, … by then. Nothing is estimated: both follow from the exact counts \
-                 of every latency in ns. Phases are distinguished by the planned time."
+                 activations that had waited L − I, L − 2·I, … by then. Nothing is estimated: both follow from the counts \
+                 of latencies, in ns, or in whole µs where another tool counted them. Phases are distinguished by the planned time."
             }
         }
     }
