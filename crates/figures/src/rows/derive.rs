@@ -78,8 +78,8 @@ pub struct TwoModes {
     /// Whether that is only the least that it can be: most of its samples lie beyond the end of a
     /// histogram.
     pub is_least: bool,
-    /// Whether about as many samples are in one as in the other, so that the median of another run
-    /// may be in either: those of the runs are, or nearly.
+    /// Whether the median of another run may be in either: about as many samples of all runs are in
+    /// one as in the other, or those of some runs mostly in one, and of some in the other.
     pub split_median: bool,
 }
 
@@ -523,17 +523,20 @@ impl Row {
 
     /// Returns the modes of its samples, of [`Figure::Slow`].
     fn two_modes(&self) -> Option<TwoModes> {
-        /// How far from a half the share of a run may be for its median to be in either mode.
+        /// How far from a half the shares may be, over the runs, for a median to be in either mode.
         const NEAR: f64 = 0.05;
         let (each, (low, high, border)) = self.divide()?;
-        let shares = || each.iter().filter_map(|each| each.figure.value());
+        let shares = each.iter().filter_map(|each| each.figure.value());
+        let shares = Vec::from_iter(shares);
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         Some(TwoModes {
             low,
             high,
             border,
             is_least: self.found.iter().any(|run| run.is_least),
-            split_median: shares().any(|share| share < 0.5 + NEAR)
-                && shares().any(|share| share > 0.5 - NEAR),
+            split_median: (mean - 0.5).abs() < NEAR
+                || shares.iter().any(|share| *share <= 0.5)
+                    && shares.iter().any(|share| *share >= 0.5),
         })
     }
 
@@ -596,7 +599,7 @@ impl Row {
         is_even && is_median && values[middle] > FAR * values[middle - 1]
     }
 
-    /// Returns whether it describes no sample.
+    /// Returns whether it stands for its samples no more than another value would.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.is_between_modes() || self.is_between_runs()
