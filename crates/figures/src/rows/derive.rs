@@ -5,14 +5,16 @@
 //! figure's kind.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_stats::{Kind, Level, NoInterval, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
-use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
+use super::measure::{
+    Better, CONTEXT_SWITCHES, Figure, INTERRUPTS, Measure, RunFigure, RunModes, Sample,
+};
 use crate::format::Numbers;
 use crate::interval::Time;
 use crate::words;
@@ -337,6 +339,7 @@ impl Collector {
                 !row.in_cycles || !known.any(is_known)
             });
         }
+        add_zeros(&mut self.rows);
         for row in &mut self.rows {
             if let Some((each, _)) = row.divide() {
                 row.each = each;
@@ -353,6 +356,42 @@ impl Collector {
         // Measures and figures of one cell stay in the order in which they were taken.
         self.rows.sort_by(order);
         Rows(self.rows)
+    }
+}
+
+/// Adds the runs that lack a counter which other runs of the case have: only counts above 0 are
+/// written, so it was 0. Where as many were written as may be, it may have been more.
+fn add_zeros(rows: &mut [Row]) {
+    /// The most counters that are written.
+    const MOST: usize = 24;
+    let is_counted = |row: &Row| [INTERRUPTS, CONTEXT_SWITCHES].contains(row.measure);
+    let case = |row: &Row| {
+        let own = row.labels.clone().without("counter").without("kind");
+        let place = (row.experiment.clone(), row.target.clone(), row.load.clone());
+        (place, own, row.figure.to_string())
+    };
+    let mut runs: HashMap<_, BTreeMap<u32, (Each, usize)>> = HashMap::new();
+    for row in rows.iter().filter(|row| is_counted(row)) {
+        let known = runs.entry(case(row)).or_default();
+        for each in &row.each {
+            known.entry(each.cell).or_insert((*each, 0)).1 +=
+                usize::from(INTERRUPTS == *row.measure);
+        }
+    }
+    for row in rows.iter_mut().filter(|row| INTERRUPTS == *row.measure) {
+        let known = runs.get(&case(row)).into_iter().flat_map(BTreeMap::values);
+        for (each, written) in known {
+            let is_lacking = row.each.iter().all(|own| own.cell != each.cell);
+            if let RunFigure::Value { sums, .. } = each.figure
+                && is_lacking
+                && *written < MOST
+            {
+                let sums = sums.map(|(_, whole)| (0.0, whole));
+                let figure = RunFigure::Value { value: 0.0, sums };
+                row.each.push(Each { figure, ..*each });
+            }
+        }
+        row.each.sort_by_key(|each| each.cell);
     }
 }
 
