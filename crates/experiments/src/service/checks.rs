@@ -48,7 +48,7 @@ const CHECKS: &[Check] = &[
 pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<Notice> {
     // Each case with its own reasons.
     let late = cases.iter().filter(|case| is_late(case));
-    let late = late.filter_map(|case| Some((bottlenecks(case), place(case.rows().next()?))));
+    let late = late.filter_map(|case| Some((delays(case), place(case.rows().next()?))));
     let late = grouped(late).into_iter().map(|(why, names)| {
         let why = words::list(&why.into_iter().map(str::to_owned).collect::<Vec<_>>());
         format!("for {}: in a run it {why}", name_some(&names))
@@ -56,7 +56,8 @@ pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<No
     let late = Vec::from_iter(late);
     let late = (!late.is_empty()).then(|| {
         let text = format!(
-            "The client was a bottleneck {}. Latencies and rates there are partly its own.",
+            "The client was late or had no CPU time left {}. Latencies and rates there are partly its own, or of other work on \
+             its CPU.",
             late.join("; ")
         );
         Notice::warning("client-behind", text)
@@ -65,25 +66,41 @@ pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<No
     late.into_iter().chain(others).collect()
 }
 
-/// Returns whether the client of a case was a bottleneck.
+/// Returns whether the client of a case was late, or limited the rate.
 pub(super) fn is_late(case: &Case<'_>) -> bool {
-    !bottlenecks(case).is_empty()
+    !delays(case).is_empty()
 }
 
-/// Says how the client was a bottleneck in a run of a case.
-fn bottlenecks(case: &Case<'_>) -> Vec<&'static str> {
-    let most = |measure: &str| {
-        let row = case.row(measure, Figure::Share, &[]);
-        let each = row.into_iter().flat_map(|row| &row.each);
-        each.filter_map(|run| run.figure.value())
-            .fold(0.0, f64::max)
-    };
+/// Returns the greatest share of a run of a case.
+fn most(case: &Case<'_>, measure: &str) -> f64 {
+    let row = case.row(measure, Figure::Share, &[]);
+    let each = row.into_iter().flat_map(|row| &row.each);
+    each.filter_map(|run| run.figure.value())
+        .fold(0.0, f64::max)
+}
+
+/// Returns whether the client of a case had no CPU time left.
+fn is_saturated(case: &Case<'_>) -> bool {
+    most(case, "client") > 0.9
+}
+
+/// Returns the mark of a case whose client did not keep its times.
+pub(super) fn mark(case: &Case<'_>) -> &'static str {
+    match (is_saturated(case) || is_limited(case), is_late(case)) {
+        (true, _) => " (limited by the client)",
+        (_, true) => " (client late)",
+        _ => "",
+    }
+}
+
+/// Says how the client was late, or limited the rate, in a run of a case.
+fn delays(case: &Case<'_>) -> Vec<&'static str> {
     let late = "sent more than 1 % of its requests a millisecond or more late";
     let each = [
-        (most("behind") > 0.01).then_some(late),
+        (most(case, "behind") > 0.01).then_some(late),
         took_longer(case).then_some("took longer than planned"),
         has_some(case, "dropped").then_some("had no time to read its answers"),
-        (most("client") > 0.9).then_some("used more than 90 % of its CPU"),
+        is_saturated(case).then_some("used more than 90 % of its CPU"),
         is_limited(case).then_some("ended the search for the highest rate"),
     ];
     each.into_iter().flatten().collect()

@@ -91,10 +91,8 @@ impl Story for Service {
     fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         let pace = behind(&line.of.labels, &[&ELSEWHERE[..], &[SERVICE]].concat());
         let mut cases = Case::all(run, NAME).into_iter();
-        let limit = match cases.any(|case| case.has(line.of) && is_late(&case)) {
-            true => " (limited by the client)",
-            false => "",
-        };
+        let own = cases.find(|case| case.has(line.of));
+        let limit = own.as_ref().map_or("", checks::mark);
         (Some(heading(line.of)), server(line.of) + &pace + limit)
     }
 
@@ -175,7 +173,7 @@ impl Story for Service {
         let answers = Curve {
             title: "Answers against offered requests",
             read: "Right answers per second, against the requests that were planned. On the broken red line every one is answered. A \
-                   ring marks a point at which the client was a bottleneck.",
+                   ring marks a point at which the client was late, or had no CPU time left.",
             has_ideal: true,
             ..Curve::new(answers, across(), Dimension::rate("answered per s"))
         };
@@ -276,7 +274,7 @@ fn multiples(case: &Case<'_>) -> impl Iterator<Item = Point> {
 }
 
 fn at(row: &Row, rate: f64, is_late: bool) -> Option<Point> {
-    let doubt = is_late.then(|| "the client was a bottleneck".to_owned());
+    let doubt = is_late.then(|| "the client was late or had no CPU time left".to_owned());
     Point::of(row, N.rate(rate), rate, doubt)
 }
 
