@@ -9,6 +9,7 @@ use tare_measured::service::Plan;
 use tare_pages::kit::checks::{Check, of_cases};
 use tare_results::model::Labels;
 
+use super::measures::{is_ping, lacks_cpu};
 use super::{HIGHEST, NAME, RATE};
 
 /// The time of a measurement over the planned one from which on its client was late.
@@ -17,6 +18,12 @@ const LONGER: f64 = 1.05;
 const HELD: f64 = 0.9999;
 
 const CHECKS: &[Check] = &[
+    Check {
+        of: (Severity::Warning, "cost-unknown"),
+        holds: |case| !is_ping(case.plan) && case.records().any(lacks_cpu),
+        text: "The CPU time of the server is unknown in a run of {}, which is in no figure of its cost: it could not be read before \
+               the first request, as when this machine is busy. Measure again.",
+    },
     Check {
         of: (Severity::Warning, "wrong-answers"),
         holds: |case| has_some(case, "wrong"),

@@ -21,7 +21,7 @@ use tare_pages::{Story, View};
 use tare_results::model::{Labels, Record};
 
 use super::checks::{self, is_late, is_limited, is_not_held};
-use super::measures::{ALL, MEASURES, PLACE};
+use super::measures::{ALL, MEASURES, PLACE, is_ping, lacks_cpu};
 use super::parameters::{OWN, command};
 use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service, UNTIL, tables};
 
@@ -217,14 +217,25 @@ impl Story for Service {
     }
 }
 
-/// Says where no request was answered.
+/// Says where no request was answered, and where what an answer costs is unknown.
 fn unanswered(cases: &[Case<'_>], place: &impl Fn(&Row) -> String) -> Option<String> {
-    let rows = cases
-        .iter()
-        .filter_map(|case| case.row("answered", Figure::Share, &[]));
-    let silent = rows.filter(|row| row.estimate() == Some(0.0)).map(place);
-    let silent = Vec::from_iter(silent);
-    (!silent.is_empty()).then(|| format!("No request was answered on {}.", name_some(&silent)))
+    let row = |case: &Case<'_>| case.row("answered", Figure::Share, &[]).map(place);
+    let is_silent = |case: &Case<'_>| case.value("answered", Figure::Share) == Some(0.0);
+    let is_unknown =
+        |case: &Case<'_>| !is_ping(case.plan) && !case.records().any(|one| !lacks_cpu(one));
+    let silent = cases.iter().filter(|case| is_silent(case));
+    let unknown = cases.iter().filter(|case| is_unknown(case));
+    let [silent, unknown] = [
+        Vec::from_iter(silent.filter_map(row)),
+        Vec::from_iter(unknown.filter_map(row)),
+    ];
+    let said = [
+        ("No request was answered", silent),
+        ("The CPU time of a request is unknown", unknown),
+    ];
+    let said = said.into_iter().filter(|(_, places)| !places.is_empty());
+    let said = said.map(|(what, places)| format!("{what} on {}.", name_some(&places)));
+    Some(said.collect::<Vec<_>>().join(" ")).filter(|said| !said.is_empty())
 }
 
 /// Returns what the headline and the first picture are about, and its rows.

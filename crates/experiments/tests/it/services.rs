@@ -150,6 +150,36 @@ fn a_client_that_is_a_bottleneck_says_how() {
 }
 
 #[test]
+fn a_cost_that_was_not_read_is_unknown_and_in_no_mean() {
+    // The runs' CPU time of an answer, and what the first sentence and the notice are to say.
+    for (each, said, cost, of) in [
+        ([0.0, 60e3, 20e3], "40.0 µs on process", Some(40e3), true),
+        ([20e3; 3], "20.0 µs on process", Some(20e3), false),
+        (
+            [0.0; 3],
+            "The CPU time of a request is unknown on process.",
+            None,
+            true,
+        ),
+    ] {
+        let mut run = Run::new(1);
+        for (block, cpu_ns) in (1..).zip(each) {
+            let asked = Asked {
+                cpu_ns,
+                ..Asked::default()
+            };
+            run.asked(block, "process", asked);
+        }
+        let analysis = run.analyse();
+        assert_contains(&verdict(&analysis)[0], &[said]);
+        assert_eq!(figure(&analysis, "cpu.mean{place=all}"), cost);
+        let per_second = figure(&analysis, "per-cpu-second.rate");
+        assert_eq!(per_second, cost.map(|ns| 1e9 / ns));
+        assert_eq!(ids(&analysis).contains(&"cost-unknown"), of);
+    }
+}
+
+#[test]
 fn a_server_that_answers_nothing_is_said_first() {
     let mut run = Run::new(1);
     let silent = Asked {
