@@ -1,7 +1,8 @@
 //! What a run of services tells.
 
+use tare_experiments::catalogue;
 use tare_pages::terminal;
-use tare_results::model::{Labels, Value};
+use tare_results::model::{Labels, Samples, SetSamples, Value};
 use tare_testkit::assert_contains;
 
 use crate::compare::between;
@@ -199,6 +200,27 @@ fn a_server_that_answers_nothing_is_said_first() {
     let both = verdict(&other.analyse());
     assert_contains(&both[0], &["20.0 µs on runc"]);
     assert_eq!(both[1], "No request was answered on process.");
+}
+
+#[test]
+fn a_cell_without_an_answer_tells_that_while_it_runs() {
+    let mut run = Run::new(1);
+    let silent = Asked {
+        answered: 0.0,
+        took_ns: Some(1_000),
+        ..Asked::default()
+    };
+    let cell = run.asked(1, "process", silent);
+    for head in &mut record(cell).sets {
+        (head.uncounted, head.uncounted_min) = (head.n, 250_000_000);
+        (head.uncounted_max, head.uncounted_sum) = (u64::MAX, head.sum);
+    }
+    let samples = Samples {
+        sets: vec![SetSamples::default(); 2],
+        ..Samples::default()
+    };
+    let said = catalogue().live(cell, &samples);
+    assert!(said.ends_with(": answered requests: share 0 %"), "{said}");
 }
 
 #[test]
