@@ -5,8 +5,9 @@ use crate::rows::Row;
 use crate::words;
 
 /// The meaning of an asterisk behind a figure.
-pub const NO_SAMPLE: &str = "* A figure that describes no sample: it lies between two modes (figures.csv has the share of the slow \
-                             one, figure slow), or between the two runs in the middle, which are far apart.";
+pub const MARKED: &str = "* A figure that may mislead: a mean or sd over two modes, a quantile that may be in either of them \
+                          (figures.csv has the share of the slow one, figure slow), or a median between the two runs in the \
+                          middle, which are far apart.";
 
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,14 +84,18 @@ fn sentence(row: &Row, modes: TwoModes, median_of: Option<u64>) -> String {
     let among = some_of.map(|all| format!(", in {own} of {all} runs"));
     let which = match (modes.split_median, is_slow) {
         _ if median_of.is_none() || some_of.is_some() => "",
-        (true, _) if ends.as_ref().is_ok_and(|(least, _)| *least > 0.5) => {
-            ": the median of each run lies between them, at the edge of the slow one; that of another may be in either"
-        }
-        (true, _) if ends.as_ref().is_ok_and(|(_, most)| *most < 0.5) => {
-            ": the median of each run lies between them, at the edge of the fast one; that of another may be in either"
-        }
-        (true, _) if ends.is_err() => ": the median may be in either",
-        (true, _) => ": the median is in the fast one in some runs, and in the slow one in others",
+        (true, _) => match ends {
+            Ok((least, _)) if least > 0.5 => {
+                ": the median of each run is in the slow one, near its edge; that of another may be in either"
+            }
+            Ok((_, most)) if most < 0.5 => {
+                ": the median of each run is in the fast one, near its edge; that of another may be in either"
+            }
+            Ok((least, most)) if least < 0.5 && most > 0.5 => {
+                ": the median is in the fast one in some runs, and in the slow one in others"
+            }
+            _ => ": the median may be in either",
+        },
         (false, true) => ": the median of each run is in the slow one",
         (false, false) => ": the median of each run is in the fast one",
     };

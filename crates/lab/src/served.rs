@@ -3,7 +3,7 @@
 //! Its CPU time, page faults and wake-ups are those of all threads on this machine that belong to it:
 //! of a guest, its hypervisor's; of a container, those in its network and of what has started them, a
 //! runtime or its monitor. They count from [`LEAD`] before the client's first request to its first
-//! result: idle times are included.
+//! result: idle times are included. Read later than that request, they are unknown.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,7 +47,8 @@ pub(crate) struct Server {
     before: Option<Cost>,
     /// When the client sends its first request, until its cost is read for that.
     begins_ns: Option<u64>,
-    spent: Vec<ThreadTime>,
+    /// The cost of each thread since then, where both are known.
+    spent: Option<Vec<ThreadTime>>,
     /// Whether the kernel counts the time in its guest.
     has_guest_time: bool,
     exits: BTreeMap<String, u64>,
@@ -95,7 +96,7 @@ impl Server {
             cpus: work.cpus,
             before: None,
             begins_ns: None,
-            spent: Vec::new(),
+            spent: None,
             has_guest_time: false,
             exits: BTreeMap::new(),
             memory: None,
@@ -129,10 +130,9 @@ impl Server {
     /// Records when the client begins, by CLOCK_MONOTONIC in ns.
     pub(crate) fn begins(&mut self, origin_ns: u64) {
         // Read once more later, if there is time.
-        self.before = self.cost();
-        self.begins_ns = Some(origin_ns);
+        let cost = self.cost();
         // Threads of a process may choose their CPU, as those of Knot do; in a container they can't.
-        let all = self.before.iter().flat_map(|cost| cost.threads.ids());
+        let all = cost.iter().flat_map(|cost| cost.threads.ids());
         for id in all.filter(|_| matches!(self.around, Around::Nothing)) {
             let mut set = CpuSet::new();
             let cpus = self.cpus.iter().flat_map(Cpus::iter);
@@ -140,12 +140,14 @@ impl Server {
             // One that has ended needs none.
             let _ = sched_setaffinity(Pid::from_raw(id.cast_signed()), &set);
         }
+        self.before = cost.filter(|cost| cost.is_before(origin_ns));
+        self.begins_ns = Some(origin_ns);
     }
 
     /// Records that the client is done, if it had begun.
     pub(crate) fn is_over(&mut self) {
         if let (Some(before), Some(mut after)) = (self.before.take(), self.cost()) {
-            self.spent = after.threads.since(&before.threads).collect();
+            self.spent = Some(after.threads.since(&before.threads).collect());
             self.has_guest_time = after.threads.has_guest_time();
             for (reason, number) in &mut after.exits {
                 let earlier = before.exits.get(reason).copied();
@@ -177,9 +179,14 @@ impl Server {
             Around::Runtime(network) => Some(&**network),
             Around::Nothing | Around::Guest => None,
         };
+        let threads = ThreadTimes::of(&source, pid, network);
+        let exits = vm_exits(&source, pid);
+        // A server has threads: without any, they could not be read.
+        threads.ids().next()?;
         Some(Cost {
-            threads: ThreadTimes::of(&source, pid, network),
-            exits: vm_exits(&source, pid),
+            threads,
+            exits,
+            at_ns: now_ns(),
         })
     }
 
@@ -199,7 +206,8 @@ impl Server {
             }
             // Late, reading would take from the first requests.
             if left > LEAD / 2 {
-                self.before = self.cost();
+                let cost = self.cost().filter(|cost| cost.is_before(begins_ns));
+                self.before = cost.or(self.before.take());
             }
             self.begins_ns = None;
         }
@@ -225,7 +233,7 @@ impl Server {
         }
     }
 
-    /// Returns its cost while it was asked: CPU time in ns, page faults, wake-ups and exits from a
+    /// Returns its cost while it was asked, if it is known: CPU time in ns, page faults, wake-ups and exits from a
     /// guest; its resident memory and the size of its image in bytes; and the time from its start
     /// until it said that it answers and until it did, in ns.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
@@ -237,16 +245,17 @@ impl Server {
         };
         let at = |place: &str| Labels::of([(PLACE, place)]);
         let of = move |(is_inside, place): (bool, &str)| {
+            let spent = self.spent.as_ref()?;
             let own = |number: fn(&ThreadTime) -> u64| {
-                let own = self.spent.iter();
+                let own = spent.iter();
                 let own = own.filter(|one| self.is_inside(one) == is_inside);
                 own.map(number).sum()
             };
-            [
-                value("cpu", at(place), self.cpu_ns(is_inside), "ns"),
+            Some([
+                value("cpu", at(place), self.cpu_ns(spent, is_inside), "ns"),
                 value("faults", at(place), own(|one| one.faults), ""),
                 value("wake-ups", at(place), own(|one| one.sleeps), ""),
-            ]
+            ])
         };
         let exits = self.exits.iter().map(move |(name, number)| {
             let reason = match name.trim_end_matches("exits").trim_end_matches('_') {
@@ -272,14 +281,14 @@ impl Server {
             ))
         });
         let places = [(true, "inside"), (false, "outside")];
-        let cost = places.into_iter().flat_map(of).chain(exits);
+        let cost = places.into_iter().filter_map(of).flatten().chain(exits);
         cost.chain(memory).chain(image).chain(ready)
     }
 
     /// Returns its CPU time inside or outside: of a guest as the kernel counts it there, if it does,
     /// else that of its threads.
-    fn cpu_ns(&self, is_inside: bool) -> u64 {
-        let each = self.spent.iter().map(|one| {
+    fn cpu_ns(&self, spent: &[ThreadTime], is_inside: bool) -> u64 {
+        let each = spent.iter().map(|one| {
             let inside_ns = match (self.has_guest_time, self.is_inside(one)) {
                 (true, _) => one.guest_ns.min(one.ns),
                 (false, true) => one.ns,
@@ -309,6 +318,15 @@ impl Server {
 struct Cost {
     threads: ThreadTimes,
     exits: BTreeMap<String, u64>,
+    /// When all of it had been read, by CLOCK_MONOTONIC in ns.
+    at_ns: u64,
+}
+
+impl Cost {
+    /// Returns whether it lacks no part of what begins at a time.
+    fn is_before(&self, begins_ns: u64) -> bool {
+        self.at_ns <= begins_ns
+    }
 }
 
 /// The surroundings of a service within the process tree that was started.

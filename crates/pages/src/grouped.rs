@@ -3,7 +3,7 @@
 use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
-use tare_figures::mark::NO_SAMPLE;
+use tare_figures::mark::MARKED;
 use tare_figures::rows::{Row, RunFigure};
 use tare_figures::words::NONE;
 use tare_results::model::Cell;
@@ -152,7 +152,7 @@ impl<'a> Grouped<'a> {
         let runs = self.lacks_runs().then_some((None, LACKING));
         let marked = self.placed().enumerate();
         let marked = marked.filter(|(at, _)| self.has_marks(*at));
-        let marks = marked.map(|(_, (place, _))| (Some(place), NO_SAMPLE));
+        let marks = marked.map(|(_, (place, _))| (Some(place), MARKED));
         columns.chain(runs).chain(marks).collect()
     }
 

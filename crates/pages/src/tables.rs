@@ -294,7 +294,7 @@ impl Column {
         rest.fold(Labels::default(), |all, (key, value)| all.with(key, value))
     }
 
-    /// Writes the figure over runs, marked if it describes no sample; and of how many runs it is,
+    /// Writes the figure over runs, marked if it may mislead; and of how many runs it is,
     /// if not all of its line have it.
     pub(crate) fn marked(&self, row: &Row, of: &Line<'_>, numbers: Numbers, both: bool) -> String {
         let mut figure = self.over(row, numbers, both);

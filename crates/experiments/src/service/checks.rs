@@ -9,6 +9,7 @@ use tare_measured::service::Plan;
 use tare_pages::kit::checks::{Check, of_cases};
 use tare_results::model::Labels;
 
+use super::measures::{is_ping, lacks_cpu};
 use super::{HIGHEST, NAME, RATE};
 
 /// The time of a measurement over the planned one from which on its client was late.
@@ -17,6 +18,12 @@ const LONGER: f64 = 1.05;
 const HELD: f64 = 0.9999;
 
 const CHECKS: &[Check] = &[
+    Check {
+        of: (Severity::Warning, "cost-unknown"),
+        holds: |case| !is_ping(case.plan) && case.records().any(lacks_cpu),
+        text: "The CPU time of the server is unknown in a run of {}, which is in no figure of its cost: it could not be read before \
+               the first request, as when this machine is busy. Measure again.",
+    },
     Check {
         of: (Severity::Warning, "wrong-answers"),
         holds: |case| has_some(case, "wrong"),
@@ -48,7 +55,7 @@ const CHECKS: &[Check] = &[
 pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<Notice> {
     // Each case with its own reasons.
     let late = cases.iter().filter(|case| is_late(case));
-    let late = late.filter_map(|case| Some((bottlenecks(case), place(case.rows().next()?))));
+    let late = late.filter_map(|case| Some((delays(case), place(case.rows().next()?))));
     let late = grouped(late).into_iter().map(|(why, names)| {
         let why = words::list(&why.into_iter().map(str::to_owned).collect::<Vec<_>>());
         format!("for {}: in a run it {why}", name_some(&names))
@@ -56,7 +63,8 @@ pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<No
     let late = Vec::from_iter(late);
     let late = (!late.is_empty()).then(|| {
         let text = format!(
-            "The client was a bottleneck {}. Latencies and rates there are partly its own.",
+            "The client was late or had no CPU time left {}. Latencies and rates there are partly its own, or of other work on \
+             its CPU.",
             late.join("; ")
         );
         Notice::warning("client-behind", text)
@@ -65,25 +73,41 @@ pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<No
     late.into_iter().chain(others).collect()
 }
 
-/// Returns whether the client of a case was a bottleneck.
+/// Returns whether the client of a case was late, or limited the rate.
 pub(super) fn is_late(case: &Case<'_>) -> bool {
-    !bottlenecks(case).is_empty()
+    !delays(case).is_empty()
 }
 
-/// Says how the client was a bottleneck in a run of a case.
-fn bottlenecks(case: &Case<'_>) -> Vec<&'static str> {
-    let most = |measure: &str| {
-        let row = case.row(measure, Figure::Share, &[]);
-        let each = row.into_iter().flat_map(|row| &row.each);
-        each.filter_map(|run| run.figure.value())
-            .fold(0.0, f64::max)
-    };
+/// Returns the greatest share of a run of a case.
+fn most(case: &Case<'_>, measure: &str) -> f64 {
+    let row = case.row(measure, Figure::Share, &[]);
+    let each = row.into_iter().flat_map(|row| &row.each);
+    each.filter_map(|run| run.figure.value())
+        .fold(0.0, f64::max)
+}
+
+/// Returns whether the client of a case had no CPU time left.
+fn is_saturated(case: &Case<'_>) -> bool {
+    most(case, "client") > 0.9
+}
+
+/// Returns the mark of a case whose client did not keep its times.
+pub(super) fn mark(case: &Case<'_>) -> &'static str {
+    match (is_saturated(case) || is_limited(case), is_late(case)) {
+        (true, _) => " (limited by the client)",
+        (_, true) => " (client late)",
+        _ => "",
+    }
+}
+
+/// Says how the client was late, or limited the rate, in a run of a case.
+fn delays(case: &Case<'_>) -> Vec<&'static str> {
     let late = "sent more than 1 % of its requests a millisecond or more late";
     let each = [
-        (most("behind") > 0.01).then_some(late),
+        (most(case, "behind") > 0.01).then_some(late),
         took_longer(case).then_some("took longer than planned"),
         has_some(case, "dropped").then_some("had no time to read its answers"),
-        (most("client") > 0.9).then_some("used more than 90 % of its CPU"),
+        is_saturated(case).then_some("used more than 90 % of its CPU"),
         is_limited(case).then_some("ended the search for the highest rate"),
     ];
     each.into_iter().flatten().collect()

@@ -2,7 +2,7 @@
 
 use tare_figures::rows::{Better, CellData, Figure, Measure, Sample, Samples};
 use tare_measured::service::{GOODPUT, OFFERED, Protocol, RESPONSE, SERVICE};
-use tare_results::model::Labels;
+use tare_results::model::{CellPlan, Labels, Record};
 
 use super::HIGHEST;
 
@@ -84,20 +84,30 @@ fn of_requests(data: &CellData<'_>, part: &str) -> Samples {
 /// Returns the CPU time of a cell's server in seconds. Pings have none.
 fn cpu_seconds(data: &CellData<'_>) -> Option<f64> {
     let own = data.record.values.iter();
-    let own = own.filter(|value| value.measure == "cpu" && !is_ping(data));
+    let own = own.filter(|value| value.measure == "cpu" && !is_ping(&data.cell.plan));
     let seconds: f64 = own.map(|value| value.value / 1e9).sum();
     (seconds > 0.0).then_some(seconds)
 }
 
-fn is_ping(data: &CellData<'_>) -> bool {
-    data.cell.plan.labels.get(super::SERVICE) == Some(Protocol::Ping.name())
+/// Returns whether requests were answered at a cost that is unknown.
+pub(super) fn lacks_cpu(record: &Record) -> bool {
+    let spent = record.values.iter().filter(|value| value.measure == "cpu");
+    record.value("answered", &Labels::default()) > Some(0.0)
+        && spent.map(|value| value.value).sum::<f64>() == 0.0
+}
+
+/// Returns whether a cell has pings, which the server does not answer.
+pub(super) fn is_ping(plan: &CellPlan) -> bool {
+    plan.labels.get(super::SERVICE) == Some(Protocol::Ping.name())
 }
 
 /// Returns a cost of a cell's server for each answered request: inside, outside and both, or by its
 /// other labels. Pings have none: the server does not answer them.
 fn per_request(data: &CellData<'_>, measure: &str) -> Samples {
     let answered = value(data, "answered").unwrap_or_default();
-    if is_ping(data) || answered == 0.0 {
+    // An answer takes CPU time: without any, it was not seen.
+    let is_unseen = measure == "cpu" && lacks_cpu(data.record);
+    if is_ping(&data.cell.plan) || answered == 0.0 || is_unseen {
         return Ok(Vec::new());
     }
     let own = data.record.values.iter();

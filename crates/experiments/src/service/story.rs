@@ -21,7 +21,7 @@ use tare_pages::{Story, View};
 use tare_results::model::{Labels, Record};
 
 use super::checks::{self, is_late, is_limited, is_not_held};
-use super::measures::{ALL, MEASURES, PLACE};
+use super::measures::{ALL, MEASURES, PLACE, is_ping, lacks_cpu};
 use super::parameters::{OWN, command};
 use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service, UNTIL, tables};
 
@@ -91,10 +91,8 @@ impl Story for Service {
     fn name(&self, run: &Run, line: &Line<'_>) -> (Option<String>, String) {
         let pace = behind(&line.of.labels, &[&ELSEWHERE[..], &[SERVICE]].concat());
         let mut cases = Case::all(run, NAME).into_iter();
-        let limit = match cases.any(|case| case.has(line.of) && is_late(&case)) {
-            true => " (limited by the client)",
-            false => "",
-        };
+        let own = cases.find(|case| case.has(line.of));
+        let limit = own.as_ref().map_or("", checks::mark);
         (Some(heading(line.of)), server(line.of) + &pace + limit)
     }
 
@@ -175,7 +173,7 @@ impl Story for Service {
         let answers = Curve {
             title: "Answers against offered requests",
             read: "Right answers per second, against the requests that were planned. On the broken red line every one is answered. A \
-                   ring marks a point at which the client was a bottleneck.",
+                   ring marks a point at which the client was late, or had no CPU time left.",
             has_ideal: true,
             ..Curve::new(answers, across(), Dimension::rate("answered per s"))
         };
@@ -219,14 +217,25 @@ impl Story for Service {
     }
 }
 
-/// Says where no request was answered.
+/// Says where no request was answered, and where what an answer costs is unknown.
 fn unanswered(cases: &[Case<'_>], place: &impl Fn(&Row) -> String) -> Option<String> {
-    let rows = cases
-        .iter()
-        .filter_map(|case| case.row("answered", Figure::Share, &[]));
-    let silent = rows.filter(|row| row.estimate() == Some(0.0)).map(place);
-    let silent = Vec::from_iter(silent);
-    (!silent.is_empty()).then(|| format!("No request was answered on {}.", name_some(&silent)))
+    let row = |case: &Case<'_>| case.row("answered", Figure::Share, &[]).map(place);
+    let is_silent = |case: &Case<'_>| case.value("answered", Figure::Share) == Some(0.0);
+    let is_unknown =
+        |case: &Case<'_>| !is_ping(case.plan) && !case.records().any(|one| !lacks_cpu(one));
+    let silent = cases.iter().filter(|case| is_silent(case));
+    let unknown = cases.iter().filter(|case| is_unknown(case));
+    let [silent, unknown] = [
+        Vec::from_iter(silent.filter_map(row)),
+        Vec::from_iter(unknown.filter_map(row)),
+    ];
+    let said = [
+        ("No request was answered", silent),
+        ("The CPU time of a request is unknown", unknown),
+    ];
+    let said = said.into_iter().filter(|(_, places)| !places.is_empty());
+    let said = said.map(|(what, places)| format!("{what} on {}.", name_some(&places)));
+    Some(said.collect::<Vec<_>>().join(" ")).filter(|said| !said.is_empty())
 }
 
 /// Returns what the headline and the first picture are about, and its rows.
@@ -276,7 +285,7 @@ fn multiples(case: &Case<'_>) -> impl Iterator<Item = Point> {
 }
 
 fn at(row: &Row, rate: f64, is_late: bool) -> Option<Point> {
-    let doubt = is_late.then(|| "the client was a bottleneck".to_owned());
+    let doubt = is_late.then(|| "the client was late or had no CPU time left".to_owned());
     Point::of(row, N.rate(rate), rate, doubt)
 }
 

@@ -104,7 +104,7 @@ fn announced(arrivals: &Arrivals) -> String {
     match arrivals.interval_ns {
         None => format!("one instance at a time: {warmup} of warm-up, then {measure} measured"),
         Some(_) => format!(
-            "one instance per interval: {warmup} of warm-up, then {measure} measured; at most {most} alive at once"
+            "one instance per interval: {warmup} of warm-up, or twice the first instance's time if that is longer, then {measure} measured; at most {most} alive at once"
         ),
     }
 }

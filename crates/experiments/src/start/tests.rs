@@ -244,7 +244,7 @@ fn what_is_going_to_happen_is_said() {
     );
     assert_eq!(
         said(&cells[1]),
-        "one instance per interval: 1 s of warm-up, then 5 s measured; at most 256 alive at once"
+        "one instance per interval: 1 s of warm-up, or twice the first instance's time if that is longer, then 5 s measured; at most 256 alive at once"
     );
 }
 

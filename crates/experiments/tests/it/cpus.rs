@@ -4,7 +4,7 @@ use tare_pages::{page, terminal};
 use tare_results::model::{Counter, Labels};
 use tare_testkit::assert_contains;
 
-use crate::synthetic::{Fold, HZ, Run, alarm, evenly, measured, plain, spin, verdict};
+use crate::synthetic::{Fold, HZ, Run, alarm, evenly, figure, measured, plain, spin, verdict};
 
 /// Runs in which CPU 1 has some more gaps than CPU 0, and CPU 2 far more.
 fn run(more: u64) -> Run {
@@ -67,12 +67,55 @@ fn counts_are_those_of_each_cpu() {
     }
     let text = plain(&terminal::render(&run.analyse(), 100, false));
     let counted = text.split("Counted on the measured CPU").nth(1).unwrap();
+    assert_contains(counted, &["As many interrupts a second as gaps"]);
     let rows = [
         "CPU 0 · interrupt LOC 200 100",
         "CPU 1 · interrupt LOC 600 300",
         "CPU 1 · interrupt RES 14 7",
     ];
     assert_contains(counted, &rows);
+}
+
+/// Only counts above 0 are written: a run without one that others of its case have had none.
+#[test]
+fn a_counter_that_a_run_lacks_was_0_there() {
+    let mut run = Run::new(26);
+    for block in 1..=4 {
+        let cell = run.gap(block, "process", evenly(2_600_000_000, 10, 1_300));
+        let counts = [
+            ("voluntary context switches", 0),
+            ("ticks stolen by the hypervisor", u64::from(block) % 3),
+        ];
+        let written = counts
+            .into_iter()
+            .filter(|(name, count)| *count > 0 || name.ends_with("switches"));
+        measured(cell).counters = Vec::from_iter(written.map(|(name, count)| Counter {
+            name: name.to_owned(),
+            count,
+            ..Counter::default()
+        }));
+    }
+    // Without any counts, nothing shows that they were read.
+    let cell = run.gap(5, "process", evenly(2_600_000_000, 10, 1_300));
+    measured(cell).counters = Vec::new();
+    let analysis = run.analyse();
+    let of = |figure_of| {
+        figure(
+            &analysis,
+            &format!("interrupts.{figure_of}{{counter=ticks stolen by the hypervisor}}"),
+        )
+    };
+    assert_eq!([of("total"), of("rate")], [Some(4.0), Some(1.0)]);
+    let text = plain(&terminal::render(&analysis, 100, false));
+    let counted = text.split("Counted on the measured CPU").nth(1).unwrap();
+    assert_contains(
+        counted,
+        &[
+            "From first to last stamp.",
+            "stolen by the hypervisor 4/5 4 1",
+        ],
+    );
+    assert!(!counted.contains("each was seen"), "{counted}");
 }
 
 /// The share of its time that each CPU loses stands where it lost it, also if it began later.

@@ -1,7 +1,8 @@
 //! What a run of services tells.
 
+use tare_experiments::catalogue;
 use tare_pages::terminal;
-use tare_results::model::{Labels, Value};
+use tare_results::model::{Labels, Samples, SetSamples, Value};
 use tare_testkit::assert_contains;
 
 use crate::compare::between;
@@ -131,11 +132,9 @@ fn a_client_that_is_a_bottleneck_says_how() {
         let analysis = run.analyse();
         let is_told = ids(&analysis).contains(&"client-behind");
         let text = plain(&terminal::render(&analysis, 100, false));
-        assert_eq!(
-            text.contains("process (limited by the client)"),
-            is_told,
-            "{text}"
-        );
+        let marks = ["crun (client late)", "process (limited by the client)"];
+        let marks = marks.map(|mark| text.contains(mark));
+        assert_eq!(marks, [is_told && each.len() > 1, is_told], "{text}");
         is_told.then(|| alarm(&analysis, "client-behind").to_owned())
     };
     let busy = [("client_cpu", 0.95e9), ("behind", 5.0)];
@@ -149,6 +148,36 @@ fn a_client_that_is_a_bottleneck_says_how() {
     assert_contains(&both, &[how]);
     // Of no answer, there is no time that it took.
     assert_eq!(told(&[&[("client_cpu", 0.5e9)]], 0.0), None);
+}
+
+#[test]
+fn a_cost_that_was_not_read_is_unknown_and_in_no_mean() {
+    // The runs' CPU time of an answer, and what the first sentence and the notice are to say.
+    for (each, said, cost, of) in [
+        ([0.0, 60e3, 20e3], "40.0 µs on process", Some(40e3), true),
+        ([20e3; 3], "20.0 µs on process", Some(20e3), false),
+        (
+            [0.0; 3],
+            "The CPU time of a request is unknown on process.",
+            None,
+            true,
+        ),
+    ] {
+        let mut run = Run::new(1);
+        for (block, cpu_ns) in (1..).zip(each) {
+            let asked = Asked {
+                cpu_ns,
+                ..Asked::default()
+            };
+            run.asked(block, "process", asked);
+        }
+        let analysis = run.analyse();
+        assert_contains(&verdict(&analysis)[0], &[said]);
+        assert_eq!(figure(&analysis, "cpu.mean{place=all}"), cost);
+        let per_second = figure(&analysis, "per-cpu-second.rate");
+        assert_eq!(per_second, cost.map(|ns| 1e9 / ns));
+        assert_eq!(ids(&analysis).contains(&"cost-unknown"), of);
+    }
 }
 
 #[test]
@@ -171,6 +200,27 @@ fn a_server_that_answers_nothing_is_said_first() {
     let both = verdict(&other.analyse());
     assert_contains(&both[0], &["20.0 µs on runc"]);
     assert_eq!(both[1], "No request was answered on process.");
+}
+
+#[test]
+fn a_cell_without_an_answer_tells_that_while_it_runs() {
+    let mut run = Run::new(1);
+    let silent = Asked {
+        answered: 0.0,
+        took_ns: Some(1_000),
+        ..Asked::default()
+    };
+    let cell = run.asked(1, "process", silent);
+    for head in &mut record(cell).sets {
+        (head.uncounted, head.uncounted_min) = (head.n, 250_000_000);
+        (head.uncounted_max, head.uncounted_sum) = (u64::MAX, head.sum);
+    }
+    let samples = Samples {
+        sets: vec![SetSamples::default(); 2],
+        ..Samples::default()
+    };
+    let said = catalogue().live(cell, &samples);
+    assert!(said.ends_with(": answered requests: share 0 %"), "{said}");
 }
 
 #[test]
@@ -221,7 +271,7 @@ fn a_search_shows_what_is_answered_of_up_to_three_times_its_rate() {
     assert_contains(&text, &["at 3 times", " 50,000 450 "]);
     let points = [
         "process (dns) at 100/s: 100/s",
-        "process (dns) at 600/s, the client was a bottleneck: 450/s",
+        "process (dns) at 600/s, the client was late or had no CPU time left: 450/s",
     ];
     assert_contains(&page, &["Answers against offered requests"]);
     assert_contains(&page, &points);

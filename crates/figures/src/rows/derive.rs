@@ -5,14 +5,16 @@
 //! figure's kind.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_stats::{Kind, Level, NoInterval, OverRuns, over_runs, rate_over_runs, share_over_runs};
 
 use super::cell::CellData;
-use super::measure::{Better, Figure, Measure, RunFigure, RunModes, Sample};
+use super::measure::{
+    Better, CONTEXT_SWITCHES, Figure, INTERRUPTS, Measure, RunFigure, RunModes, Sample,
+};
 use crate::format::Numbers;
 use crate::interval::Time;
 use crate::words;
@@ -78,8 +80,8 @@ pub struct TwoModes {
     /// Whether that is only the least that it can be: most of its samples lie beyond the end of a
     /// histogram.
     pub is_least: bool,
-    /// Whether about as many samples are in one as in the other, so that the median of another run
-    /// may be in either: those of the runs are, or nearly.
+    /// Whether the median of another run may be in either: about as many samples of all runs are in
+    /// one as in the other, or those of some runs mostly in one, and of some in the other.
     pub split_median: bool,
 }
 
@@ -336,6 +338,7 @@ impl Collector {
                 !row.in_cycles || !known.any(is_known)
             });
         }
+        add_zeros(&mut self.rows);
         for row in &mut self.rows {
             if let Some((each, _)) = row.divide() {
                 row.each = each;
@@ -352,6 +355,42 @@ impl Collector {
         // Measures and figures of one cell stay in the order in which they were taken.
         self.rows.sort_by(order);
         Rows(self.rows)
+    }
+}
+
+/// Adds the runs that lack a counter which other runs of the case have: only counts above 0 are
+/// written, so it was 0. Where as many were written as may be, it may have been more.
+fn add_zeros(rows: &mut [Row]) {
+    /// The most counters that are written.
+    const MOST: usize = 24;
+    let is_counted = |row: &Row| [INTERRUPTS, CONTEXT_SWITCHES].contains(row.measure);
+    let case = |row: &Row| {
+        let own = row.labels.clone().without("counter").without("kind");
+        let place = (row.experiment.clone(), row.target.clone(), row.load.clone());
+        (place, own, row.figure.to_string())
+    };
+    let mut runs: HashMap<_, BTreeMap<u32, (Each, usize)>> = HashMap::new();
+    for row in rows.iter().filter(|row| is_counted(row)) {
+        let known = runs.entry(case(row)).or_default();
+        for each in &row.each {
+            known.entry(each.cell).or_insert((*each, 0)).1 +=
+                usize::from(INTERRUPTS == *row.measure);
+        }
+    }
+    for row in rows.iter_mut().filter(|row| INTERRUPTS == *row.measure) {
+        let known = runs.get(&case(row)).into_iter().flat_map(BTreeMap::values);
+        for (each, written) in known {
+            let is_lacking = row.each.iter().all(|own| own.cell != each.cell);
+            if let RunFigure::Value { sums, .. } = each.figure
+                && is_lacking
+                && *written < MOST
+            {
+                let sums = sums.map(|(_, whole)| (0.0, whole));
+                let figure = RunFigure::Value { value: 0.0, sums };
+                row.each.push(Each { figure, ..*each });
+            }
+        }
+        row.each.sort_by_key(|each| each.cell);
     }
 }
 
@@ -522,17 +561,20 @@ impl Row {
 
     /// Returns the modes of its samples, of [`Figure::Slow`].
     fn two_modes(&self) -> Option<TwoModes> {
-        /// How far from a half the share of a run may be for its median to be in either mode.
+        /// How far from a half the shares may be, over the runs, for a median to be in either mode.
         const NEAR: f64 = 0.05;
         let (each, (low, high, border)) = self.divide()?;
-        let shares = || each.iter().filter_map(|each| each.figure.value());
+        let shares = each.iter().filter_map(|each| each.figure.value());
+        let shares = Vec::from_iter(shares);
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         Some(TwoModes {
             low,
             high,
             border,
             is_least: self.found.iter().any(|run| run.is_least),
-            split_median: shares().any(|share| share < 0.5 + NEAR)
-                && shares().any(|share| share > 0.5 - NEAR),
+            split_median: (mean - 0.5).abs() < NEAR
+                || shares.iter().any(|share| *share <= 0.5)
+                    && shares.iter().any(|share| *share >= 0.5),
         })
     }
 
@@ -595,7 +637,7 @@ impl Row {
         is_even && is_median && values[middle] > FAR * values[middle - 1]
     }
 
-    /// Returns whether it describes no sample.
+    /// Returns whether it stands for its samples no more than another value would.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.is_between_modes() || self.is_between_runs()

@@ -177,6 +177,10 @@ pub fn live(measures: &'static [Measure], data: &CellData<'_>) -> Result<String,
             .filter_map(figure)
             .take(SHOWN)
             .collect();
+        // Of requests that were lost, no latency is known.
+        if figures.is_empty() {
+            continue;
+        }
         let of = behind(labels, &[]);
         return Ok(format!("{}{of}: {}", measure.title, figures.join(", ")));
     }

@@ -7,7 +7,7 @@ use super::parts::{Figure, N, lacking_of, legend};
 use crate::svg::{COLOURS, colour};
 use crate::words::typeset;
 use tare_figures::group::{distinct, grouped};
-use tare_figures::mark::{Mark, NO_SAMPLE};
+use tare_figures::mark::{MARKED, Mark};
 use tare_figures::rows::{self, Row};
 
 /// Renders one figure by target and load; `None` if no row has it. All rows are of one measure and
@@ -70,7 +70,7 @@ pub fn overview_of(
         read.push("The first six loads are drawn; the tables have all.".to_owned());
     }
     if rows.iter().any(|row| row.is_marked()) {
-        read.push(NO_SAMPLE.to_owned());
+        read.push(MARKED.to_owned());
     }
     if !lacking.is_empty() {
         let of = |row: &&Row| {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use tare_figures::mark::NO_SAMPLE;
+use tare_figures::mark::MARKED;
 use tare_figures::rows::{Row, with};
 
 use crate::html::parts::{Figure, N, lacking_of, legend_of, line_legend};
@@ -91,7 +91,7 @@ pub struct Point {
     pub at: (f64, f64),
     /// The interval of its figure, if it has one.
     pub interval: Option<[f64; 2]>,
-    /// Whether its figure describes no sample.
+    /// Whether its figure is marked.
     pub is_marked: bool,
     /// Why it is doubtful, as the end of its name: `saturated`. It is drawn as a ring.
     pub doubt: Option<String>,
@@ -217,7 +217,7 @@ impl Curve<'_> {
         let lacking = lacking.map(|line| line.name.clone());
         let lacking = lacking_of(lacking.collect());
         let is_marked = self.points().any(|point| point.is_marked);
-        let marked = if is_marked { NO_SAMPLE } else { "" };
+        let marked = if is_marked { MARKED } else { "" };
         let parts = [self.read, marked, &lacking];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         Vec::from_iter(parts).join(" ")

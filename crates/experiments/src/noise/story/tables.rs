@@ -5,10 +5,12 @@ use tare_figures::group::distinct;
 use tare_figures::rows::{CPU, Figure};
 use tare_pages::kit::sentence::MANY;
 use tare_pages::tables::{Column, Line, Tabled};
+use tare_wire::record::STEAL;
 
 use super::super::of_kind;
 use super::NAME;
 use super::panels::{rank as rank_of, titled};
+use super::takers::SMI;
 
 /// The combination of the runs to the figures of a table.
 const OVER_RUNS: &str = "Longest and shortest are of all runs, quantiles the median over the runs, means the mean of the \
@@ -123,12 +125,26 @@ pub(super) fn all(run: &Run) -> Vec<Tabled> {
             "",
             delays,
         ),
-        Tabled::interrupts(
-            "From first to last stamp. As many a second as gaps: each was seen. Fewer: something from below took the CPU as \
-             well. More: some were shorter than the threshold.",
-        ),
+        Tabled::interrupts(counted(run)),
         Tabled::context_switches(),
     ]
+}
+
+/// Explains what was counted: interrupts, or only time and what is below the kernel.
+fn counted(run: &Run) -> &'static str {
+    let counters = run
+        .rows
+        .0
+        .iter()
+        .filter_map(|row| row.labels.get("counter"));
+    let mut others = counters.filter(|name| ![STEAL, SMI].contains(name));
+    match others.next() {
+        Some(_) => {
+            "From first to last stamp. As many interrupts a second as gaps: each was seen. Fewer: something from below took the \
+             CPU as well. More: some were shorter than the threshold."
+        }
+        None => "From first to last stamp.",
+    }
 }
 
 /// Describes a run's workloads of a kind, in the order of reports.

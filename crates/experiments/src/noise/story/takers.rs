@@ -41,7 +41,7 @@ const MOST_IN_JSON: usize = 100;
 const TICK_NS: f64 = 1e7;
 
 /// The name of the processor's count of system management interrupts.
-const SMI: &str = "system management interrupts";
+pub(super) const SMI: &str = "system management interrupts";
 
 /// What stands above the table.
 const TITLE: &str = "Who took the time";

@@ -145,6 +145,7 @@ impl Story for Started {
                  instances alive grew over the window by more than 10 % of the arrivals, and by at least 3, to more than 3 beyond one and a half times \
                  as many as are alive if each takes as long as the first. Shorter intervals are then \
                  left out in that block. The sustained rate is the highest at which no run was saturated, nor at any lower rate. \
+                 The warm-up before a window takes at least twice the time of the first instance. \
                  Instances planned during the warm-up are in no latency; the throughput is that of all that ended within the \
                  window, those planned during the warm-up among them."
             }

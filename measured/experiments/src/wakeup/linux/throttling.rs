@@ -79,8 +79,8 @@ impl fmt::Display for Warning<'_> {
         }
         write!(
             f,
-            "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and waking up and recording alone took \
-             about {:.0} % of the interval before the measurement. When it is used up, all of them wait for up to {rest_ms} ms. ",
+            "together get {share} % of a CPU ({runtime_us} of {period_us} µs), and setting a timer, being woken up and recording \
+             took about {:.0} % of the interval before the measurement. When it is used up, all of them wait for up to {rest_ms} ms. ",
             self.used * 100.0
         )?;
         match group {
