@@ -30,6 +30,8 @@ pub struct Thread {
     pub uncounted: u64,
     /// Sum of their latencies.
     pub uncounted_ns: u64,
+    /// Whether that is only the least that it can be.
+    pub sum_at_least: bool,
     /// Least latency that one of them can have.
     pub uncounted_min_ns: u64,
     /// Greatest of their latencies.
@@ -112,6 +114,7 @@ impl Latencies {
             }
             thread.uncounted += head.uncounted;
             thread.uncounted_ns += head.uncounted_sum;
+            thread.sum_at_least |= head.sum_at_least;
         }
         for of in &mut all {
             of.events.sort_by_key(|event| event.index);

@@ -17,8 +17,8 @@ const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
 pub struct Uncounted {
     /// How many there are.
     pub count: u64,
-    /// Their sum.
-    pub sum: u128,
+    /// Their sum, if it is known.
+    pub sum: Option<u128>,
     /// The least that one of them can be.
     pub min: u64,
     /// The greatest of them.
@@ -26,7 +26,8 @@ pub struct Uncounted {
 }
 
 /// Writes the distribution of latencies in ns. Percentiles at or above the least of those that were
-/// not counted are left out, except for the greatest; a standard deviation is `NaN` then.
+/// not counted are left out, except for the greatest; a standard deviation is `NaN` then, and a mean if
+/// their sum is unknown.
 pub fn hgrm(counts: &Counts, uncounted: &Uncounted) -> String {
     let mut text = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",
@@ -62,7 +63,13 @@ pub fn hgrm(counts: &Counts, uncounted: &Uncounted) -> String {
         0 => moments.map_or(0.0, |moments| moments.population_sd),
         _ => f64::NAN,
     };
-    let mean = (counts.sum() + uncounted.sum) as f64 / total.max(1) as f64;
+    let sum = match uncounted.count {
+        0 => Some(0),
+        _ => uncounted.sum,
+    };
+    let mean = sum.map_or(f64::NAN, |sum| {
+        (counts.sum() + sum) as f64 / total.max(1) as f64
+    });
     let _ = writeln!(
         text,
         "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]",

@@ -181,10 +181,14 @@ fn thread(
         text.push('\n');
     }
     let mean = sum(latencies, unit) as f64 / thread.woken.max(1) as f64;
+    let mean = match thread.sum_at_least {
+        true => String::new(),
+        false => format!("      \"avg\": {mean:.2},\n"),
+    };
     let id = |number: Option<u32>| number.map_or(-1, i64::from);
     let _ = write!(
         text,
-        "      }},\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {mean:.2},\n      \
+        "      }},\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n{mean}      \
          \"cpu\": {},\n      \"node\": {},\n      \"missed\": {},\n",
         thread.woken,
         least(thread.woken, thread.min_ns, unit),

@@ -31,6 +31,40 @@ pub trait Tail {
     fn total(&self) -> u64;
     /// Returns the number of values that are greater than this one.
     fn above(&self, value: u64) -> u64;
+    /// Returns the same values as great as they can be, if some are known only within a range.
+    fn most(&self) -> Option<&dyn Tail> {
+        None
+    }
+}
+
+/// Values of which some are known only within a range: as small, and as great as they can be.
+#[derive(Debug)]
+pub struct Within<T>(pub T, pub T);
+
+impl<T: Tail> Tail for Within<T> {
+    fn ends(&self) -> Option<(u64, u64)> {
+        let ((least, one), (_, other)) = self.0.ends().zip(self.1.ends())?;
+        Some((least, one.max(other)))
+    }
+
+    fn total(&self) -> u64 {
+        self.0.total()
+    }
+
+    fn above(&self, value: u64) -> u64 {
+        self.0.above(value)
+    }
+
+    fn most(&self) -> Option<&dyn Tail> {
+        Some(&self.1)
+    }
+}
+
+/// Returns whether the number of values above one is known.
+fn is_known(tail: &dyn Tail, value: u64) -> bool {
+    let same = |most: &dyn Tail| most.above(value) == tail.above(value);
+    tail.most()
+        .is_none_or(|most| most.total() == tail.total() && same(most))
 }
 
 impl Tail for Counts {
@@ -99,8 +133,10 @@ pub struct Distributions<'a> {
     pub across: &'a str,
     /// The unit of the values.
     pub unit: Unit,
-    /// The least width of a bar.
+    /// The least width of a bar: of smaller values nothing is distinguished.
     pub step: u64,
+    /// Whether values were cut off to whole steps, so that one stands for up to a step more.
+    pub is_cut_off: bool,
     /// By how much it is coarser than it could be: 1 for not at all.
     pub coarse: usize,
     /// The greatest number of runs that a series holds the values of, all together.
@@ -263,33 +299,46 @@ impl Distributions<'_> {
             Unit::Cycles(Some(hz)) => hz / 1e9,
             Unit::Ns | Unit::Cycles(None) => 1.0,
         };
-        let bounds: Vec<f64> = scale.ticks_in(ns, 9);
+        let mut bounds: Vec<f64> = scale.ticks_in(ns, 9);
+        bounds.retain(|bound| *bound >= self.step as f64);
+        let sign = if self.is_cut_off { "≥" } else { ">" };
         let mut table = Table::new(["", "all"]);
         table
             .head
             .extend(bounds.iter().map(|bound| match self.unit {
-                Unit::Cycles(None) => format!("> {} cycles", N.tick(*bound)),
-                _ => format!("> {}", N.ns_tick(bound / ns)),
+                Unit::Cycles(None) => format!("{sign} {} cycles", N.tick(*bound)),
+                _ => format!("{sign} {}", N.ns_tick(bound / ns)),
             }));
         for panel in &self.panels {
             for series in &panel.series {
                 let both = |of: &dyn Fn(&dyn Tail) -> u64| {
                     let tails = [Some(series.tail), series.second].into_iter().flatten();
-                    let each = tails.map(|tail| match series.seconds {
-                        Some(seconds) => N.rate(of(tail) as f64 / seconds),
-                        None => N.count(of(tail)),
+                    let each = tails.map(|tail| {
+                        let mut ends = vec![of(tail)];
+                        ends.extend(tail.most().map(of));
+                        ends.dedup();
+                        let ends = ends.into_iter().map(|count| match series.seconds {
+                            Some(seconds) => N.rate(count as f64 / seconds),
+                            None => N.count(count),
+                        });
+                        Vec::from_iter(ends).join(" to ")
                     });
                     each.collect::<Vec<_>>().join("\n")
                 };
                 let name = [panel.name.as_str(), &self.names[series.place]].join(" · ");
                 let mut row = vec![name.trim_start_matches(" · ").to_owned()];
                 row.push(both(&|tail| tail.total()));
-                let above = |bound: &f64| both(&|tail| tail.above(*bound as u64));
+                let above = |bound: &f64| both(&|tail| tail.above(self.below(*bound as u64)));
                 row.extend(bounds.iter().map(above));
                 table.rows.push(row);
             }
         }
         table
+    }
+
+    /// Returns the value of which those above are certainly above another one.
+    fn below(&self, value: u64) -> u64 {
+        value.saturating_sub(if self.is_cut_off { self.step } else { 0 })
     }
 
     /// Returns everything that is drawn.
@@ -314,8 +363,8 @@ impl Distributions<'_> {
             extent.largest = extent.largest.max(total);
             extent.has_second |= series.second.is_some();
             if let Some((low, high)) = series.tail.ends() {
-                extent.low = extent.low.min(low.max(1) as f64);
-                extent.high = extent.high.max(high as f64);
+                extent.low = extent.low.min(low.max(self.step).max(1) as f64);
+                extent.high = extent.high.max(high.max(2 * self.step) as f64);
             }
         }
         // A limit that is further away would leave no room for the values.
@@ -336,8 +385,8 @@ impl Distributions<'_> {
         let (low, high) = across.range();
         let pixels = across.at(high) - across.at(low);
         let points = ((pixels * POINTS) as usize / self.coarse.max(1)).max(20);
-        let share = |value: u64| tail.above(value) as f64 / whole;
-        let (shortest, longest) = (shortest.max(1), longest as f64);
+        let share = |value: u64| tail.above(self.below(value)) as f64 / whole;
+        let (shortest, longest) = (shortest.max(self.step).max(1), longest as f64);
         let all = tail.total() as f64 / whole;
         let mut before = (across.at(shortest as f64), upward.at(all));
         path.move_to(before.0, before.1);
@@ -345,6 +394,11 @@ impl Distributions<'_> {
             let value = across.value(point as f64 / points as f64);
             if value < shortest as f64 || value >= longest {
                 continue;
+            }
+            // Where a part lies is unknown from here on.
+            if !is_known(tail, self.below(value as u64)) {
+                path.line_to(before.0, before.1);
+                return path;
             }
             let at = (across.at(value), upward.at(share(value as u64)));
             // A level stretch needs its ends only.
@@ -465,15 +519,17 @@ impl Distributions<'_> {
     }
 }
 
-/// Returns the ends of each bar, and the share of the values in it. The first holds all that is
-/// shorter, too.
+/// Returns the ends of each bar, and the share of the values in it; none from where it is unknown.
+/// The first holds all that is shorter, too.
 fn shares<'a>(tail: &'a dyn Tail, edges: &'a [u64]) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
     let total = tail.total();
     let from = move |edge: u64| match edge.checked_sub(1) {
         Some(below) if Some(&edge) != edges.first() => tail.above(below),
         _ => total,
     };
-    edges.windows(2).map(move |edge| {
+    let known = edges.windows(2);
+    let known = known.take_while(move |edge| is_known(tail, edge[1].saturating_sub(1)));
+    known.map(move |edge| {
         let inside = from(edge[0]) - from(edge[1]);
         let share = inside as f64 / total.max(1) as f64;
         (edge[0] as f64, edge[1] as f64, share)
@@ -524,7 +580,7 @@ fn decades(scale: Scale) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn pictures(of: &[&Counts], hz: Option<f64>) -> [String; 2] {
+    fn pictures(of: &[&dyn Tail], hz: Option<f64>, step: u64) -> [String; 2] {
         let series = of.iter().enumerate().map(|(place, counts)| Series {
             place,
             tail: *counts,
@@ -535,7 +591,8 @@ mod tests {
             of: "durations",
             across: "duration",
             unit: Unit::Cycles(hz),
-            step: 10,
+            step,
+            is_cut_off: step > 10,
             coarse: 1,
             runs: of.len(),
             names: of.iter().map(|_| "a target".to_owned()).collect(),
@@ -567,9 +624,38 @@ mod tests {
     }
 
     #[test]
+    fn values_known_within_a_range_are_counted_as_one_and_drawn_nowhere() {
+        let counts =
+            |rest: [(u64, u64); 2]| Counts::from_pairs([(2, 19_997)].into_iter().chain(rest));
+        let within = Within(
+            counts([(5, 2), (5_000, 1)]).unwrap(),
+            counts([(5_000, 2), (5_000, 1)]).unwrap(),
+        );
+        let [falling, bars] = pictures(&[&within], None, 1);
+        assert!(falling.contains(">1 to 3<"), "{falling}");
+        // The one at 2 is drawn alone, and the line ends at 5.
+        let parts = Vec::from_iter(shares(&within, &[1, 3, 5, 6, 5_001]));
+        assert_eq!(parts.len(), 2, "{parts:?}");
+        assert!(bars.contains("<svg"));
+    }
+
+    #[test]
+    fn nothing_is_counted_below_the_steps_to_which_values_were_cut_off() {
+        let counts = Counts::from_pairs([(0, 3_900), (1_000, 90), (2_000, 8), (41_000, 1)]);
+        let [falling, _] = pictures(&[&counts.unwrap()], None, 1_000);
+        let (_, table) = falling.split_once("<table").unwrap();
+        assert!(
+            !table.contains("100\u{a0}cycles") && !table.contains("&gt;"),
+            "{table}"
+        );
+        // Those of 1,000 stand for 1,000 to 2,000.
+        assert!(table.contains(">99<") && table.contains(">1<"), "{table}");
+    }
+
+    #[test]
     fn each_series_is_drawn_and_times_stand_above_cycles() {
         let counts = Counts::from_pairs([(100, 990), (120, 9), (90_000, 1)]).unwrap();
-        for picture in pictures(&[&counts; 7], Some(2.6e9)) {
+        for picture in pictures(&[&counts as &dyn Tail; 7], Some(2.6e9), 10) {
             assert_eq!(picture.matches("<svg viewBox").count(), 2);
             for place in 0..COLOURS {
                 let drawn = format!("{}\" d=\"", colour(place));
@@ -579,8 +665,8 @@ mod tests {
             }
             assert!(picture.contains("duration, cycles") && picture.contains(">time<"));
         }
-        let [_, narrow] = pictures(&[&counts.net(100)], None);
+        let [_, narrow] = pictures(&[&counts.net(100)], None, 10);
         assert!(!narrow.contains(">time<") && !narrow.contains("All samples of the runs"));
-        assert_eq!(pictures(&[&Counts::default()], None), ["", ""]);
+        assert_eq!(pictures(&[&Counts::default()], None, 10), ["", ""]);
     }
 }

@@ -153,9 +153,16 @@ fn make(
             let counts = Counts::merge_all(latencies.iter().map(|thread| &thread.counts))?;
             let threads = latencies.iter().map(|latencies| &latencies.thread);
             let threads = threads.filter(|thread| thread.uncounted > 0);
-            let uncounted = threads.fold(Uncounted::default(), |all, thread| Uncounted {
+            let none = Uncounted {
+                sum: Some(0),
+                ..Uncounted::default()
+            };
+            let uncounted = threads.fold(none, |all, thread| Uncounted {
                 count: all.count + thread.uncounted,
-                sum: all.sum + u128::from(thread.uncounted_ns),
+                sum: all
+                    .sum
+                    .filter(|_| !thread.sum_at_least)
+                    .map(|sum| sum + u128::from(thread.uncounted_ns)),
                 min: match all.count {
                     0 => thread.uncounted_min_ns,
                     _ => all.min.min(thread.uncounted_min_ns),
@@ -187,7 +194,7 @@ fn warn(cell: &Cell, record: &Record, format: Format, terminal: &Terminal) {
             "of the {woken} wake-ups of cell {id} only the first {raw} were kept one by one; csv has all"
         )),
         Format::Hgrm | Format::Csv if uncounted > 0 => terminal.warn(&format!(
-            "{uncounted} of the {woken} wake-ups of cell {id} are known by their range, sum and maximum only: {}",
+            "{uncounted} of the {woken} wake-ups of cell {id} were not counted one by one: {}",
             match format {
                 Format::Csv => "they are left out",
                 _ => "percentiles among them are left out, except for the maximum",

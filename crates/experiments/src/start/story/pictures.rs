@@ -122,6 +122,7 @@ fn distributions(
         across: "ready after",
         unit: Unit::Ns,
         step: 1,
+        is_cut_off: false,
         coarse: detail.coarseness(),
         runs: runs.max().unwrap_or(0),
         panels: panels(&names, tails),

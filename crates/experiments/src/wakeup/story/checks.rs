@@ -33,7 +33,7 @@ pub(super) fn find(story: &Woken, run: &Run) -> Vec<Notice> {
             &labels(&cases, |case| total(case, "uncounted") > 0.0),
             |names| {
                 format!(
-                    "{} of {} latencies of {names} were not counted one by one; their sum, range and maximum are known. A figure \
+                    "{} of {} latencies of {names} were not counted one by one; their range and maximum are known. A figure \
                      that may lie among them is shown as what it is at least. Measure for a shorter time, in fewer phases, or, \
                      where another tool did, with a longer histogram.",
                     N.count(uncounted as u64),

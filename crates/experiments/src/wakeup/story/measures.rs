@@ -177,6 +177,11 @@ impl Latencies {
         &self.possible[0]
     }
 
+    /// Returns what they are at most.
+    pub fn most(&self) -> &Threads {
+        &self.possible[self.possible.len() - 1]
+    }
+
     /// Takes a sample, if all that they may be has one.
     pub fn sample(
         &self,

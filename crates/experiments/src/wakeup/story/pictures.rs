@@ -13,7 +13,7 @@ use tare_figures::cases::Case;
 use tare_figures::group::distinct;
 use tare_figures::rows::CellData;
 use tare_pages::html::Detail;
-use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, panels};
+use tare_pages::html::distributions::{Distributions, Tail, Tailed, Unit, Within, panels};
 use tare_pages::html::parts::N;
 use tare_pages::kit::over_time::{OverTime, Strip};
 use tare_pages::kit::track::Track;
@@ -33,29 +33,43 @@ const MANY: usize = 24;
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     runs: Vec<Track>,
-    /// For each phase the latencies of all runs, by the interval of the thread.
-    phases: Vec<Vec<(u64, Counts)>>,
+    /// For each phase the latencies of all runs, as short as they can be.
+    least: Vec<Merged>,
+    /// The same as long as they can be, if some were not counted one by one.
+    most: Option<Vec<Merged>>,
 }
+
+/// Latencies by the interval of the thread.
+type Merged = Vec<(u64, Counts)>;
 
 impl Pictures {
     /// Takes the samples of a cell.
     pub(super) fn take(&mut self, data: &CellData<'_>) -> Result<(), String> {
         self.runs.push(track(data));
         for (phase, (_, latencies)) in measures::phases(data, false)?.into_iter().enumerate() {
-            self.phases
-                .resize(self.phases.len().max(phase + 1), Vec::new());
-            let known = &mut self.phases[phase];
-            for (counts, interval) in latencies.least() {
-                match known.iter_mut().find(|(of, _)| of == interval) {
-                    Some((_, all)) => {
-                        *all = all.merge(counts).map_err(|error| error.to_string())?
-                    }
-                    None => known.push((*interval, counts.clone())),
-                }
+            let (least, most) = (latencies.least(), latencies.most());
+            if self.most.is_none() && most != least {
+                self.most = Some(self.least.clone());
+            }
+            merge(&mut self.least, phase, least)?;
+            if let Some(all) = &mut self.most {
+                merge(all, phase, most)?;
             }
         }
         Ok(())
     }
+}
+
+/// Adds the latencies of a phase.
+fn merge(all: &mut Vec<Merged>, phase: usize, more: &measures::Threads) -> Result<(), String> {
+    all.resize(all.len().max(phase + 1), Vec::new());
+    for (counts, interval) in more {
+        match all[phase].iter_mut().find(|(of, _)| of == interval) {
+            Some((_, all)) => *all = all.merge(counts).map_err(|error| error.to_string())?,
+            None => all[phase].push((*interval, counts.clone())),
+        }
+    }
+    Ok(())
 }
 
 /// Reduces a run to columns, all threads together. Wake-ups before the load of their phase had
@@ -198,9 +212,17 @@ struct OfLoad<'a> {
     load: String,
     under: String,
     /// Of wake-ups.
-    service: Counts,
-    /// Of all activations.
-    response: Response<'a>,
+    service: Box<dyn Tail>,
+    /// Of all activations, if some were missed.
+    response: Option<Box<dyn Tail + 'a>>,
+}
+
+/// Returns the distributions of wake-ups and of all activations; `None` if they can't be counted,
+/// which was found before, or the cell would have no figures.
+fn distribution(parts: &Merged) -> Option<(Counts, Response<'_>)> {
+    let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
+    let parts = parts.iter().map(|(interval, counts)| (counts, *interval));
+    service.ok().zip(Response::of(parts).ok())
 }
 
 impl<'a> Found<'a> {
@@ -209,23 +231,33 @@ impl<'a> Found<'a> {
         let mut all = Vec::new();
         for case in &cases {
             let kept = story.0.of(case.plan);
-            let kept = kept.map_or(&[][..], |kept| &kept.pictures.phases);
-            for (phase, parts) in Phase::all(case.plan).zip(kept) {
-                let service = Counts::merge_all(parts.iter().map(|(_, counts)| counts));
-                let parts = parts.iter().map(|(interval, counts)| (counts, *interval));
-                // Both were computed before, or the cell would have no figures.
-                if let (Ok(service), Ok(response)) = (service, Response::of(parts)) {
-                    all.push(OfLoad {
-                        name: name(case),
-                        load: phase.name(),
-                        under: phase.under(),
-                        service,
-                        response,
-                    });
-                }
+            let kept = kept.map(|kept| &kept.pictures);
+            let least = kept.map_or(&[][..], |kept| &kept.least);
+            let most = kept.and_then(|kept| kept.most.as_ref());
+            for (place, (phase, parts)) in Phase::all(case.plan).zip(least).enumerate() {
+                let most = most.and_then(|most| distribution(most.get(place)?));
+                let Some((service, response)) = distribution(parts) else {
+                    continue;
+                };
+                let is_missed = response.missed() > 0
+                    || most.as_ref().is_some_and(|(_, most)| most.missed() > 0);
+                let (service, response): (Box<dyn Tail>, Box<dyn Tail + 'a>) = match most {
+                    Some(most) => (
+                        Box::new(Within(service, most.0)),
+                        Box::new(Within(response, most.1)),
+                    ),
+                    None => (Box::new(service), Box::new(response)),
+                };
+                all.push(OfLoad {
+                    name: name(case),
+                    load: phase.name(),
+                    under: phase.under(),
+                    service,
+                    response: is_missed.then_some(response),
+                });
             }
         }
-        all.retain(|one| !one.service.is_empty());
+        all.retain(|one| one.service.total() > 0);
         Self {
             all,
             runs: cases.iter().map(|case| case.cells.len()).max().unwrap_or(0),
@@ -256,14 +288,21 @@ impl<'a> Found<'a> {
         let tails = tails.map(|((panel, name), one)| Tailed {
             panel,
             name,
-            tail: &one.service,
-            second: (one.response.missed() > 0).then_some(&one.response as &dyn Tail),
+            tail: &*one.service,
+            second: one.response.as_deref(),
         });
         draw(&Distributions {
             of: "wake-up latencies",
             across: "latency",
             unit: Unit::Ns,
-            step: 1,
+            // Other tools count whole µs, of which oslat's are the next ones.
+            step: if run.is_imported() { 1_000 } else { 1 },
+            is_cut_off: run.is_imported()
+                && run
+                    .plan
+                    .cells
+                    .iter()
+                    .all(|cell| cell.target.text != "oslat"),
             coarse: detail.coarseness(),
             runs: self.runs,
             panels: panels(&names, tails),
@@ -273,32 +312,37 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The end of what is said of a picture in which some are missing.
+fn missing(found: &Found<'_>) -> &'static str {
+    match found.all.iter().any(|one| one.service.most().is_some()) {
+        true => " What was not counted one by one is in the figures, but not drawn.",
+        false => "",
+    }
+}
+
 /// Renders how often latencies are how long.
 pub(super) fn exceedance(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let found = Found::of(story, run);
+    let mut read = "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
+                counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with \
+                what it waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not \
+                say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations."
+        .to_owned();
+    read.push_str(missing(&found));
     found.draw(run, detail, |drawn| {
-        drawn.exceedance(
-            "How often, and how late",
-            "Find a latency that would hurt below, go up to a line, and read at the left which share is longer. The solid line \
-             counts the wake-ups that happened, as cyclictest does; the dashed one counts all activations, each missed one with \
-             what it waited. Where the two part, activations were missed. A line ends at the longest that was seen; it does not \
-             say that longer ones don't happen. In the figures behind it those of wake-ups stand above those of all activations.",
-            "longer than that",
-            None,
-        )
+        drawn.exceedance("How often, and how late", &read, "longer than that", None)
     })
 }
 
 /// Renders the number of latencies by length.
 pub(super) fn histogram(story: &Woken, run: &Run, detail: &Detail) -> Option<Markup> {
     let found = Found::of(story, run);
+    let mut read = "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
+                12 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all \
+                activations, where some were missed."
+        .to_owned();
+    read.push_str(missing(&found));
     found.draw(run, detail, |drawn| {
-        drawn.histogram(
-            "Histogram",
-            "How many of a million have a latency; the scale is logarithmic, so that a single one can be seen. Bars are about \
-             12 % of their latency wide; the first holds all that is shorter. Solid: the wake-ups that happened; dashed: all \
-             activations, where some were missed.",
-            None,
-        )
+        drawn.histogram("Histogram", &read, None)
     })
 }

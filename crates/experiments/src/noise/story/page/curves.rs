@@ -108,6 +108,7 @@ fn drawn<'a>(
         across,
         unit: Unit::Cycles(panel.hz()),
         step: panel.step(),
+        is_cut_off: false,
         coarse,
         runs: panel.members.iter().map(Member::runs).max().unwrap_or(0),
         names: panel.names(),
