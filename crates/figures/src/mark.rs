@@ -9,6 +9,9 @@ pub const MARKED: &str = "* A figure that may mislead: a mean or sd over two mod
                           (figures.csv has the share of the slow one, figure slow), or a median between the two runs in the \
                           middle, which are far apart.";
 
+/// What stands before a figure that may be greater than what was measured.
+pub const AT_LEAST: &str = "at least ";
+
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -16,6 +19,8 @@ pub enum Shape {
     Dot,
     /// A ring: measured, but executed by an emulator.
     Ring,
+    /// A ring: what was measured is the least that it can be.
+    Least,
     /// A diamond: published, on another machine.
     Diamond,
 }
@@ -126,6 +131,16 @@ impl Mark {
             label,
             said,
         })
+    }
+
+    /// Marks it as the least that it can be.
+    #[must_use]
+    pub fn at_least(mut self) -> Self {
+        self.shape = Shape::Least;
+        let label = format!("{AT_LEAST}{}", self.label);
+        self.said = self.said.replacen(&self.label, &label, 1);
+        self.label = label;
+        self
     }
 
     /// Makes the mark of a published figure.

@@ -8,6 +8,7 @@ use tare_stats::Interval;
 
 use tare_figures::Run;
 use tare_figures::format::Numbers;
+use tare_figures::mark::AT_LEAST;
 use tare_figures::rows::{Figure, Places, Row};
 use tare_figures::words::{self, NONE};
 
@@ -116,6 +117,8 @@ pub struct Line<'a> {
     pub of: &'a Row,
     /// The labels that all its rows have.
     pub labels: Labels,
+    /// The measure whose figure is at least what was measured, if there is one.
+    pub at_least: Option<&'static str>,
     pub(crate) rows: Vec<Option<&'a Row>>,
 }
 
@@ -298,6 +301,9 @@ impl Column {
     /// if not all of its line have it.
     pub(crate) fn marked(&self, row: &Row, of: &Line<'_>, numbers: Numbers, both: bool) -> String {
         let mut figure = self.over(row, numbers, both);
+        if of.at_least == Some(self.measure) && figure != NONE {
+            figure.insert_str(0, AT_LEAST);
+        }
         let (has, all) = (row.each.len(), of.runs());
         if has < all && figure != NONE {
             figure.push_str(&format!("\nfrom {has} of {all} runs"));
@@ -445,6 +451,7 @@ pub fn lines<'a>(run: &'a Run, experiment: &str, columns: &[Column]) -> Vec<Line
                     lines.push(Line {
                         of: row,
                         labels,
+                        at_least: None,
                         rows,
                     });
                 }

@@ -39,7 +39,10 @@ pub(super) const STUDY: Published = Published {
             |run| {
                 let of = ("image", Figure::Value);
                 let both = Both::of(run, service::NAME, of, &[("service", "dns")])?;
-                answer(both.unikernel <= IMAGE_BYTES, both.written)
+                Err(Inconclusive::from(format!(
+                    "{}; the image dns has more than IPv4 and UDP, and a run does not record the features of another one",
+                    both.written
+                )))
             },
         ),
         Claim::new("The minimal image boots in about 0.3 s.", boots),
@@ -79,8 +82,6 @@ pub(super) const STUDY: Published = Published {
 /// The least change of all CPU time, and of that inside, that the study found.
 const LESS_IN_ALL: f64 = -0.055;
 const LESS_INSIDE: f64 = -0.66;
-/// The greatest image that is no larger than the study's.
-const IMAGE_BYTES: f64 = 158e3;
 /// The longest boot that is still about 0.3 s, in ns.
 const ABOUT: f64 = 0.45e9;
 /// How many times as long as Linux's answer one takes that waits for a computation.
@@ -90,8 +91,7 @@ const DIFFERENCE: f64 = 0.005;
 
 /// Two figures that a claim compares, and whether an emulator measured one.
 struct Both {
-    unikernel: f64,
-    /// How much that differs, as a share of Linux's figure.
+    /// How much the unikernel's differs, as a share of Linux's.
     change: f64,
     written: String,
     is_emulated: bool,
@@ -123,7 +123,6 @@ impl Both {
         let change = unikernel / linux - 1.0;
         let sign = if change < 0.0 { "−" } else { "+" };
         Ok(Self {
-            unikernel,
             change,
             written: format!(
                 "{} on {}, {} on {}: {sign}{} %",

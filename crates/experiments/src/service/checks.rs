@@ -1,12 +1,13 @@
 //! Checks of whether the figures of a service may be believed.
 
 use tare_figures::cases::Case;
+use tare_figures::format::Numbers;
 use tare_figures::group::grouped;
 use tare_figures::notices::{Notice, Severity, name_some};
 use tare_figures::rows::{Figure, Row};
 use tare_figures::words;
 use tare_measured::service::Plan;
-use tare_pages::kit::checks::{Check, of_cases};
+use tare_pages::kit::checks::{Check, about, of_cases};
 use tare_results::model::Labels;
 
 use super::measures::{is_ping, lacks_cpu};
@@ -23,11 +24,6 @@ const CHECKS: &[Check] = &[
         holds: |case| !is_ping(case.plan) && case.records().any(lacks_cpu),
         text: "The CPU time of the server is unknown in a run of {}, which is in no figure of its cost: it could not be read before \
                the first request, as when this machine is busy. Measure again.",
-    },
-    Check {
-        of: (Severity::Warning, "wrong-answers"),
-        holds: |case| has_some(case, "wrong"),
-        text: "The client found wrong answers of {}; they count as lost.",
     },
     Check {
         of: (Severity::Warning, "rate-not-held"),
@@ -69,8 +65,19 @@ pub(super) fn find(cases: &[Case<'_>], place: impl Fn(&Row) -> String) -> Vec<No
         );
         Notice::warning("client-behind", text)
     });
+    let wrong = cases.iter().filter(|case| has_wrong(case));
+    let wrong = wrong.filter_map(|case| {
+        let sum = |measure: &str| Numbers::PLAIN.count(values(case, measure).sum::<f64>() as u64);
+        let [wrong, requests] = ["wrong", "requests"].map(sum);
+        let place = place(case.rows().next()?);
+        Some(format!("{wrong} for {requests} requests on {place}"))
+    });
+    let of = (Severity::Warning, "wrong-answers");
+    let wrong = about(of, &Vec::from_iter(wrong), |each| {
+        format!("The client found wrong answers, which count as lost: {each}.")
+    });
     let others = of_cases(cases, &place, CHECKS);
-    late.into_iter().chain(others).collect()
+    wrong.into_iter().chain(late).chain(others).collect()
 }
 
 /// Returns whether the client of a case was late, or limited the rate.
@@ -116,6 +123,11 @@ fn delays(case: &Case<'_>) -> Vec<&'static str> {
 /// Returns whether the client of a case ended the search for the highest rate.
 pub(super) fn is_limited(case: &Case<'_>) -> bool {
     has_some(case, "limited")
+}
+
+/// Returns whether a case has wrong answers.
+pub(super) fn has_wrong(case: &Case<'_>) -> bool {
+    has_some(case, "wrong")
 }
 
 fn has_some(case: &Case<'_>, measure: &str) -> bool {

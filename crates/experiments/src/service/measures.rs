@@ -50,7 +50,8 @@ pub(super) const MEASURES: &[Measure] = &[
         .unit("ns"),
     Measure::value("wrong", "wrong answers"),
     Measure::count("client", "the client's share of its CPU", SHARE, |data| {
-        ratio(data, "client_cpu", value(data, "window"))
+        let whole = value(data, "round").or_else(|| value(data, "window"));
+        ratio(data, "client_cpu", whole)
     })
     .better(Better::Neither),
     Measure::recorded("behind", BEHIND, SHARE, of_requests).better(Better::Neither),

@@ -6,6 +6,7 @@ use tare_figures::Run;
 use tare_figures::cases::Case;
 use tare_figures::compare;
 use tare_figures::group::sort_in_groups;
+use tare_figures::mark::AT_LEAST;
 use tare_figures::notices::{Notice, name_some};
 use tare_figures::rows::{Figure, Measure, Row, behind, written};
 use tare_figures::verdict::Verdict;
@@ -20,7 +21,7 @@ use tare_pages::tables::{Line, Tabled};
 use tare_pages::{Story, View};
 use tare_results::model::{Labels, Record};
 
-use super::checks::{self, is_late, is_limited, is_not_held};
+use super::checks::{self, has_wrong, is_late, is_limited, is_not_held};
 use super::measures::{ALL, MEASURES, PLACE, is_ping, lacks_cpu};
 use super::parameters::{OWN, command};
 use super::{CLIENT, HIGHEST, NAME, RATE, SERVER, SERVICE, Service, UNTIL, tables};
@@ -76,11 +77,16 @@ impl Story for Service {
         NAME
     }
 
-    fn tables(&self, _run: &Run) -> Vec<Tabled> {
-        tables::all()
+    fn tables(&self, run: &Run) -> Vec<Tabled> {
+        let mut cases = Case::all(run, NAME).into_iter();
+        tables::all(cases.any(|case| has_wrong(&case)))
     }
 
-    fn arrange(&self, _run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+    fn arrange(&self, run: &Run, _tabled: &Tabled, lines: &mut Vec<Line<'_>>) {
+        let cases = Case::all(run, NAME);
+        for line in &mut *lines {
+            line.at_least = is_least(&cases, line.of).then_some(HIGHEST);
+        }
         let place = |line: &Line<'_>| match line.of.has(RATE, HIGHEST) {
             true => u64::MAX,
             false => line.of.labels.number(RATE).unwrap_or(0),
@@ -122,7 +128,7 @@ impl Story for Service {
             let mut own = cases.iter().filter(|case| is_searched && case.has(row));
             let (least, held) = match own.next() {
                 Some(case) if is_not_held(case) => ("", " (not held when offered once more)"),
-                Some(case) if is_limited(case) => ("at least ", ""),
+                Some(_) if is_least(&cases, row) => (AT_LEAST, ""),
                 _ => ("", ""),
             };
             let (rate, place) = (written(value, row.unit), place(row));
@@ -159,7 +165,8 @@ impl Story for Service {
         let cases = Case::all(run, NAME);
         let (Subject { what, of, .. }, rows) = subject(&cases);
         let title = format!("{what} ({})", of.1);
-        overview_of(&rows, places(told(&cases)), title, what)
+        let is_least = |row: &Row| row.measure.id == HIGHEST && is_least(&cases, row);
+        overview_of(&rows, places(told(&cases)), is_least, (title, what))
     }
 
     fn sections(&self, run: &Run, _detail: &Detail) -> Vec<Section> {
@@ -215,6 +222,12 @@ impl Story for Service {
                 .to_owned(),
         ]
     }
+}
+
+/// Returns whether the highest rate of a row's case is at least what the client could search.
+fn is_least(cases: &[Case<'_>], row: &Row) -> bool {
+    let mut own = cases.iter().filter(|case| case.has(row));
+    own.any(|case| is_limited(case) && !is_not_held(case))
 }
 
 /// Says where no request was answered, and where what an answer costs is unknown.

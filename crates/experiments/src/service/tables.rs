@@ -7,10 +7,11 @@ use tare_pages::tables::{Column, Tabled};
 use super::measures::PLACE;
 use super::{HIGHEST, UNTIL};
 
-/// Returns all of them.
-pub(super) fn all() -> Vec<Tabled> {
+/// Returns all of them, with the wrong answers if there are some.
+pub(super) fn all(has_wrong: bool) -> Vec<Tabled> {
+    let wrong: &[Column] = if has_wrong { &[WRONG] } else { &[] };
     vec![
-        Tabled::new("What a request costs", "", COSTS),
+        Tabled::new("What a request costs", "", &[COSTS, wrong].concat()),
         Tabled::new(
             "What happens for a request",
             "How often a thread of the server is woken up, and has a page fault, for each answered request. Means of the runs.",
@@ -62,6 +63,9 @@ const COSTS: &[Column] = &[
         .of("times", TIMES[TIMES.len() - 1].0)
         .read("At 3 times are the right answers in time where three times the highest rate is offered."),
 ];
+
+const WRONG: Column = Column::new("wrong\nanswers", "wrong", Figure::Value)
+    .read("Wrong answers are a mean of the runs; they count as lost.");
 
 const EVENTS: &[Column] = &[
     Column::new("wake-ups\ninside", "wake-ups", Figure::Mean).of(PLACE, "inside"),

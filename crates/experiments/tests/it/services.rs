@@ -7,7 +7,9 @@ use tare_testkit::assert_contains;
 
 use crate::compare::between;
 use crate::synthetic::services::Asked;
-use crate::synthetic::{Run, alarm, figure, ids, plain, record, shown, verdict};
+use crate::synthetic::{
+    Run, UNKNOWN, alarm, figure, ids, plain, record, reproduction, shown, verdict,
+};
 
 #[test]
 fn a_comparison_of_several_servers_or_rates_names_them() {
@@ -181,6 +183,55 @@ fn a_cost_that_was_not_read_is_unknown_and_in_no_mean() {
 }
 
 #[test]
+fn wrong_answers_are_counted_in_a_caution_and_a_table() {
+    for wrong in [0.0, 40.0] {
+        let mut run = Run::new(1);
+        for block in [1, 2] {
+            let cell = run.asked(block, "process", Asked::default());
+            record(cell).values.push(valued(("wrong", wrong)));
+        }
+        let analysis = run.analyse();
+        let text = plain(&terminal::render(&analysis, 100, false));
+        let is_told = ids(&analysis).contains(&"wrong-answers");
+        assert_eq!(is_told, wrong > 0.0, "{text}");
+        assert_eq!(text.contains("Wrong answers are"), is_told, "{text}");
+        if is_told {
+            let count = "wrong answers, which count as lost: 80 for 2,000 requests on process.";
+            assert_contains(alarm(&analysis, "wrong-answers"), &[count]);
+        }
+    }
+}
+
+#[test]
+fn a_round_is_the_whole_of_the_clients_share() {
+    let mut run = Run::new(1);
+    let asked = Asked {
+        answered: 48.0,
+        window_ns: 5.5e6,
+        ..Asked::default()
+    };
+    let cell = run.asked(1, "process", asked);
+    let own = [("client_cpu", 18e6), ("round", 3e9)].map(valued);
+    record(cell).values.extend(own);
+    let analysis = run.analyse();
+    assert!(!ids(&analysis).contains(&"client-behind"));
+}
+
+#[test]
+fn the_size_of_an_image_with_more_features_answers_no_claim() {
+    let mut run = Run::new(1);
+    run.reproduces = Some("includeos-2015");
+    for (target, bytes) in [("unikernel", 386e3), ("linux", 20e6)] {
+        let cell = run.asked(1, target, Asked::default());
+        record(cell).values.push(valued(("image", bytes)));
+    }
+    let claim = &reproduction(run).claims[2];
+    assert_eq!(claim.finding.answer, UNKNOWN);
+    let why = ["377 KiB on unikernel", "more than IPv4 and UDP"];
+    assert_contains(&claim.finding.why, &why);
+}
+
+#[test]
 fn a_server_that_answers_nothing_is_said_first() {
     let mut run = Run::new(1);
     let silent = Asked {
@@ -235,10 +286,22 @@ fn a_search_is_answered_by_the_highest_rate() {
         let values = [("highest", rate), ("limited", is_client_s)];
         record(cell).values.extend(values.map(valued));
     }
+    let analysis = run.analyse();
     assert_eq!(
-        verdict(&run.analyse())[0],
+        verdict(&analysis)[0],
         "The highest rate of which 99.99 % is answered in time by dns is at least 62,500/s on process and 50,000/s on runc."
     );
+    let (text, page) = shown(&analysis);
+    assert_contains(&text, &[" at least 62,500 ", " 50,000 "]);
+    assert!(!text.contains("at least 50,000"), "{text}");
+    assert_contains(
+        &page,
+        &[
+            ">at least 62\u{2009}500/s</text>",
+            "at least: the client was the limit",
+        ],
+    );
+    assert_eq!(page.matches("<circle class=\"mark hollow s0").count(), 1);
 }
 
 #[test]

@@ -10,7 +10,9 @@ use tare_figures::mark::{Mark, Shape, Spread};
 use crate::svg::{Axis, Path, Plot, Scale, Side, colour, cut, width_of};
 use crate::words::{pieces, with_thin_spaces};
 
-/// The height of a line of a row's name, and of a mark with its figure above it, in pixels.
+/// The room above a row's name, the height of each line of that, and of a mark with its figure
+/// above it, in pixels.
+const ABOVE: f64 = 8.0;
 const LINE: f64 = 15.0;
 const MARK: f64 = 26.0;
 /// The height of a figure that stands below its mark.
@@ -59,12 +61,12 @@ fn draw_mark(mark: &Mark, plot: &mut Plot, across: Scale, y: f64, is_below: bool
     let said = with_thin_spaces(&mark.said);
     match mark.shape {
         Shape::Dot => plot.circle(&format!("mark {colour}"), at, 4.5, &said),
-        Shape::Ring => plot.circle(&format!("mark hollow {colour}"), at, 4.5, &said),
+        Shape::Ring | Shape::Least => plot.circle(&format!("mark hollow {colour}"), at, 4.5, &said),
         Shape::Diamond => plot.diamond("published", at, 6.0, &said),
     }
     let class = match mark.shape {
         Shape::Diamond => "published",
-        Shape::Dot | Shape::Ring => "figure",
+        Shape::Dot | Shape::Ring | Shape::Least => "figure",
     };
     let figure = if is_below { y + 18.0 } else { y - 8.0 };
     plot.centred(class, (at.0, figure), &mark.label);
@@ -93,7 +95,7 @@ impl Entry {
     fn height(&self, lines: usize, across: Scale) -> f64 {
         let (_, own) = self.parts();
         let below = if self.is_below(across) { BELOW } else { 0.0 };
-        (own.len().max(1) as f64 * MARK + below).max(lines as f64 * LINE) + BETWEEN
+        (own.len().max(1) as f64 * MARK + below).max(ABOVE + lines as f64 * LINE) + BETWEEN
     }
 
     fn draw(&self, plot: &mut Plot, across: Scale, top: f64) {
@@ -152,7 +154,7 @@ pub fn draw(
             y += HEADING;
         }
         for (place, line) in lines.iter().enumerate() {
-            let at = (10.0, y + 8.0 + (place + 1) as f64 * LINE);
+            let at = (10.0, y + ABOVE + (place + 1) as f64 * LINE);
             plot.text("row", at, &cut(line, widest));
         }
         row.draw(&mut plot, across, y);
@@ -200,6 +202,11 @@ pub fn symbols(rows: &[Entry], diamond: &str) -> Vec<(Markup, String)> {
             has(Shape::Ring),
             dot("hollow"),
             "emulated: not the speed of a machine".to_owned(),
+        ),
+        (
+            has(Shape::Least),
+            dot("hollow"),
+            "at least: the client was the limit".to_owned(),
         ),
         (
             is_spread(|spread| matches!(spread, Spread::Interval(..))),
@@ -275,6 +282,31 @@ mod tests {
         assert_eq!(
             broken("linux,kernel=debian,cpus=2,isolate=1,nohz_full=1"),
             ["linux,kernel=debian,cpus=2,", "isolate=1,nohz_full=1"]
+        );
+    }
+
+    #[test]
+    fn names_of_several_lines_keep_clear_of_what_follows() {
+        let name = "linux,kernel=debian,cpus=2,isolate=1,nohz_full=1";
+        let row = |group: &str| Entry {
+            group: group.to_owned(),
+            ..entry(name, vec![mark_of(2.0, &[])])
+        };
+        let rows = [row("Linux guest"), row("Unikernel")];
+        let drawn = draw(&rows, String::new(), ("latency", f64::INFINITY), |v| {
+            v.to_string()
+        })
+        .markup();
+        let names = drawn.split("<text class=\"").skip(1).filter_map(|text| {
+            let is_name = ["group", "row"].iter().any(|class| text.starts_with(class));
+            let (_, y) = text.split_once(" y=\"").filter(|_| is_name)?;
+            y.split_once('"').unwrap().0.parse::<f64>().ok()
+        });
+        let names = Vec::from_iter(names);
+        assert_eq!(names.len(), 6, "{drawn}");
+        assert!(
+            names.windows(2).all(|two| two[1] - two[0] >= LINE),
+            "{names:?}"
         );
     }
 

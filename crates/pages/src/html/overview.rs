@@ -14,16 +14,17 @@ use tare_figures::rows::{self, Row};
 /// figure.
 #[must_use]
 pub fn overview(rows: &[&Row], title: String, what: &str) -> Option<Markup> {
-    overview_of(rows, |row| name(row, rows), title, what)
+    overview_of(rows, |row| name(row, rows), |_| false, (title, what))
 }
 
-/// Renders the same with names of the caller's own: what has the same name is in one row.
+/// Renders the same with names of the caller's own: what has the same name is in one row. A figure
+/// that is the least that it can be is drawn as a ring.
 #[must_use]
 pub fn overview_of(
     rows: &[&Row],
     name: impl Fn(&Row) -> String,
-    title: String,
-    what: &str,
+    is_least: impl Fn(&Row) -> bool,
+    (title, what): (String, &str),
 ) -> Option<Markup> {
     let (rows, lacking): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.over.is_ok());
     let unit = rows.first()?.unit;
@@ -46,7 +47,11 @@ pub fn overview_of(
         for (series, load) in loads.iter().take(COLOURS).enumerate() {
             if let Some(row) = own.iter().find(|row| row.load.as_str() == *load) {
                 let write = |value| typeset(&rows::written(value, row.unit));
-                marks.extend(Mark::of(row, series, drawn, write));
+                let mark = Mark::of(row, series, drawn, write);
+                marks.extend(match is_least(row) {
+                    true => mark.map(Mark::at_least),
+                    false => mark,
+                });
             }
         }
         entries.push(Entry {

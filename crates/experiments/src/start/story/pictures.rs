@@ -45,7 +45,8 @@ fn of_calm(
         true => "one after the other",
         false => "at the lowest rate",
     };
-    overview_of(&rows, name, format!("{what}, {how} ({figure})"), axis)
+    let title = format!("{what}, {how} ({figure})");
+    overview_of(&rows, name, |_| false, (title, axis))
 }
 
 /// Draws what the section shows.

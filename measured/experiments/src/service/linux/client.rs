@@ -77,7 +77,8 @@ pub struct Counted {
     pub behind: u64,
     /// Messages that the kernel dropped since the client did not read them in time.
     pub dropped: u64,
-    /// The time from the first planned request to the last right answer, in ns.
+    /// The time from the first planned request, in ns: at a rate to the last right answer, in a
+    /// closed loop until the last request is answered or lost.
     pub window_ns: u64,
 }
 
@@ -125,6 +126,9 @@ impl<'p> Client<'p> {
             let wake_ns = self.send_due();
             let expire_ns = self.give_up();
             if self.next == self.plan.requests && self.oldest == self.next {
+                if self.plan.interval_ns.is_none() {
+                    self.counted.window_ns = now_ns() - origin_ns;
+                }
                 self.counted.dropped = self.dropped();
                 return self.counted;
             }
@@ -537,6 +541,21 @@ mod tests {
             assert_eq!(counted, wanted);
             assert_eq!(service.iter().flatten().count(), 80);
         }
+    }
+
+    #[test]
+    fn a_closed_loop_lasts_until_its_last_requests_are_lost() {
+        let plan = Plan {
+            requests: 6,
+            limit_ns: 30_000_000,
+            ..Plan::default()
+        };
+        let (counted, ..) = run(&plan, |number, request| match number {
+            0 | 1 => at_once(request),
+            _ => Vec::new(),
+        });
+        assert!(counted.answered <= 2, "{counted:?}");
+        assert!(counted.window_ns >= 4 * plan.limit_ns, "{counted:?}");
     }
 
     #[test]

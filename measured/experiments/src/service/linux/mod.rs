@@ -101,8 +101,12 @@ fn run(plan: &Plan, platform: &mut impl Platform) -> Result<(), ThreadsError> {
             }
             (None, None) => client.run(origin_ns),
         };
-        let cpu_ns = spent_ns() - cpu_ns;
-        output.values("", &[("client_cpu", "ns", cpu_ns)])?;
+        // Both include the wait for the last requests that are lost.
+        let (cpu_ns, round_ns) = (spent_ns() - cpu_ns, now_ns() - origin_ns);
+        output.values(
+            "",
+            &[("client_cpu", "ns", cpu_ns), ("round", "ns", round_ns)],
+        )?;
         if let Some(highest::Found { rate, is_client_s }) = found {
             let limited = ("limited", "", u64::from(is_client_s));
             output.values("", &[("highest", "", rate), limited])?;

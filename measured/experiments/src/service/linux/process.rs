@@ -43,10 +43,8 @@ impl Client<'_> {
             counted.wrong += u64::from(is_right == Some(false));
             counted.late += u64::from(is_right.is_none());
             let is_answered = is_right == Some(true);
-            if is_answered {
-                counted.answered += 1;
-                counted.window_ns = end_ns - origin_ns;
-            }
+            counted.answered += u64::from(is_answered);
+            counted.window_ns = end_ns - origin_ns;
             self.set(index, begin_ns, is_answered.then_some(end_ns));
         }
         Ok(counted)
@@ -169,6 +167,22 @@ mod tests {
         assert_eq!(failed, "it ended with exit status: 9");
         let late = tried("exec sleep 600").unwrap_err();
         assert_eq!(late, "it had not ended after 1 s");
+    }
+
+    #[test]
+    fn the_time_of_processes_that_are_ended_at_their_limit_counts() {
+        let script = "[ {name} = host0.example ] && echo 10.0.0.0 || exec sleep 600";
+        let plan = Plan {
+            requests: 3,
+            limit_ns: 500_000_000,
+            ..Plan::default()
+        };
+        let [mut sent, mut answered] = [[0; 3]; 2];
+        let mut client = Client::new(&plan, &mut sent, &mut answered).unwrap();
+        let words = ["sh", "-c", script].map(str::to_owned);
+        let counted = client.run_processes(&words, now_ns()).unwrap();
+        assert_eq!(counted.answered + counted.late, 3, "{counted:?}");
+        assert!(counted.window_ns >= 2 * plan.limit_ns, "{counted:?}");
     }
 
     /// Asks for a host by a shell, and returns its output, and whether that is right.
