@@ -115,7 +115,7 @@ pub(super) const DURATION: Parameter = Parameter {
     name: "duration",
     value: "TIME",
     takes: Takes::time("s", [100_000_000, 3_600_000_000_000]),
-    default: "2s, at a rate",
+    default: "2s",
     meaning: "How long a rate is offered",
     applies: |_, values| values.has(OFFERED.name) || values.has(MAX.name),
     ..BASE
@@ -142,7 +142,7 @@ const COMPUTE: Parameter = Parameter {
     name: "compute",
     value: "TIME",
     takes: Takes::time("ms", [MS, 60_000 * MS]),
-    default: "200ms, with ping",
+    default: "200ms",
     meaning: "How long the service computes at a time while it is pinged, in whole ms, with pauses of 10 ms",
     applies: |_, values| protocols(values).contains(&Protocol::Ping),
     ..BASE
@@ -229,8 +229,7 @@ pub(super) fn client(values: &Values) -> Result<Program, ExperimentError> {
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] if requests and rates are given, a rate has too many of them, or
-/// an option has no effect.
+/// Returns [`ExperimentError`] if requests and rates are given, or a rate has too many of them.
 pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
     let given = values.texts(OFFERED.name);
     let is_highest = values.has(MAX.name);
@@ -239,16 +238,7 @@ pub(super) fn paces(values: &Values) -> Result<Vec<Pace>, ExperimentError> {
                    neither --max nor --requests";
         return Err(contradiction(why.to_owned()));
     }
-    if values.has(COMPUTE.name) && !protocols(values).contains(&Protocol::Ping) {
-        let why = "--compute is for a service that is pinged: tare service ping --rate 20";
-        return Err(contradiction(why.to_owned()));
-    }
     if given.is_empty() && !is_highest {
-        if values.has(DURATION.name) {
-            let why =
-                "--duration is for a rate: give --rate or --max, or --requests for a closed loop";
-            return Err(contradiction(why.to_owned()));
-        }
         return Ok(vec![Pace::Closed]);
     }
     if values.has(REQUEST.name) {
@@ -298,37 +288,6 @@ mod tests {
         assert_eq!(rates("1000..4000"), Some(vec![1_000, 2_000, 4_000]));
         for text in ["0", "1000..3000", "4000..1000", "1000001", "1..", "fast"] {
             assert_eq!(rates(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn options_without_an_effect_are_refused() {
-        let refused = |given: &[(&Parameter, &str)]| {
-            let mut values = Values::default();
-            for (parameter, text) in given {
-                values.give(parameter.name, vec![parameter.read(text).unwrap()]);
-            }
-            paces(&values).err().map(|error| error.to_string())
-        };
-        for (given, why) in [
-            (&[(&DURATION, "3s")][..], Some("--duration is for a rate")),
-            (&[(&DURATION, "3s"), (&OFFERED, "20")], None),
-            (
-                &[(&COMPUTE, "100ms")],
-                Some("--compute is for a service that is pinged"),
-            ),
-            (
-                &[(&COMPUTE, "100ms"), (&KIND, "ping"), (&OFFERED, "20")],
-                None,
-            ),
-            (
-                &[(&REQUEST, "9"), (&OFFERED, "20")],
-                Some("--requests is for a closed loop"),
-            ),
-        ] {
-            let found = refused(given);
-            let has = why.is_none_or(|why| found.as_ref().is_some_and(|all| all.contains(why)));
-            assert!(has && found.is_some() == why.is_some(), "{found:?}");
         }
     }
 }
