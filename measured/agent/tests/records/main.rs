@@ -116,11 +116,8 @@ fn a_spin_of_a_given_time_counts_every_gap_and_ends_when_asked() {
     let words = "workload=gap repetitions=100000 threshold=1 duration=3s list=1s capacity=1 bins=7";
     let (told, lists) = batch(words);
     let set = lists.set;
-    assert!(
-        set.n >= 100_000 && set.n.is_multiple_of(100_000),
-        "{}",
-        set.n
-    );
+    // A delay between two spins that is too long to be its own counts as a read.
+    assert!(set.n >= 100_000 && set.n % 100_000 < 100, "{}", set.n);
     assert_eq!(
         (set.kept, set.listed, set.unkept_sum),
         (set.seen, Some(0), 0)
