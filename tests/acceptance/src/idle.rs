@@ -19,7 +19,7 @@ const QUIET: &str = "linux,kernel=debian-cloud-6.12";
 const TESTING: &str = "linux,kernel=debian-cloud-6.12,cmdline=cryptomgr.notests=0";
 const OTHER: &str = "linux,kernel=debian-cloud-6.1";
 
-/// What is measured, and its figures. Maxima and sums of few delays are of single events, which a
+/// The experiments with their figures. Maxima and sums of few delays are of single events, which a
 /// few instructions more at boot move.
 const FIGURES: [(&str, &[(&str, &str)]); 2] = [
     (
@@ -52,7 +52,7 @@ const BOOTS: usize = 20;
 /// agent waits for.
 const BUSY: f64 = 0.05;
 
-/// Compares the figures, and boots guests beside as many threads that spin as there are CPUs.
+/// Compares the figures, and boots guests next to as many threads that spin as there are CPUs.
 pub fn run(verdicts: &mut Verdicts) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     for (experiment, figures) in FIGURES {

@@ -140,7 +140,7 @@ impl Predictions {
         own.collect()
     }
 
-    /// Returns the cycle that predictions are made of, beside which they can be read.
+    /// Returns the cycle that predictions are made of, next to which they can be read.
     pub(super) fn cycle(&self) -> Option<Expected> {
         Some(Expected {
             measure: CYCLE.to_owned(),

@@ -312,7 +312,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The end of what is said of a picture in which some are missing.
+/// The end of the caption of a picture in which some are missing.
 fn missing(found: &Found<'_>) -> &'static str {
     match found.all.iter().any(|one| one.service.most().is_some()) {
         true => " What was not counted one by one is in the figures, but not drawn.",
