@@ -297,7 +297,7 @@ fn a_search_is_answered_by_the_highest_rate() {
     assert_contains(
         &page,
         &[
-            ">at least 62\u{202f}500/s</text>",
+            ">at least 62 500/s</text>",
             "at least: the client was the limit",
         ],
     );
