@@ -115,6 +115,25 @@ impl<'a> Case<'a> {
         (!each.is_empty()).then(|| each.join(", "))
     }
 
+    /// Returns the labels that all cases of its experiment have, if there are several: a name among
+    /// others leaves them out.
+    #[must_use]
+    pub fn common(&self) -> Labels {
+        let plans = self.run.plan.cells.iter();
+        let own = plans.filter(|plan| plan.experiment == self.plan.experiment);
+        let is_several = own
+            .clone()
+            .any(|plan| plan.combination() != self.plan.combination());
+        let of_all =
+            |key: &str, value: &str| own.clone().all(|plan| plan.labels.get(key) == Some(value));
+        let labels = self.plan.labels.iter().filter(|_| is_several);
+        labels
+            .filter(|(key, value)| of_all(key, value))
+            .fold(Labels::default(), |common, (key, value)| {
+                common.with(key, value)
+            })
+    }
+
     /// Returns the records of its cells.
     pub fn records(&self) -> impl Iterator<Item = &'a Record> {
         let cells = self.cells.iter();

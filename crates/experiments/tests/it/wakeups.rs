@@ -537,6 +537,19 @@ fn two_experiments_of_the_same_are_told_apart_and_counted_once() {
 }
 
 #[test]
+fn a_label_of_all_targets_is_said_once() {
+    let mut run = Run::new(1);
+    run.further = Some(("loads", 3));
+    for (target, late_ns) in [("process", 5_000), ("docker", 6_000)] {
+        run.woken(1, Schedule::of(target), |_, _, _| late_ns);
+    }
+    assert_eq!(
+        run.analyse().summary().verdict.headline,
+        "Latest wake-ups (loads=3): 5.00 µs on process and 6.00 µs on docker."
+    );
+}
+
+#[test]
 fn an_emulated_target_stands_beside_a_real_one_in_no_headline() {
     let mut run = Run::new(1);
     for target in ["process", "unikernel", "docker"] {

@@ -65,7 +65,7 @@ pub fn untraced(option: &str, each: impl Iterator<Item = (String, bool)>) -> Opt
     let names = distinct(untraced.into_iter().map(|(target, _)| target));
     about((Severity::Warning, "not-traced"), &names, |names| {
         format!(
-            "{option} recorded nothing on {names}: what runs there reports no events of a kernel."
+            "{option} recorded nothing on {names}: no kernel there lets tare record its events."
         )
     })
 }

@@ -10,7 +10,9 @@ use tare_pages::kit::sentence::{MANY, alongside_in, aside, few_or_ends};
 use tare_pages::kit::series::native_first;
 
 use super::Woken;
-use super::words::{Phase, cases, is_periodic, is_telling, name, time, undisturbed, until_stopped};
+use super::words::{
+    Phase, cases, in_common, is_periodic, is_telling, name, time, undisturbed, until_stopped,
+};
 
 /// The longest wait of a target under a load: in which case and phase, and how long.
 type Worst<'a> = (&'a Case<'a>, Phase<'a>, f64);
@@ -168,6 +170,8 @@ fn headline(loads: &[(String, Vec<Worst<'_>>)], until: &str) -> String {
     });
     let each: Vec<(&str, String)> = each.collect();
     let mut targets = loads.iter().flat_map(|(_, targets)| targets);
+    let common = targets.clone().next().map(|(case, ..)| in_common(case));
+    let until = common.unwrap_or_default() + until;
     match ranked {
         0 => format!(
             "An emulator executed all {all} targets, so none is ranked; the table has their figures."

@@ -10,6 +10,7 @@ use tare_figures::cases::Case;
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row, behind};
 use tare_figures::words;
+use tare_pages::kit::sentence::aside;
 
 use super::NAME;
 
@@ -117,9 +118,17 @@ pub(super) fn is_telling(case: &Case<'_>) -> bool {
 /// The labels that [`schedule`] describes, and that of tracing.
 pub(super) const SCHEDULED: [&str; 5] = ["traced", "interval", "policy", "priority", "threads"];
 
-/// Names a case: its target and labels.
+/// Names a case among others: its target, and labels that not all of them have.
 pub(super) fn name(case: &Case<'_>) -> String {
-    case.target() + &behind(&case.plan.labels, &["traced"])
+    let common = case.common();
+    let told = common.iter().map(|(key, _)| key).chain(["traced"]);
+    case.target() + &behind(&case.plan.labels, &Vec::from_iter(told))
+}
+
+/// Names what all cases of a sentence have in common: ` (interval=1ms)`.
+pub(super) fn in_common(case: &Case<'_>) -> String {
+    let common = behind(&case.common(), &["traced"]);
+    aside([common.trim_start_matches(", ").to_owned()])
 }
 
 /// Names a case with its load, unless loads ran one after the other.
