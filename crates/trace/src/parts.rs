@@ -115,15 +115,15 @@ fn judge(timeline: &Timeline<'_>, from_ns: u64, doing: Doing<'_>) -> (Part, Culp
     let runnable = from_ns < timeline.asleep_ns || from_ns >= timeline.woken_ns;
     match doing {
         Doing::Unseen { last } => {
-            let last = last.map(str::to_owned);
+            let last = last.map(|thread| timeline.named(thread));
             (Part::Unseen, Culprit::Unseen { last })
         }
         Doing::Interrupt { name, thread } => {
-            let (name, thread) = (name.to_owned(), thread.to_owned());
+            let (name, thread) = (name.to_owned(), timeline.named(thread));
             (Part::NonPreemptible, Culprit::Interrupt { name, thread })
         }
         Doing::Softirq { name, thread } if from_ns >= timeline.entered_ns || runnable => {
-            let (name, thread) = (name.to_owned(), thread.to_owned());
+            let (name, thread) = (name.to_owned(), timeline.named(thread));
             (Part::NonPreemptible, Culprit::Softirq { name, thread })
         }
         Doing::Thread(thread) if runnable => after_waking(timeline, thread),
@@ -150,7 +150,7 @@ fn late(timeline: &Timeline<'_>, thread: &str, softirq: Option<String>) -> Culpr
         return Culprit::OutsideKernel;
     }
     Culprit::InterruptsOff {
-        thread: thread.to_owned(),
+        thread: timeline.named(thread),
         softirq,
         function: entry.and_then(|entry| interrupted(&entry.stack)),
     }
@@ -158,7 +158,7 @@ fn late(timeline: &Timeline<'_>, thread: &str, softirq: Option<String>) -> Culpr
 
 /// Says why a thread ran while ours was runnable.
 fn after_waking(timeline: &Timeline<'_>, thread: Thread<'_>) -> (Part, Culprit) {
-    let name = || thread.name.to_owned();
+    let name = || timeline.named(thread.name);
     if thread.ours {
         return (Part::Return, Culprit::OwnThread);
     }
@@ -197,7 +197,7 @@ fn section(thread: &str, timeline: &Timeline<'_>) -> Culprit {
     }
     let until = timeline.switch.and_then(|switch| led_to(&switch.stack));
     Culprit::NonPreemptible {
-        thread: thread.to_owned(),
+        thread: timeline.named(thread),
         function: until,
     }
 }

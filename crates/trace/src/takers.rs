@@ -5,7 +5,7 @@
 //! (by a hypervisor, by firmware), by exclusion. The way of the CPU into a handler and out of it is
 //! the handler's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub enum Taker {
         name: String,
         /// The functions that it called: those of timers, or what another CPU asked for.
         functions: Vec<String>,
-        /// The threads on other CPUs that sent it, by name.
+        /// The processes and threads on other CPUs that sent it, by name.
         senders: Vec<String>,
     },
     /// A softirq.
@@ -41,7 +41,12 @@ pub enum Taker {
         /// The timers' functions that it called.
         functions: Vec<String>,
     },
-    /// Another thread.
+    /// The threads of another process.
+    Process {
+        /// The process's name.
+        name: String,
+    },
+    /// Another thread: of the kernel, or of an unknown process.
     Thread {
         /// Its name, without its number.
         name: String,
@@ -70,7 +75,7 @@ impl Taker {
         }
     }
 
-    fn of(doing: Doing<'_>) -> Option<Self> {
+    fn of(doing: Doing<'_>, trace: &Trace) -> Option<Self> {
         let functions = Vec::new();
         Some(match doing {
             Doing::Interrupt { name, .. } => Self::interrupt(name),
@@ -79,10 +84,13 @@ impl Taker {
                 functions,
             },
             Doing::Thread(thread) if thread.ours => return None,
-            Doing::Thread(thread) => {
-                let name = without_number(thread.name);
-                Self::Thread { name, functions }
-            }
+            Doing::Thread(thread) => match trace.processes.get(thread.name) {
+                Some(name) => Self::Process { name: name.clone() },
+                None => {
+                    let name = without_number(thread.name);
+                    Self::Thread { name, functions }
+                }
+            },
             Doing::Unseen { .. } => Self::Unseen,
         })
     }
@@ -99,7 +107,8 @@ impl Taker {
             Self::Thread { name, functions } if name.starts_with("kworker/") => {
                 *functions = called.functions;
             }
-            Self::Thread { .. }
+            Self::Process { .. }
+            | Self::Thread { .. }
             | Self::PageFault { .. }
             | Self::Throttling
             | Self::Outside
@@ -125,10 +134,14 @@ impl Called {
         }
     }
 
-    /// Notes the thread that sent an interrupt, if the event of its entry says so.
-    fn note_sender(&mut self, event: &TraceEvent) {
+    /// Notes the thread or process that sent an interrupt, if the event of its entry says so.
+    fn note_sender(&mut self, event: &TraceEvent, trace: &Trace) {
         if let Some(sender) = &event.sender {
-            put(&mut self.senders, without_number(sender));
+            let process = trace.processes.get(sender).cloned();
+            put(
+                &mut self.senders,
+                process.unwrap_or_else(|| without_number(sender)),
+            );
         }
     }
 }
@@ -150,6 +163,7 @@ impl fmt::Display for Taker {
                 senders,
             } => ("interrupt", name, functions, senders),
             Self::Softirq { name, functions } => ("softirq", name, functions, &none),
+            Self::Process { name } => ("process", name, &none, &none),
             Self::Thread { name, functions } => ("thread", name, functions, &none),
             Self::Throttling => return f.write_str("throttling of this thread"),
             Self::PageFault { of } if of.is_empty() => return f.write_str("page faults"),
@@ -181,8 +195,8 @@ pub struct Shares {
     pub takers: Vec<(Taker, u64)>,
     /// Of each softirq, how often it came, and the sum of the times since it had been raised, in ns.
     pub waits: BTreeMap<Taker, (u64, u64)>,
-    /// The numbers of the threads.
-    pub tids: BTreeMap<Taker, BTreeSet<u32>>,
+    /// The numbers of the threads, and their names.
+    pub threads: BTreeMap<Taker, BTreeMap<u32, String>>,
 }
 
 /// Returns how long the CPU usually takes into an interrupt, in ns: the median over delays that begin
@@ -227,30 +241,30 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     }
     let end = i64::try_from(trace.value).unwrap_or(i64::MAX);
     let events: Vec<&TraceEvent> = trace.events.iter().collect();
-    let (called, faulted) = followed(&events);
+    let (called, faulted) = followed(trace, &events);
     let with = |taker: Taker| {
         let called = called.get(&taker);
         taker.with(called)
     };
     let (mut shares, mut rest_ns) = (BTreeMap::<Taker, u64>::new(), 0);
-    let mut tids = BTreeMap::<Taker, BTreeSet<u32>>::new();
+    let mut threads = BTreeMap::<Taker, BTreeMap<u32, String>>::new();
     for stretch in stretches(&events, end, true) {
         let ns = stretch.to_ns - stretch.from_ns;
-        let tid = tid(&stretch.doing);
+        let thread = numbered(&stretch.doing);
         let taker = match stretch.doing {
             Doing::Thread(thread) if !thread.ours && is_let(&events, &thread) => {
                 Some(faulted.clone().unwrap_or(Taker::Throttling))
             }
             // Some kernels leave out the switch from the idle thread back to ours.
             Doing::Unseen { last: Some(IDLE) } if faulted.is_some() => faulted.clone(),
-            doing => Taker::of(doing).map(with),
+            doing => Taker::of(doing, trace).map(with),
         };
         let Some(taker) = taker else {
             rest_ns += ns;
             continue;
         };
-        if let (Taker::Thread { .. }, Some(tid)) = (&taker, tid) {
-            tids.entry(taker.clone()).or_default().insert(tid);
+        if let Taker::Process { .. } | Taker::Thread { .. } = taker {
+            threads.entry(taker.clone()).or_default().extend(thread);
         }
         *shares.entry(taker).or_default() += ns;
     }
@@ -285,7 +299,7 @@ pub fn takers(trace: &Trace, own_ns: u64, way_ns: u64) -> Shares {
     Shares {
         takers,
         waits,
-        tids,
+        threads,
     }
 }
 
@@ -305,13 +319,13 @@ pub fn uses(trace: &Trace) -> BTreeMap<(Taker, Option<u32>), Vec<u64>> {
     let mut open = [const { None }; 3];
     let mut next = events.iter().peekable();
     for stretch in stretches(&events, end, false) {
-        let number = tid(&stretch.doing);
+        let number = numbered(&stretch.doing).map(|(tid, _)| tid);
         let level = match stretch.doing {
             Doing::Interrupt { .. } => 2,
             Doing::Softirq { .. } => 1,
             Doing::Thread(_) | Doing::Unseen { .. } => 0,
         };
-        let Some(taker) = Taker::of(stretch.doing) else {
+        let Some(taker) = Taker::of(stretch.doing, trace) else {
             continue;
         };
         let is_same = |(known, tid, ..): &(Taker, _, _, _)| *known == taker && *tid == number;
@@ -323,19 +337,20 @@ pub fn uses(trace: &Trace) -> BTreeMap<(Taker, Option<u32>), Vec<u64>> {
         *ns += stretch.to_ns - stretch.from_ns;
         while let Some(event) = next.next_if(|event| event.at_ns < stretch.to_ns.cast_signed()) {
             called.note_function(event);
-            called.note_sender(event);
+            called.note_sender(event, trace);
         }
     }
     open.into_iter().flatten().for_each(finish);
     uses
 }
 
-/// Returns the number of the thread that runs; None while none does, and for the idle thread.
-fn tid(doing: &Doing<'_>) -> Option<u32> {
+/// Returns number and name of the thread that runs; None while none does, and for the idle thread.
+fn numbered(doing: &Doing<'_>) -> Option<(u32, String)> {
     let Doing::Thread(Thread { name, .. }) = doing else {
         return None;
     };
-    name.rsplit_once('/')?.1.parse().ok()
+    let (name, tid) = name.rsplit_once('/')?;
+    Some((tid.parse().ok()?, name.to_owned()))
 }
 
 /// Returns whether a thread has the CPU only since the measured one, which never sleeps by itself, may
@@ -349,11 +364,11 @@ fn is_let(events: &[&TraceEvent], thread: &Thread<'_>) -> bool {
 
 /// Returns the functions that each has called and who sent it, by name, and the page faults of the
 /// thread itself, if any.
-fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, Option<Taker>) {
+fn followed(trace: &Trace, events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, Option<Taker>) {
     let (mut all, mut pages) = (BTreeMap::<Taker, Called>::new(), None);
     let mut cpu = Cpu::at_first(events);
     for event in events {
-        let taker = Taker::of(cpu.doing());
+        let taker = Taker::of(cpu.doing(), trace);
         match (taker, &event.what) {
             (Some(taker), _) => all.entry(taker).or_default().note_function(event),
             (None, TraceKind::PageFault { of }) => {
@@ -363,8 +378,8 @@ fn followed(events: &[&TraceEvent]) -> (BTreeMap<Taker, Called>, Option<Taker>) 
             (None, _) => {}
         }
         cpu.take(event);
-        if let Some(taker) = Taker::of(cpu.doing()) {
-            all.entry(taker).or_default().note_sender(event);
+        if let Some(taker) = Taker::of(cpu.doing(), trace) {
+            all.entry(taker).or_default().note_sender(event, trace);
         }
     }
     (all, pages.map(|of| Taker::PageFault { of }))

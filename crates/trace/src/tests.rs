@@ -1,5 +1,6 @@
 //! Traces whose culprit is known.
 
+use std::collections::BTreeMap;
 use std::slice;
 
 use proptest::prelude::*;
@@ -100,6 +101,7 @@ fn judged<const N: usize>(latency_ns: u64, events: [&[TraceEvent]; N]) -> Blame 
         samples: 1,
         complete: true,
         events: events.concat(),
+        processes: [].into(),
     };
     let blame = blame(&trace, 0);
     assert_eq!(blame.parts.total_ns(), latency_ns);
@@ -424,6 +426,7 @@ fn what_was_overwritten_is_nobodys() {
         samples: 1,
         complete: false,
         events: events.to_vec(),
+        processes: [].into(),
     };
     let blame = blame(&trace, 0);
     assert!(!blame.complete);
@@ -448,6 +451,7 @@ fn traced<const N: usize>(samples: u64, value: u64, events: [&[TraceEvent]; N]) 
         samples,
         complete: true,
         events: [&[running(0, OURS)], &events.concat()[..]].concat(),
+        processes: [].into(),
     }
 }
 
@@ -462,6 +466,86 @@ fn taken<const N: usize>(
     let shares = Vec::from_iter(shares.map(|(taker, ns)| (taker.to_string(), ns)));
     assert_eq!(shares.iter().map(|(_, ns)| ns).sum::<u64>(), value);
     shares
+}
+
+fn processes<const N: usize>(of: [(&str, &str); N]) -> BTreeMap<String, String> {
+    let of = of.map(|(thread, process)| (thread.to_owned(), process.to_owned()));
+    of.into()
+}
+
+#[test]
+fn the_threads_of_a_process_have_one_share_and_are_told_with_it() {
+    let of = [
+        ("opt cgu.02/21", "rustc"),
+        ("a/b/22", "rustc"),
+        ("kworker/0:1/30", "python3"),
+        ("esc\x1b[2J/31", "python3"),
+        (OURS, "tare-agent"),
+    ];
+    let threads = of.map(|(thread, _)| (thread, 120));
+    let [cgu, other, python, hostile, ours] = threads;
+    let events = [
+        TraceEvent {
+            sender: Some(cgu.0.to_owned()),
+            ..enter(500, "reschedule")
+        },
+        leave(1_000, "reschedule"),
+        switch(1_000, ours, cgu),
+        switch(31_000, cgu, other),
+        switch(41_000, other, ("ksoftirqd/1/18", 120)),
+        switch(42_000, ("ksoftirqd/1/18", 120), python),
+        at(43_000, TraceKind::Work),
+        switch(45_000, python, hostile),
+        switch(50_000, hostile, ours),
+    ];
+    let mut trace = traced(1, 50_000, [&events]);
+    trace.processes = processes(of);
+    let shares = takers(&trace, 0, 0);
+    let named = shares
+        .takers
+        .iter()
+        .map(|(taker, ns)| (taker.to_string(), *ns));
+    let wanted = [
+        ("process rustc", 40_500),
+        ("process python3", 8_000),
+        ("thread ksoftirqd/1", 1_000),
+        ("interrupt reschedule from rustc", 500),
+    ];
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        wanted.map(|(name, ns)| (name.to_owned(), ns))
+    );
+    let threads = shares.threads.iter().map(|(taker, threads)| {
+        let threads = threads.iter().map(|(tid, name)| format!("{tid} {name}"));
+        (taker.to_string(), threads.collect::<Vec<_>>().join(", "))
+    });
+    let wanted = [
+        ("process python3", "30 kworker/0:1, 31 esc\x1b[2J"),
+        ("process rustc", "21 opt cgu.02, 22 a/b"),
+        ("thread ksoftirqd/1", "18 ksoftirqd/1"),
+    ];
+    let wanted = wanted.map(|(taker, threads)| (taker.to_owned(), threads.to_owned()));
+    assert_eq!(threads.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn a_late_wake_up_names_a_thread_with_its_process() {
+    for (thread, process, wanted) in [
+        ("opt cgu.02/77", "rustc", "opt cgu.02/77 (rustc)"),
+        ("rustc/77", "rustc", "rustc/77"),
+    ] {
+        let mut trace = traced(
+            1,
+            60_000,
+            [&[
+                switch(1_000, US, (thread, 0)),
+                switch(59_000, (thread, 0), US),
+            ]],
+        );
+        trace.processes = processes([(thread, process)]);
+        let text = blame(&trace, 0).culprit_text;
+        assert_eq!(text, format!("thread {wanted} of higher priority"));
+    }
 }
 
 fn calls(at_ns: i64, function: &str) -> TraceEvent {
@@ -725,6 +809,7 @@ fn the_uses_of_a_cpu_are_added_up_whatever_ran() {
         greatest: 9_000,
         samples: 1,
         complete: true,
+        processes: processes([("sh/55", "make")]),
         events: vec![
             running(0, "idle"),
             // It goes on since before.
@@ -764,9 +849,9 @@ fn the_uses_of_a_cpu_are_added_up_whatever_ran() {
             row("interrupt reschedule from tar", None, &[200]),
             row("interrupt virtio0", None, &[100]),
             row("softirq NET_RX", None, &[500]),
+            row("process make", Some(55), &[1_600, 2_000]),
             row("thread idle", None, &[1_000]),
             row("thread kworker/0:1", Some(12), &[1_000]),
-            row("thread sh", Some(55), &[1_600, 2_000]),
             row("not recorded", None, &[1_000]),
         ]
     );
@@ -774,7 +859,7 @@ fn the_uses_of_a_cpu_are_added_up_whatever_ran() {
     trace.complete = false;
     trace.events = vec![running(4_000, "sh/55")];
     let lost = [
-        row("thread sh", Some(55), &[5_000]),
+        row("process make", Some(55), &[5_000]),
         row("not recorded", None, &[4_000]),
     ];
     assert_eq!(rows(&trace), lost);

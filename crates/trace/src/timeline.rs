@@ -68,6 +68,7 @@ pub(crate) struct Timeline<'a> {
     pub entry: Option<&'a TraceEvent>,
     /// The switch to the thread, for what led to it.
     pub switch: Option<&'a TraceEvent>,
+    wakeup: &'a Trace,
 }
 
 impl<'a> Timeline<'a> {
@@ -92,6 +93,17 @@ impl<'a> Timeline<'a> {
             priority: marks.priority,
             entry: marks.entry.map(|at| events[at]),
             switch: marks.switch.map(|at| events[at]),
+            wakeup,
+        }
+    }
+
+    /// Returns a thread's name and number, with its process if that has another name:
+    /// `opt cgu.02/1234 (rustc)`.
+    pub(crate) fn named(&self, thread: &str) -> String {
+        let name = thread.rsplit_once('/').map_or(thread, |(name, _)| name);
+        match self.wakeup.processes.get(thread) {
+            Some(process) if process != name => format!("{thread} ({process})"),
+            _ => thread.to_owned(),
         }
     }
 }

@@ -471,9 +471,9 @@ pub struct Trace {
 /// The name behind a number in trace events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name<'a> {
-    /// The kind: `thread`, `interrupt`, `softirq`, `vector` or `function`.
+    /// The kind: `thread`, `process`, `interrupt`, `softirq`, `vector`, `page` or `function`.
     pub of: &'a str,
-    /// Its number.
+    /// Its number; of a process, that of one of its threads.
     pub number: u64,
     /// Its name.
     pub name: &'a str,

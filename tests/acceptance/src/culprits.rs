@@ -86,7 +86,7 @@ impl Plant {
     }
 }
 
-const BY_TIMER: &[&str] = &["thread plant", "interrupt local timer (hrtimer_wakeup"];
+const BY_TIMER: &[&str] = &["process plant", "interrupt local timer (hrtimer_wakeup"];
 
 const PLANTS: [Plant; 10] = [
     Plant::of("thread", BY_TIMER),

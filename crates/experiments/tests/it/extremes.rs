@@ -85,6 +85,7 @@ fn made() -> RunData {
             samples: 1,
             complete: true,
             events,
+            processes: [].into(),
         });
     }
     run.data()

@@ -251,12 +251,13 @@ fn a_dozen_targets_are_overlaid_by_six_at_most() {
         legends += usize::from(series > 0);
     }
     assert!(legends > 4);
-    // The overview names every target, and marks what was emulated by a hollow mark.
+    // The overview names every target, and marks what was emulated by a hollow mark; for wide and for
+    // narrow screens.
     let (_, overview) = page.split_once("gap by target").unwrap();
     let overview = overview.split("</figure>").next().unwrap();
     assert_contains(overview, &["unikernel (emulated)"]);
-    assert_eq!(overview.matches("class=\"mark hollow s").count(), 2);
-    assert_eq!(overview.matches("class=\"mark s").count(), 22);
+    assert_eq!(overview.matches("class=\"mark hollow s").count(), 4);
+    assert_eq!(overview.matches("class=\"mark s").count(), 44);
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn a_search_is_answered_by_the_highest_rate() {
             "at least: the client was the limit",
         ],
     );
-    assert_eq!(page.matches("<circle class=\"mark hollow s0").count(), 1);
+    assert_eq!(page.matches("<circle class=\"mark hollow s0").count(), 2);
 }
 
 #[test]

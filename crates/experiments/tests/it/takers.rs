@@ -31,6 +31,7 @@ fn delays(samples: u64, events: Vec<TraceEvent>) -> Trace {
         samples,
         complete: true,
         events: [event(0, running, &[])].into_iter().chain(events).collect(),
+        processes: [].into(),
     }
 }
 
@@ -293,6 +294,41 @@ fn where_most_events_were_lost_the_first_sentence_has_what_was_sampled() {
         said[1],
         "gap, time in delays of 5.00 µs or more: not recorded 70.0 % and thread python3 30.0 %."
     );
+}
+
+#[test]
+fn a_process_of_several_threads_has_one_row_with_their_names() {
+    let mut run = Run::new(26);
+    for block in 1..=2 {
+        let threads = ["opt cgu.02/41", "esc\u{1b}[2J/42", "rustc/40", "python3/50"];
+        let traces = threads.map(|thread| {
+            let process = if thread.starts_with("python3") {
+                "python3"
+            } else {
+                "rustc"
+            };
+            Trace {
+                processes: [(thread.to_owned(), process.to_owned())].into(),
+                ..to_thread(thread, 25)
+            }
+        });
+        explain(with_hog(&mut run, block), traces.into(), 4);
+    }
+    let analysis = run.analyse();
+    assert_eq!(
+        verdict(&analysis)[1],
+        "gap, time in delays of 5.00 µs or more: process rustc 75.0 % and process python3 25.0 %."
+    );
+    let text = plain(&terminal::render(&analysis, 120, false));
+    let rows = [
+        "process rustc (threads esc\\u001b[2J and opt cgu.02), 3 tids 150",
+        "process python3, tid 50 50",
+    ];
+    assert_contains(&text, &rows);
+    assert!(!page::render(&analysis).contains('\u{1b}'));
+    let json = analysis.stories().next().unwrap().json();
+    assert_eq!(json["takers"][0]["taker"]["kind"], "process");
+    assert_eq!(json["takers"][0]["tids"], serde_json::json!([40, 41, 42]));
 }
 
 #[test]

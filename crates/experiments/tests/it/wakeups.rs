@@ -319,6 +319,7 @@ fn blamed(thread: &str) -> RunData {
         greatest: 60_000,
         samples: 1,
         complete: true,
+        processes: [].into(),
         events: vec![
             event(-500, running(thread)),
             event(-500, TraceKind::SoftirqEntry { name: name() }),

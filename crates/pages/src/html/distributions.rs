@@ -474,14 +474,21 @@ impl Distributions<'_> {
             let series = panel.series.iter().copied();
             let series: Vec<Series<'_>> = series.filter(|s| part.contains(&s.place)).collect();
             let description = format!("{}, {} {}", title, self.of, panel.name);
-            let mut plot = match self.panels.len() {
-                1 => Plot::new(300.0, description),
-                _ => Plot::half(250.0, description),
+            let drawn = |mut plot: Plot| {
+                if let Unit::Cycles(Some(_)) = self.unit {
+                    plot = plot.with_top_axis();
+                }
+                draw(&series, &mut plot);
+                plot
             };
-            if let Unit::Cycles(Some(_)) = self.unit {
-                plot = plot.with_top_axis();
-            }
-            draw(&series, &mut plot);
+            let half = || drawn(Plot::half(250.0, description.clone()));
+            let plot = match self.panels.len() {
+                1 => Plot::twice(|is_narrow| match is_narrow {
+                    true => half(),
+                    false => drawn(Plot::new(300.0, description.clone())),
+                }),
+                _ => half(),
+            };
             (!series.is_empty()).then(|| {
                 html! { div {
                     @if !panel.name.is_empty() { h4 { (panel.name) } }
@@ -656,11 +663,12 @@ mod tests {
     fn each_series_is_drawn_and_times_stand_above_cycles() {
         let counts = Counts::from_pairs([(100, 990), (120, 9), (90_000, 1)]).unwrap();
         for picture in pictures(&[&counts as &dyn Tail; 7], Some(2.6e9), 10) {
-            assert_eq!(picture.matches("<svg viewBox").count(), 2);
+            // Of more series than colours there are two, each for wide and for narrow screens.
+            assert_eq!(picture.matches("<svg class").count(), 4);
             for place in 0..COLOURS {
                 let drawn = format!("{}\" d=\"", colour(place));
                 let outside = picture.replace("d=\"M0 4h26\"", "");
-                let expected = if place == 0 { 2 } else { 1 };
+                let expected = if place == 0 { 4 } else { 2 };
                 assert_eq!(outside.matches(&drawn).count(), expected, "{picture}");
             }
             assert!(picture.contains("duration, cycles") && picture.contains(">time<"));

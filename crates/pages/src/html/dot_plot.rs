@@ -122,11 +122,28 @@ pub fn draw(
     (title, bound): (&str, f64),
     label: impl Fn(f64) -> String,
 ) -> Plot {
+    Plot::twice(|is_narrow| drawn(rows, description.clone(), (title, bound), &label, is_narrow))
+}
+
+/// Draws rows with their names at the left, or above them.
+fn drawn(
+    rows: &[Entry],
+    description: String,
+    (title, bound): (&str, f64),
+    label: impl Fn(f64) -> String,
+    is_narrow: bool,
+) -> Plot {
     let names: Vec<Vec<String>> = rows.iter().map(|row| broken(&row.name)).collect();
     let lines = names.iter().flatten().map(|line| width_of(line));
     let widest = lines.fold(0.0, f64::max).min(NAMES);
-    let sized = |height, description| Plot::rows(height, widest + 24.0, description);
+    let left = (!is_narrow).then_some(widest + 24.0);
+    let sized = |height, description| Plot::rows(height, left, description);
     let across = scale(rows, sized(0.0, String::new()).across());
+    // The room for a name above its row, and the lines of it next to the row.
+    let around = |lines: usize| match is_narrow {
+        true => (ABOVE + lines as f64 * LINE + BETWEEN, 0),
+        false => (0.0, lines),
+    };
     let mut height = 0.0;
     let mut group = "";
     for (row, name) in rows.iter().zip(&names) {
@@ -134,11 +151,12 @@ pub fn draw(
             height += HEADING;
             group = &row.group;
         }
-        height += row.height(name.len(), across);
+        let (above, lines) = around(name.len());
+        height += above + row.height(lines, across);
     }
     let mut plot = sized(height, description);
     let (bottom, top) = plot.upwards();
-    let mut ticks = across.ticks(8);
+    let mut ticks = across.ticks(if is_narrow { 4 } else { 8 });
     ticks.retain(|tick| *tick <= bound);
     let mut grid = Path::default();
     for tick in &ticks {
@@ -147,18 +165,19 @@ pub fn draw(
     }
     plot.path("grid", &grid);
     let (mut y, mut group) = (top, "");
-    for (row, lines) in rows.iter().zip(&names) {
+    for (row, name) in rows.iter().zip(&names) {
         if row.group != group {
             group = &row.group;
             plot.text("group", (0.0, y + HEADING - 6.0), group);
             y += HEADING;
         }
-        for (place, line) in lines.iter().enumerate() {
+        for (place, line) in name.iter().enumerate() {
             let at = (10.0, y + ABOVE + (place + 1) as f64 * LINE);
             plot.text("row", at, &cut(line, widest));
         }
-        row.draw(&mut plot, across, y);
-        y += row.height(lines.len(), across);
+        let (above, lines) = around(name.len());
+        row.draw(&mut plot, across, y + above);
+        y += above + row.height(lines, across);
     }
     plot.axis(Axis::new(Side::Bottom, across, title, ticks, label));
     plot
@@ -297,17 +316,24 @@ mod tests {
             v.to_string()
         })
         .markup();
-        let names = drawn.split("<text class=\"").skip(1).filter_map(|text| {
-            let is_name = ["group", "row"].iter().any(|class| text.starts_with(class));
-            let (_, y) = text.split_once(" y=\"").filter(|_| is_name)?;
-            y.split_once('"').unwrap().0.parse::<f64>().ok()
-        });
-        let names = Vec::from_iter(names);
-        assert_eq!(names.len(), 6, "{drawn}");
-        assert!(
-            names.windows(2).all(|two| two[1] - two[0] >= LINE),
-            "{names:?}"
-        );
+        // On a narrow screen names stand above their rows.
+        for (drawn, is_narrow) in drawn.split("</svg>").zip([false, true]) {
+            let texts = drawn.split("<text class=\"").skip(1);
+            let number = |text: &str, name| -> f64 {
+                let (_, rest) = text.split_once(name).unwrap();
+                rest.split_once('"').unwrap().0.parse().unwrap()
+            };
+            let is_name = |text: &&str| ["group", "row"].iter().any(|of| text.starts_with(of));
+            let (names, figures): (Vec<_>, Vec<_>) = texts.partition(is_name);
+            let names = Vec::from_iter(names.iter().map(|text| number(text, " y=\"")));
+            assert_eq!(names.len(), 6, "{drawn}");
+            assert!(
+                names.windows(2).all(|two| two[1] - two[0] >= LINE),
+                "{names:?}"
+            );
+            let below = number(figures[0], " y=\"") > names[2];
+            assert_eq!(below, is_narrow, "{drawn}");
+        }
     }
 
     #[test]

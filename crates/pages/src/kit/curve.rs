@@ -229,7 +229,29 @@ impl Curve<'_> {
 
     /// Renders some of the lines.
     fn part(&self, lines: &[&Line], (part, of): (usize, usize)) -> Markup {
-        let mut plot = Plot::new(self.height, self.title);
+        let plot = Plot::twice(|is_narrow| match is_narrow {
+            true => self.drawn(lines, Plot::half(self.height, self.title)),
+            false => self.drawn(lines, Plot::new(self.height, self.title)),
+        });
+        let number = match of {
+            1 => String::new(),
+            _ => format!(" ({part} of {of})"),
+        };
+        let figure = Figure {
+            title: format!("{}{number}", self.title),
+            read: match part == of {
+                true => self.caption(),
+                false => self.read.to_owned(),
+            },
+            legend: self.legend(lines),
+            plot: &plot,
+            table: None,
+        };
+        figure.render()
+    }
+
+    /// Draws some of the lines.
+    fn drawn(&self, lines: &[&Line], mut plot: Plot) -> Plot {
         if self.named.is_some() {
             plot = plot.with_top_axis();
         }
@@ -270,21 +292,7 @@ impl Curve<'_> {
         if let Some(title) = self.named {
             plot.axis(self.names(title, across));
         }
-        let number = match of {
-            1 => String::new(),
-            _ => format!(" ({part} of {of})"),
-        };
-        let figure = Figure {
-            title: format!("{}{number}", self.title),
-            read: match part == of {
-                true => self.caption(),
-                false => self.read.to_owned(),
-            },
-            legend: self.legend(lines),
-            plot: &plot,
-            table: None,
-        };
-        figure.render()
+        plot
     }
 
     /// Draws the line on which both dimensions are equal, and the bounds.

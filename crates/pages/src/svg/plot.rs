@@ -89,6 +89,8 @@ pub struct Plot {
     content: String,
     /// Where texts are.
     texts: Vec<Area>,
+    /// The same for narrow screens.
+    narrow: Option<Box<Plot>>,
 }
 
 /// A rectangle: its left, upper, right and lower edge.
@@ -163,17 +165,35 @@ impl Plot {
             axes: Vec::new(),
             content: String::new(),
             texts: Vec::new(),
+            narrow: None,
         }
     }
 
     /// Starts a plot of rows that is `rows` pixels high without its axis below, with room for their
-    /// names at the left.
-    pub fn rows(rows: f64, names: f64, description: impl Into<String>) -> Self {
-        let mut plot = Self::new(rows + BOTTOM + 2.0, description);
-        plot.top = 2.0;
-        plot.left = names;
-        plot.right = RIGHT;
-        plot
+    /// names at the left; where these stand above their rows, a narrow one.
+    pub fn rows(rows: f64, names: Option<f64>, description: impl Into<String>) -> Self {
+        let plot = Self {
+            top: 2.0,
+            right: RIGHT,
+            ..Self::new(rows + BOTTOM + 2.0, description)
+        };
+        match names {
+            Some(left) => Self { left, ..plot },
+            None => Self {
+                width: HALF,
+                left: NO_AXIS,
+                right: NO_AXIS,
+                ..plot
+            },
+        }
+    }
+
+    /// Draws a plot twice: as it is, and for narrow screens.
+    pub fn twice(draw: impl Fn(bool) -> Self) -> Self {
+        Self {
+            narrow: Some(Box::new(draw(true))),
+            ..draw(false)
+        }
     }
 
     /// Starts a plot of strips that are `strips` pixels high together, without the axis below.
@@ -212,7 +232,8 @@ impl Plot {
 
     /// Writes a text from a point on, shortened to the room that there is.
     pub fn text(&mut self, classes: &str, (x, y): (f64, f64), text: &str) {
-        let text = cut(text, self.width - x);
+        // Names of groups are bold.
+        let text = cut(text, (self.width - x) / 1.1);
         self.texts.push(Area::of_text((x, y), &text));
         self.raw(&format!(
             "<text class=\"{classes}\" x=\"{}\" y=\"{}\">{}</text>",
@@ -382,9 +403,16 @@ impl Plot {
 
     /// Returns the markup.
     pub fn markup(&self) -> String {
+        match &self.narrow {
+            Some(narrow) => self.svg(" class=\"wide\"") + &narrow.svg(" class=\"narrow\""),
+            None => self.svg(""),
+        }
+    }
+
+    fn svg(&self, class: &str) -> String {
         let (width, height) = (number(self.width), number(self.height));
         let mut svg = format!(
-            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+            "<svg{class} viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
              role=\"img\" aria-label=\"{}\">",
             escape(&self.description)
         );
@@ -479,7 +507,16 @@ impl Plot {
             Side::Left => (0.0, 12.0, "start"),
             Side::Right => (self.width, 12.0, "end"),
             Side::Bottom => ((left + right) / 2.0, bottom + 37.0, "middle"),
-            Side::Top => ((left + right) / 2.0, 12.0, "middle"),
+            Side::Top => {
+                // Where the title of the axis at the left is long, it stands at the right.
+                let mut lefts = self.axes.iter().filter(|axis| axis.side == Side::Left);
+                let middle = (left + right) / 2.0;
+                let from = middle - width_of(&axis.title);
+                match lefts.any(|axis| width_of(&axis.title) > from) {
+                    true => (self.width, 12.0, "end"),
+                    false => (middle, 12.0, "middle"),
+                }
+            }
         };
         let _ = write!(
             texts,

@@ -1,5 +1,7 @@
 //! What the kernel did around one sample.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,10 @@ pub struct Trace {
     pub complete: bool,
     /// The events of the kernel's trace, in order of time.
     pub events: Vec<TraceEvent>,
+    /// The names of the processes of their threads, as far as they are known: `rustc` of
+    /// `opt cgu.02/1234`. Threads of the kernel have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub processes: BTreeMap<String, String>,
 }
 
 /// One event of the kernel's trace on the CPU of the thread that measured.

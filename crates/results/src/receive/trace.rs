@@ -1,6 +1,6 @@
 //! The records of what the kernel did around some samples.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tare_wire::packed::{Malformed, Packed};
 use tare_wire::record::{self, Record};
@@ -66,6 +66,7 @@ impl Collector {
             samples: trace.samples,
             complete: trace.complete,
             events: Vec::new(),
+            processes: BTreeMap::new(),
         });
     }
 
@@ -106,7 +107,14 @@ impl Collector {
             let place = usize::try_from(place).map_err(|_| Malformed)?;
             let (measuring, due) = due.get_mut(place).ok_or(Malformed)?;
             *due = due.checked_sub(1).ok_or(Malformed)?;
-            let events = &mut traces[place].events;
+            let trace = &mut traces[place];
+            for tid in threads(kind, a, b).into_iter().flatten() {
+                if let Some(process) = self.names.known("process", tid) {
+                    let thread = trace.processes.entry(self.names.thread(tid));
+                    thread.or_insert_with(|| process.clone());
+                }
+            }
+            let events = &mut trace.events;
             match (kind, events.last_mut()) {
                 // These tell more of the event before.
                 (Kind::FromUser, Some(event)) => event.from_user = true,
@@ -132,6 +140,17 @@ impl Collector {
             true => Ok(traces),
             false => Err(Malformed),
         }
+    }
+}
+
+/// Returns the numbers of the threads of an event.
+fn threads(kind: Kind, a: u64, b: u64) -> [Option<u64>; 2] {
+    let tid = |number| Task::from_number(number).map(|task| task.tid.into());
+    match kind {
+        Kind::Switch => [tid(a), tid(b)],
+        Kind::Waking => [tid(a), None],
+        Kind::Running | Kind::Sender => [Some(a), None],
+        _ => [None; 2],
     }
 }
 
@@ -243,6 +262,10 @@ mod tests {
         for (of, number, name) in [
             ("thread", 12, "tare-agent"),
             ("thread", 55, "tar"),
+            ("thread", 56, "opt cgu.02"),
+            ("process", 12, "tare-agent"),
+            ("process", 56, "rustc"),
+            ("process", 57, "make"),
             ("vector", 236, "local timer"),
             ("function", 0xffff, "ext4_map_blocks"),
         ] {
@@ -264,10 +287,12 @@ mod tests {
             (6, Kind::Waking, task(12, 4), 0),
             (8, Kind::Switch, task(55, 120), task(12, 4)),
             (8, Kind::Frame, 0xffff, 0),
+            (9, Kind::VectorEntry, 236, 0),
+            (9, Kind::Sender, 56, 0),
         ];
-        let traces = collector(6, &rows).finish().unwrap();
+        let traces = collector(8, &rows).finish().unwrap();
         let events = &traces[0].events;
-        assert_eq!(events.len(), 4);
+        assert_eq!(events.len(), 5);
         assert_eq!(events[0].at_ns, -3);
         assert!(
             matches!(&events[0].what, TraceKind::Running { thread, ours: false } if thread == "tar/55")
@@ -300,6 +325,9 @@ mod tests {
             ("tare-agent/12", 4, true)
         );
         assert_eq!(events[3].stack, ["ext4_map_blocks"]);
+        let processes = [("opt cgu.02/56", "rustc"), ("tare-agent/12", "tare-agent")];
+        let processes = processes.map(|(thread, process)| (thread.to_owned(), process.to_owned()));
+        assert_eq!(traces[0].processes, processes.into());
     }
 
     #[test]

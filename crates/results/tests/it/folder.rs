@@ -164,6 +164,7 @@ fn five_minutes(plan: &CellPlan) -> (Cell, Samples) {
         greatest: 30_000 + random.u64(0..90_000),
         samples: 20_000 / (number as u64 + 1),
         complete: true,
+        processes: [].into(),
         events: (0..6)
             .map(|event| TraceEvent {
                 at_ns: event * 60_000_000 / (number as i64 + 1),

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::common::{Bench, skip};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tare_results::model::Cell;
 use tare_trace::blame::{Blame, Culprit, blame};
 use tare_trace::takers::takers;
@@ -37,7 +40,7 @@ impl Hog {
             .spawn()
             .ok()?;
         // Where it may not have the priority, chrt ends at once.
-        thread::sleep(std::time::Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(300));
         match child.try_wait() {
             Ok(None) => Some(Self(child)),
             _ => None,
@@ -136,8 +139,49 @@ fn who_takes_a_busy_cpu_is_named() {
     }
     // It computes for some 20 ms of each 120 or so.
     let all: u64 = taken.values().sum();
-    let by_hog = taken.get("thread sh").copied().unwrap_or_default();
+    let by_hog = taken.get("process sh").copied().unwrap_or_default();
     assert!(by_hog > 50_000_000 && by_hog > all / 20, "{taken:?}");
     let report = bench.run("report run");
-    report.expect(0, &["Who took the time", "thread sh"]);
+    report.expect(0, &["Who took the time", "process sh"]);
+}
+
+#[test]
+fn the_threads_of_a_process_are_told_together_by_its_name() {
+    let cpu = thread::available_parallelism().unwrap().get() - 1;
+    let bench = Bench::new();
+    let ends = AtomicBool::new(false);
+    let names = ["first hog", "second hog"];
+    thread::scope(|scope| {
+        for name in names {
+            let spin = || {
+                let mut one = CpuSet::new();
+                one.set(cpu);
+                sched_setaffinity(None, &one).unwrap();
+                let began = Instant::now();
+                while !ends.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(60) {}
+            };
+            let thread = thread::Builder::new().name(name.to_owned());
+            thread.spawn_scoped(scope, spin).unwrap();
+        }
+        let words = format!("noise --workload gap --cpu {cpu} --runs 1 --output run");
+        let ran = bench.run(&words);
+        ends.store(true, Ordering::Relaxed);
+        ran.expect(0, &[]);
+    });
+    let summary = fs::read(bench.work().join("run/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    let takers = summary["stories"]["noise"]["takers"].as_array().unwrap();
+    if takers.is_empty() {
+        return skip("trace events", "no delay is explained");
+    }
+    let own = fs::read_to_string("/proc/self/comm").unwrap();
+    let own = takers
+        .iter()
+        .find(|taker| taker["taker"]["name"] == own.trim_end());
+    let own = own.unwrap_or_else(|| panic!("{takers:?}"));
+    assert_eq!(own["taker"]["kind"], "process", "{own}");
+    assert_eq!(own["threads"], serde_json::json!(names));
+    assert!(own["share"].as_f64().unwrap() > 0.1, "{own}");
+    let hog = |taker: &serde_json::Value| taker["name"].as_str().unwrap().contains("hog");
+    assert!(!takers.iter().any(hog), "{takers:?}");
 }

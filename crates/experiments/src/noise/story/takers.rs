@@ -31,6 +31,9 @@ const MOST: usize = 8;
 const TOLD: usize = 3;
 const LEAST: f64 = 0.05;
 
+/// The most names of threads of a process in the table.
+const MOST_THREADS: usize = 4;
+
 /// The part of the context switches that events have to show.
 const MOST_SEEN: f64 = 0.9;
 
@@ -81,8 +84,8 @@ struct Part {
     longest_ns: u64,
     /// How often it came after it had been raised, and the sum of the times since then, in ns.
     waits: (u64, u64),
-    /// The numbers of the threads.
-    tids: BTreeSet<u32>,
+    /// The numbers of the threads, and their names.
+    threads: BTreeMap<u32, String>,
 }
 
 impl Takers {
@@ -129,8 +132,9 @@ impl Takers {
                     waits.0 = waits.0.saturating_add(count);
                     waits.1 = waits.1.saturating_add(ns);
                 }
-                for (taker, tids) in shares.tids {
-                    who.takers.entry(taker).or_default().tids.extend(tids);
+                for (taker, threads) in shares.threads {
+                    let part = who.takers.entry(taker).or_default();
+                    part.threads.extend(threads);
                 }
                 let shares = shares.takers;
                 if let Some((first, _)) = shares.first() {
@@ -153,7 +157,7 @@ impl Takers {
         all
     }
 
-    /// Says who took the most of the time in delays: `thread hog 61.0 % and softirq RCU 20.0 %`; other
+    /// Says who took the most of the time in delays: `process hog 61.0 % and softirq RCU 20.0 %`; other
     /// threads, which somebody can end or move, and what may be threads, before interrupts such as
     /// the timer's tick.
     pub fn told(&self) -> Option<String> {
@@ -162,11 +166,37 @@ impl Takers {
         let share = |part: &Part| part.ns as f64 / all;
         let named = ranked.iter().take(TOLD);
         let mut named = Vec::from_iter(named.filter(|(_, part)| share(part) >= LEAST));
-        named.sort_by_key(|(taker, _)| !matches!(taker, Taker::Thread { .. } | Taker::Unseen));
+        named.sort_by_key(|(taker, _)| match taker {
+            Taker::Process { .. } | Taker::Thread { .. } | Taker::Unseen => 0,
+            _ => 1,
+        });
         let named = named.iter();
         let named = named.map(|(taker, part)| format!("{taker} {}", N.percent(share(part))));
         let named = Vec::from_iter(named);
         (!named.is_empty()).then(|| words::list(&named))
+    }
+}
+
+/// Names a taker with its threads, if it has any: `process rustc (threads opt cgu.02 and opt cgu.03), 2
+/// tids`.
+fn numbered(taker: &Taker, part: &Part) -> String {
+    let mut name = taker.to_string();
+    if let Taker::Process { name: process } = taker {
+        let others = part.threads.values().filter(|thread| *thread != process);
+        let mut others = Vec::from_iter(BTreeSet::from_iter(others.cloned()));
+        let more = others.len().saturating_sub(MOST_THREADS);
+        others.truncate(MOST_THREADS);
+        others.extend((more > 0).then(|| format!("{more} more")));
+        match others.len() {
+            0 => {}
+            1 => name += &format!(" (thread {})", others[0]),
+            _ => name += &format!(" (threads {})", words::list(&others)),
+        }
+    }
+    match (part.threads.keys().next(), part.threads.len()) {
+        (None, _) => name,
+        (Some(tid), 1) => format!("{name}, tid {tid}"),
+        (_, several) => format!("{name}, {} tids", N.count(several as u64)),
     }
 }
 
@@ -191,12 +221,14 @@ pub(super) struct TakerRow {
     target: String,
     /// The CPU, if several were measured at once.
     cpu: Option<u64>,
-    /// The taker's name, as in the table.
+    /// The taker's name.
     name: String,
     /// The taker.
     taker: Taker,
-    /// The numbers of the threads of this name.
+    /// The numbers of the threads.
     tids: Vec<u32>,
+    /// The names of the threads of a process.
+    threads: BTreeSet<String>,
     /// Delays of which it took the greatest part.
     delays: u64,
     /// Time within delays, in ns.
@@ -220,7 +252,8 @@ impl TakerRow {
                     cpu: *cpu,
                     name: taker.to_string(),
                     taker: taker.clone(),
-                    tids: part.tids.iter().copied().collect(),
+                    tids: part.threads.keys().copied().collect(),
+                    threads: part.threads.values().cloned().collect(),
                     delays: part.delays,
                     ns: part.ns,
                     share: part.ns as f64 / who.repetitions_ns,
@@ -314,12 +347,7 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
                 *rank <= MOST || !is_of_events || Some(part.longest_ns) == longest_ns
             });
         for (_, (taker, part)) in named {
-            let name = match (part.tids.first(), part.tids.len()) {
-                (Some(tid), 1) => format!("{taker}, tid {tid}"),
-                (_, 0) => taker.to_string(),
-                (_, several) => format!("{taker}, {} tids", N.count(several as u64)),
-            };
-            table.row(row(name, part));
+            table.row(row(numbered(taker, part), part));
         }
         if !others.is_empty() {
             let sum = others

@@ -103,11 +103,13 @@ impl View {
                     (Taker::Interrupt { .. }, _) => 0,
                     (Taker::Softirq { .. }, _) => 1,
                     (Taker::Thread { .. }, Some(tid)) if is_kernel_thread(source, tid) => 2,
-                    (Taker::Thread { name, .. }, Some(_)) if ran.is_none() => {
+                    (Taker::Process { name } | Taker::Thread { name, .. }, Some(_))
+                        if ran.is_none() =>
+                    {
                         ran = Some(format!("{name} {}", N.percent(share(ns))));
                         continue;
                     }
-                    (Taker::Thread { .. }, Some(_)) => 3,
+                    (Taker::Process { .. } | Taker::Thread { .. }, Some(_)) => 3,
                     (Taker::Thread { .. }, None) => 4,
                     _ => 5,
                 };
@@ -345,6 +347,7 @@ mod tests {
             samples: 1,
             complete: true,
             events,
+            processes: [].into(),
         }
     }
 

@@ -7,6 +7,7 @@ use tare_wire::record::Trace;
 use tare_wire::trace::{Kind, Task};
 
 use super::joined::NMI;
+use super::processes::PROCESS;
 use super::ring;
 use super::tracepoint::{Point, Tracepoint};
 
@@ -20,7 +21,8 @@ pub struct Decoded {
     pub trace: Trace,
     /// The events until the thread read the clock, by time.
     pub events: Vec<Event>,
-    /// Names of the things that events give by number: threads, interrupts, vectors.
+    /// Names of the things that events give by number: threads, interrupts, vectors; for threads, the
+    /// numbers of their processes.
     pub names: Names,
     /// Address of the function of the timer that woke the thread, if visible.
     pub waker: Option<u64>,
@@ -105,7 +107,7 @@ pub fn events<'a, 'b>(
 where
     'a: 'b,
 {
-    ring::records(bytes).filter_map(move |(identifier, time, body)| {
+    ring::records(bytes).filter_map(move |(identifier, time, pid, body)| {
         let (tracepoint, with_stack) = find(identifier)?;
         let (stack, raw) = split(body, with_stack)?;
         let (kind, a, b) = values(tracepoint, raw, names)?;
@@ -115,12 +117,17 @@ where
         };
         let running = raw.get(RUNNING_AT..RUNNING_AT + 4);
         let running = running.and_then(|bytes| bytes.try_into().ok());
+        let running = running.map(u32::from_le_bytes);
+        if let Some(tid) = running.filter(|tid| *tid > 0 && ![0, u32::MAX].contains(&pid)) {
+            let process = names.entry((PROCESS, tid.into()));
+            process.or_insert_with(|| pid.to_string());
+        }
         let event = Event {
             b,
             stack,
             ..Event::new(kind, a)
         };
-        Some((time, running.map(u32::from_le_bytes), event))
+        Some((time, running, event))
     })
 }
 

@@ -71,7 +71,7 @@ impl Exits {
             if !copied.complete {
                 return None;
             }
-            for (identifier, at_ns, body) in ring::records(&bytes[..copied.bytes]) {
+            for (identifier, at_ns, _, body) in ring::records(&bytes[..copied.bytes]) {
                 let (place, with_stack) = ring.event_of(identifier)?;
                 let (_, raw) = decode::split(body, with_stack)?;
                 let number = |field| self.tracepoints[place].number(field, raw);

@@ -14,6 +14,7 @@ use super::cost::costs_ns;
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
+use super::processes::Processes;
 use super::recording::{find, name_threads};
 use super::ring::{self, Ring, Whose};
 use super::trace::Trace;
@@ -146,7 +147,9 @@ impl Live {
             lost,
             recording_ns: self.cost_ns.map(|cost_ns| cost_ns * (all + lost)),
         };
-        (Trace::new(decoded.into_iter()), recorded)
+        // Of those that have ended since the last reading, the events have most names.
+        let processes = Processes::default();
+        (Trace::new(decoded.into_iter(), &processes), recorded)
     }
 }
 

@@ -19,6 +19,7 @@
 //! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
+//! * `processes`: the names of the processes that threads belong to;
 //! * `pages`: what a page belongs to that was not there;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
@@ -32,6 +33,7 @@ pub mod exits;
 mod joined;
 pub mod live;
 mod pages;
+mod processes;
 pub mod recording;
 mod ring;
 mod snapshots;
@@ -48,6 +50,7 @@ use std::mem;
 use std::sync::Arc;
 
 pub use self::error::FlightError;
+use self::processes::Processes;
 use self::ring::Ring;
 pub use self::snapshots::Snapshots;
 pub use self::trace::Trace;
@@ -78,6 +81,8 @@ pub struct Flight {
     worst: usize,
     tracepoints: Vec<Tracepoint>,
     rings: Vec<Arc<Ring>>,
+    /// Those that ran when recording began.
+    processes: Processes,
 }
 
 impl Flight {
@@ -119,6 +124,7 @@ impl Flight {
             worst,
             tracepoints,
             rings,
+            processes: Processes::read(),
         };
         Ok((flight, snapshots))
     }
@@ -138,6 +144,7 @@ impl Flight {
         Trace::new(
             kept.into_iter()
                 .map(|(tid, snapshots, kept)| snapshots.decode(tid, kept, &self.tracepoints)),
+            &self.processes,
         )
     }
 }

@@ -21,6 +21,7 @@ use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
 use super::pages::Memory;
+use super::processes::Processes;
 use super::ring::{self, Ring};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
@@ -58,6 +59,8 @@ pub struct Recording {
     sent_points: Vec<Tracepoint>,
     /// Time to record an event, in ns: without and with a stack.
     costs_ns: Option<[u64; 2]>,
+    /// Those that ran when it was opened.
+    processes: Processes,
     /// The thread that opened it.
     tid: u32,
     clocks: [Clocks; 2],
@@ -141,6 +144,7 @@ impl Recording {
             ring,
             tracepoints,
             sent_points,
+            processes: Processes::read(),
             tid: gettid().as_raw_nonzero().get().cast_unsigned(),
             clocks: [Clocks::read(); 2],
             most_written: match is_long {
@@ -165,13 +169,13 @@ impl Recording {
         (bytes, copied.complete)
     }
 
-    /// Returns the interrupts that other CPUs sent.
-    fn sent(&self) -> Vec<Sent> {
+    /// Returns the interrupts that other CPUs sent, and names those who sent them.
+    fn sent(&self, names: &mut Names) -> Vec<Sent> {
         let mut all = Vec::new();
         for ring in &self.sent {
             let (bytes, _) = self.copied(ring);
             let find = find(ring, &self.sent_points);
-            all.extend(decode::events(&bytes, find, &mut Names::new()));
+            all.extend(decode::events(&bytes, find, names));
         }
         all
     }
@@ -205,7 +209,8 @@ impl Recording {
             |[plain, stack]: [u64; 2]| plain * (recorded - with_stack) + stack * with_stack;
         // The kernel's clock for events can step back by some ns.
         events.sort_by_key(|(time, _)| *time);
-        let events = joined(self.ring.cpu(), events, &self.sent(), &names);
+        let sent = self.sent(&mut names);
+        let events = joined(self.ring.cpu(), events, &sent, &names);
         name_threads(&mut names, &events);
         let since_ns = match is_complete {
             true => self.clocks[0].ns,
@@ -223,10 +228,11 @@ impl Recording {
         let kinds = written(grouped(delays, &events, since_ns), self.most_written);
         let tid = self.tid;
         let mut first = Some(names);
-        let trace = Trace::new(kinds.into_iter().map(|kind| {
+        let decoded = kinds.into_iter().map(|kind| {
             let names = first.take().unwrap_or_default();
             kind.decoded(set, tid, names)
-        }));
+        });
+        let trace = Trace::new(decoded, &self.processes);
         let is_switch = |event: &Event| {
             let from = Task::from_number(event.a).map(|task| task.tid);
             event.kind == Kind::Switch && from == Some(tid)

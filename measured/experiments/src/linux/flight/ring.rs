@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::{
     PERF_FLAG_FD_CLOEXEC, PERF_RECORD_SAMPLE, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IDENTIFIER,
-    PERF_SAMPLE_RAW, PERF_SAMPLE_TIME, PERF_TYPE_TRACEPOINT, perf_event_attr, perf_event_mmap_page,
+    PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_TRACEPOINT, perf_event_attr,
+    perf_event_mmap_page,
 };
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -27,11 +28,13 @@ pub const SIZE: usize = 512 << 10;
 /// The maximum number of functions of a stack. In an interrupt's, the first three are its own.
 const DEPTH: u16 = 8;
 
-/// The offset of the part that every record has after its header: identifier, time.
+/// The offset of the part that every record has after its header: identifier, the process and the
+/// thread that ran, time.
 const IDENTIFIER_AT: u64 = 8;
-const TIME_AT: u64 = 16;
+const TASK_AT: u64 = 16;
+const TIME_AT: u64 = 24;
 /// The offset of the part that depends on the event.
-pub const BODY_AT: usize = 24;
+pub const BODY_AT: usize = 32;
 
 /// The threads whose events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,7 +310,9 @@ impl Event {
             type_: PERF_TYPE_TRACEPOINT,
             size: size_of::<perf_event_attr>() as u32,
             config: tracepoint.id,
-            sample_type: u64::from(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW),
+            sample_type: u64::from(
+                PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+            ),
             clockid: libc::CLOCK_MONOTONIC,
             ..perf_event_attr::default()
         };
@@ -388,8 +393,9 @@ fn check(result: i32) -> io::Result<()> {
     }
 }
 
-/// Splits a copy into records: identifier, time, body. Newest first.
-pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &[u8])> {
+/// Splits a copy into records: identifier, time, the number of the process that ran, body. Newest
+/// first. An ending process has lost its number: 0 or [`u32::MAX`].
+pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u64, u64, u32, &[u8])> {
     let word = |bytes: &[u8], at: u64| {
         let at = at as usize;
         let eight = bytes.get(at..at + 8)?;
@@ -403,7 +409,8 @@ pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &[u8])> {
             bytes = &bytes[length..];
             if header as u32 == PERF_RECORD_SAMPLE {
                 let identifier = word(record, IDENTIFIER_AT)?;
-                return Some((identifier, word(record, TIME_AT)?, &record[BODY_AT..]));
+                let (time, task) = (word(record, TIME_AT)?, word(record, TASK_AT)?);
+                return Some((identifier, time, task as u32, &record[BODY_AT..]));
             }
         }
     })

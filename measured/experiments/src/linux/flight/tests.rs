@@ -1,6 +1,8 @@
 //! The recorder under a real kernel: a thread that sleeps, and one that keeps it from running.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fs;
 use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
@@ -124,6 +126,42 @@ fn pages_that_were_not_there_are_named_by_what_they_are_of() {
     let own = faults.iter().filter(|[.., of, _]| of == number).count();
     // Where huge pages are given, there are fewer.
     assert!(own >= 2 && !black_box(memory).is_empty(), "{faults:?}");
+}
+
+#[test]
+fn threads_have_the_names_of_their_processes() {
+    let Some(mut recording) = pinned(|cpu| Recording::open(cpu, false)) else {
+        return;
+    };
+    let start = bare_rdtsc();
+    // They run on the same CPU as their parent, and have ended when the events are decoded.
+    let tids = ["opt cgu.02", "esc\u{1b}[2J"].map(|name| {
+        let tid = || u64::from(gettid().as_raw_nonzero().get().cast_unsigned());
+        let named = thread::Builder::new().name(name.to_owned());
+        (named.spawn(tid).unwrap().join().unwrap(), name)
+    });
+    recording.stop();
+    let delay = Gap {
+        index: 0,
+        start,
+        length: bare_rdtsc() - start,
+    };
+    let mut names = BTreeMap::new();
+    let put = |record: &Record<'_>| -> Result<(), Infallible> {
+        if let Record::Name(name) = record {
+            names.insert((name.of.to_owned(), name.number), name.name.to_owned());
+        }
+        Ok(())
+    };
+    let Ok(_) = recording.explain(0, (0, 0), &[delay]).trace.records(0, put);
+    let own = fs::read_to_string("/proc/self/comm").unwrap();
+    for (tid, name) in tids {
+        let of = |kind: &str| names.get(&(kind.to_owned(), tid)).map(String::as_str);
+        assert_eq!(
+            [of("thread"), of("process")],
+            [Some(name), Some(own.trim_end())]
+        );
+    }
 }
 
 /// Takes some samples of the calling thread, and returns the records.
@@ -271,7 +309,7 @@ fn what_a_worker_ran_is_told_by_its_function() {
         names: decode::Names::new(),
         waker: None,
     };
-    let recorded = Recorded::new(&Trace::new([decoded].into_iter()));
+    let recorded = Recorded::new(&Trace::new([decoded].into_iter(), &Processes::default()));
     let wanted = [(5, Kind::Work, 0, 0), (5, Kind::Frame, 0x99, 0)];
     assert_eq!(recorded.events, [wanted]);
 }

@@ -8,6 +8,7 @@ use tare_wire::record::{self, List, Name, Record};
 use tare_wire::trace::{Kind, zigzag};
 
 use super::decode::{Decoded, Event, Names};
+use super::processes::Processes;
 use super::symbols;
 
 /// The maximum number of functions per stack.
@@ -33,7 +34,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub(super) fn new(worst: impl Iterator<Item = Decoded>) -> Self {
+    /// Names what events give by number; `processes` are those that ran when recording began.
+    pub(super) fn new(worst: impl Iterator<Item = Decoded>, processes: &Processes) -> Self {
         let mut worst: Vec<Decoded> = worst.collect();
         let mut names = Names::new();
         for decoded in &mut worst {
@@ -41,6 +43,7 @@ impl Trace {
                 names.entry(of).or_insert(name);
             }
         }
+        processes.name(&mut names);
         for (number, name) in (0..).zip(softirqs()) {
             names.insert(("softirq", number), name);
         }
