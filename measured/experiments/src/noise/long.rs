@@ -28,8 +28,8 @@ use crate::output::{self, Output};
 use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 
-/// Lengths below this are counted one by one. Delay classes end below it.
-const EXACT: usize = 1 << 13;
+/// Lengths below this are counted one by one.
+const EXACT: usize = 1 << 10;
 /// Each further power of two is divided into this many buckets, less than 1 % wide.
 const DIVISIONS: usize = 1 << DIVISION_BITS;
 const DIVISION_BITS: u32 = 7;
@@ -364,7 +364,7 @@ mod tests {
     fn buckets_keep_number_sum_and_longest_and_lengths_to_1_percent() {
         let mut lengths: Vec<u64> = (1..40_000).step_by(7).collect();
         lengths.extend((14..62).map(|bits| (1 << bits) + (1 << (bits - 2))));
-        lengths.extend([8_191, 8_191, 8_192]);
+        lengths.extend([1_023, 1_023, 1_024]);
         let longest = *lengths.iter().max().unwrap();
         let mut buckets = vec![Bucket::default(); BUCKETS];
         for length in &lengths {
@@ -381,7 +381,7 @@ mod tests {
         let sum: u64 = counted.iter().map(|(value, n)| value * n).sum();
         assert_eq!(sum, lengths.iter().sum::<u64>());
         assert_eq!(counted.last(), Some(&(longest, 1)));
-        assert!(counted.contains(&(8_191, 3)));
+        assert!(counted.contains(&(1_023, 3)));
         lengths.sort_unstable();
         let mut ranks = counted
             .iter()

@@ -17,6 +17,7 @@ use tare_pages::table::Table;
 use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 use tare_wire::record::STEAL;
+use tare_wire::trace::MOST_TID;
 
 use super::NAME;
 use super::panels::{Panel, PerCpu, each, title};
@@ -81,7 +82,7 @@ struct Part {
     longest_ns: u64,
     /// How often it came after it had been raised, and the sum of the times since then, in ns.
     waits: (u64, u64),
-    /// The numbers of the threads.
+    /// The numbers of the threads; one above [`MOST_TID`] stands for several.
     tids: BTreeSet<u32>,
 }
 
@@ -195,7 +196,7 @@ pub(super) struct TakerRow {
     name: String,
     /// The taker.
     taker: Taker,
-    /// The numbers of the threads of this name.
+    /// The numbers of the threads of this name, as far as they are known one by one.
     tids: Vec<u32>,
     /// Delays of which it took the greatest part.
     delays: u64,
@@ -220,7 +221,7 @@ impl TakerRow {
                     cpu: *cpu,
                     name: taker.to_string(),
                     taker: taker.clone(),
-                    tids: part.tids.iter().copied().collect(),
+                    tids: part.tids.range(..=MOST_TID).copied().collect(),
                     delays: part.delays,
                     ns: part.ns,
                     share: part.ns as f64 / who.repetitions_ns,
@@ -315,8 +316,9 @@ pub(super) fn titled(panels: &[Panel<'_>], cases: &PerCpu<Takers>) -> Titled {
             });
         for (_, (taker, part)) in named {
             let name = match (part.tids.first(), part.tids.len()) {
-                (Some(tid), 1) => format!("{taker}, tid {tid}"),
                 (_, 0) => taker.to_string(),
+                _ if part.tids.last() > Some(&MOST_TID) => format!("{taker}, several tids"),
+                (Some(tid), 1) => format!("{taker}, tid {tid}"),
                 (_, several) => format!("{taker}, {} tids", N.count(several as u64)),
             };
             table.row(row(name, part));

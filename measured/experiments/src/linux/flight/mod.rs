@@ -19,6 +19,7 @@
 //! * `cost`: how long the kernel takes to record an event;
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
+//! * `folded`: sums of delays whose events are not written;
 //! * `pages`: what a page belongs to that was not there;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
@@ -29,6 +30,7 @@ mod cost;
 mod decode;
 mod error;
 pub mod exits;
+mod folded;
 mod joined;
 pub mod live;
 mod pages;
