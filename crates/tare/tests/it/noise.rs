@@ -266,7 +266,7 @@ fn a_cpuset_of_version_1_is_made_for_a_cell_and_removed_also_after_kill_9() {
     let mount = mount.display();
     let script = format!(
         "mount --bind {group} {mount} && umount --lazy {CPUSETS} && mount --bind {mount} {CPUSETS} \
-         && echo $$ > {CPUSETS}/cgroup.procs || exit 77
+         && umount {mount} && echo $$ > {CPUSETS}/cgroup.procs || exit 77
          exec \"$0\" \"$@\""
     );
     let tare = |words: &str| {

@@ -14,8 +14,9 @@ use super::recording::Group;
 /// Number and name of the threads that took too little to be named.
 pub const OTHERS: (u32, &str) = (MOST_TID + 1, "others");
 
-/// A thread is named that took at least one part of so many.
+/// A thread is named that took at least one part of so many, and senders if they are not more.
 const PARTS: i64 = 50;
+const MOST_SENDERS: usize = 8;
 /// The most sums in memory, and those who had the CPU in one of them.
 const MOST_SUMS: usize = 1_000;
 const MOST_TAKERS: usize = 1_000;
@@ -185,11 +186,17 @@ impl Divided {
         }
     }
 
-    /// Puts threads together that took less than one part of so many.
+    /// Puts threads together that took less than one part of so many, and senders of which there are
+    /// many.
     fn without_small(mut self, sum_ns: u64) -> Self {
         let least = sum_ns.cast_signed() / PARTS;
-        for (who, (ns, called)) in std::mem::take(&mut self.all) {
+        for (who, (ns, mut called)) in std::mem::take(&mut self.all) {
             let is_small = who.0 == Kind::Switch && ns < least;
+            let is_sender = |(kind, _): &Who| *kind == Kind::Sender;
+            if called.iter().filter(|one| is_sender(one)).count() > MOST_SENDERS {
+                called.retain(|one| !is_sender(one));
+                called.insert((Kind::Sender, OTHERS.0.into()));
+            }
             let of = self.entry(if is_small { among_others(who) } else { who });
             of.0 += ns;
             of.1.extend(called.into_iter().filter(|_| !is_small));
@@ -456,6 +463,16 @@ mod tests {
 
     #[test]
     fn what_began_before_a_delay_and_who_sent_it_is_known() {
+        let sent = |tid| {
+            let entry = [(0, Kind::VectorEntry, 253, 0), (0, Kind::Sender, tid, 0)];
+            [entry[0], entry[1], (100, Kind::VectorExit, 253, 0)]
+        };
+        let mut folded = Folded::new(OWN);
+        (30..60).for_each(|tid| folded.add(delay(100, &sent(tid))));
+        let all = folded.groups(0);
+        let mut wanted = sent(OTHERS.0.into());
+        wanted[2].0 = 3_000;
+        assert_eq!(rows(&all[0]), wanted);
         let mut folded = Folded::new(OWN);
         let events = [
             (2_000, Kind::InterruptExit, 24, 0),

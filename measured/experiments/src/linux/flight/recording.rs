@@ -32,7 +32,7 @@ use crate::linux::clock::now_ns;
 /// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
 const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
 /// The first of them for minutes.
-const LONG_SIZE: usize = 64 << 20;
+const LONG_SIZE: usize = 128 << 20;
 /// How far the times of events and of delays may be apart, in ns.
 const SLACK_NS: u64 = 500;
 /// The most groups of delays while they are added up.
@@ -282,7 +282,7 @@ pub(super) fn name_threads(names: &mut Names, events: &[(u64, Event)]) {
 }
 
 /// Gives the threads of a name one number, beyond those of threads, where there are several; not the one
-/// that is measured.
+/// that is measured. Senders whose names are unknown, since they have ended, are one.
 fn put_together(names: &mut Names, events: &mut [(u64, Event)], own: u32) {
     let mut by_name = HashMap::<String, Vec<u64>>::new();
     for ((_, tid), name) in
@@ -296,7 +296,12 @@ fn put_together(names: &mut Names, events: &mut [(u64, Event)], own: u32) {
         numbers.extend(tids.into_iter().map(|tid| (tid, number)));
         names.insert(("thread", number), name);
     }
-    let number = |tid: u64| numbers.get(&tid).copied().unwrap_or(tid);
+    let is_known = |tid: u64| tid == 0 || tid == u64::from(own);
+    let number = |tid: u64| match numbers.get(&tid) {
+        Some(number) => *number,
+        None if is_known(tid) => tid,
+        None => OTHERS.0.into(),
+    };
     let task = |packed| match Task::from_number(packed) {
         Some(task) => Task {
             tid: number(task.tid.into()) as u32,
