@@ -116,7 +116,7 @@ impl Guard {
         OwnedCgroup::create(&self.inner, prefix, controllers, Record::Cgroup)
     }
 
-    /// Makes a control group of version 1 for threads that are not ours: when it is dropped, those in
+    /// Makes a control group for threads that are not ours: when it is dropped, those in
     /// it are moved to the group above instead of being killed.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ pub(crate) const MOST_SETS: usize = 1 << 16;
 pub(crate) const MOST_EXCEEDED: usize = 10_000;
 /// Programs of one cell, its greatest samples with the kernel's events, and what was expected of it.
 pub(crate) const MOST_PROGRAMS: usize = 1_000;
-pub(crate) const MOST_TRACES: usize = 1_000;
+pub(crate) const MOST_TRACES: usize = 10_000;
 pub(crate) const MOST_EXPECTED: usize = 10_000;
 /// A text that rows of figures repeat, in bytes.
 const MOST_TEXT_BYTES: usize = 16 << 10;

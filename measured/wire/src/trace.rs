@@ -4,7 +4,7 @@
 //! numbers come in [`crate::record::Name`].
 
 /// A kind of trace event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// The local timer's interrupt was entered: (vector, 0).
@@ -82,6 +82,9 @@ impl Kind {
         self as u64
     }
 }
+
+/// The greatest id of a thread in the kernel (PID_MAX_LIMIT). A greater number stands for several threads.
+pub const MOST_TID: u32 = 1 << 22;
 
 /// A thread with its priority, as one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,11 +84,19 @@ impl Plant {
             ..self
         }
     }
+
+    const fn without_events(self) -> Self {
+        Self {
+            by: "setpriv --bounding-set -perfmon,-sys_admin",
+            by_what: By::Count,
+            ..self
+        }
+    }
 }
 
 const BY_TIMER: &[&str] = &["process plant", "interrupt local timer (hrtimer_wakeup"];
 
-const PLANTS: [Plant; 10] = [
+const PLANTS: [Plant; 11] = [
     Plant::of("thread", BY_TIMER),
     Plant::of("timer", BY_TIMER),
     Plant::of(
@@ -136,11 +144,12 @@ const PLANTS: [Plant; 10] = [
         by_what: By::Length(Duration::from_millis(30), None),
         ..Plant::of("busy", &["throttling of this thread"])
     },
-    Plant {
-        by: "setpriv --bounding-set -perfmon,-sys_admin",
-        by_what: By::Count,
-        ..Plant::of("membarrier", &["interrupt CAL"]).within()
-    },
+    Plant::of("membarrier", &["interrupt CAL"])
+        .within()
+        .without_events(),
+    Plant::of("mprotect", &["interrupt TLB"])
+        .within()
+        .without_events(),
 ];
 
 /// Plants one after the other.

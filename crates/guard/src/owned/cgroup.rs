@@ -161,14 +161,14 @@ impl OwnedCgroup {
         Ok(())
     }
 
-    /// Moves a thread into the group, in version 1.
+    /// Moves a thread into the group; in version 2 its process.
     ///
     /// # Errors
     ///
     /// As [`add`](OwnedCgroup::add).
     pub fn add_thread(&self, id: u32) -> Result<(), GuardError> {
         let mut folders = self.made.iter();
-        folders.try_for_each(|(_, folder)| write(&folder.join(THREADS), &id.to_string()))
+        folders.try_for_each(|(_, folder)| write(&threads(folder), &id.to_string()))
     }
 
     /// Returns the way into the group for programs that are started in great numbers.
@@ -235,8 +235,16 @@ impl OwnedCgroup {
 
 /// The file that lists a group's processes and takes new ones.
 const PROCS: &str = "cgroup.procs";
-/// That for its threads, in version 1.
-const THREADS: &str = "tasks";
+
+/// Returns the file for the threads of a group, of version 2 that for its processes.
+fn threads(folder: &Path) -> PathBuf {
+    let tasks = folder.join("tasks");
+    if tasks.exists() {
+        tasks
+    } else {
+        folder.join(PROCS)
+    }
+}
 
 impl CgroupRecord {
     pub(crate) fn undo(
@@ -304,9 +312,9 @@ fn make(hierarchy: &Hierarchy, name: &str) -> Result<PathBuf, GuardError> {
 pub(crate) fn release(folders: &[PathBuf], _done: &mut Vec<Undone>) -> Result<(), GuardError> {
     let begun = Instant::now();
     for folder in folders {
-        let above = folder.parent().unwrap_or(folder).join(THREADS);
+        let above = threads(folder.parent().unwrap_or(folder));
         loop {
-            let threads = fs::read_to_string(folder.join(THREADS)).unwrap_or_default();
+            let threads = fs::read_to_string(threads(folder)).unwrap_or_default();
             let mut refused = None;
             for thread in threads.lines() {
                 // One that has ended can't be moved.

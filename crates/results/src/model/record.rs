@@ -114,7 +114,7 @@ pub struct SetHead {
     pub seen: u64,
     /// Samples listed: fewer than seen if the buffer was full.
     pub kept: u64,
-    /// Samples listed, where the others are only counted, values from 8192 ticks on to 1 %; null
+    /// Samples listed, where the others are only counted, values from 1024 ticks on to 2 %; null
     /// where all that are kept are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<u64>,

@@ -533,7 +533,7 @@ fn no_more_is_kept_than_a_plan_can_have() {
         complete: true,
     };
     let (why, _) = flood(|_, send| send(&Record::Trace(trace)));
-    assert!(why.ends_with(": 1000 traced samples"), "{why}");
+    assert!(why.ends_with(": 10000 traced samples"), "{why}");
     let (_, sent) = flood(|number, send| {
         if number == 0 {
             send(&Record::Set(set(0)));

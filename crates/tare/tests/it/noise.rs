@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tare_testkit::assert_contains;
 
-use crate::common::{self, Bench, OtherUser, Ran, files, skip};
+use crate::common::{self, Bench, OtherUser, Ran, Started, files, skip};
 
 const TINY: &str = "--repetitions 2000 --runs 2 --cpu 0";
 
@@ -237,6 +237,86 @@ fn each_refusal_of_an_interrupt_to_move_is_explained() {
         },
     ];
     assert_contains(&said, &reasons);
+}
+
+#[test]
+fn a_cpuset_of_version_1_is_made_for_a_cell_and_removed_also_after_kill_9() {
+    const CPUSETS: &str = "/sys/fs/cgroup/cpuset";
+    let read = |path: &Path| {
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    if !common::is_root() || read(&Path::new(CPUSETS).join("cpuset.cpus")).is_empty() {
+        return skip(
+            "cpusets of version 1",
+            "they require root and their hierarchy",
+        );
+    }
+    // A part of the hierarchy, so that the threads of other tests stay where they are.
+    let top = Group(format!("{CPUSETS}/test-{}", std::process::id()).into());
+    fs::create_dir(&top.0).unwrap();
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        fs::write(top.0.join(file), read(&Path::new(CPUSETS).join(file))).unwrap();
+    }
+    let bench = Bench::new();
+    let (group, mount) = (top.0.display(), bench.work().join("cpusets"));
+    fs::create_dir(&mount).unwrap();
+    let mount = mount.display();
+    let script = format!(
+        "mount --bind {group} {mount} && umount --lazy {CPUSETS} && mount --bind {mount} {CPUSETS} \
+         && umount {mount} && echo $$ > {CPUSETS}/cgroup.procs || exit 77
+         exec \"$0\" \"$@\""
+    );
+    let tare = |words: &str| {
+        let before = ["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_tare")];
+        let words = Vec::from_iter(before.into_iter().chain(words.split(' ')));
+        bench.command_of(Path::new("unshare"), &words)
+    };
+    let below = || {
+        let entries = fs::read_dir(&top.0).unwrap().flatten();
+        let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+        Vec::from_iter(folders.map(|entry| entry.path()))
+    };
+    let is_balanced = || read(&top.0.join("cpuset.sched_load_balance")) == "1";
+    let ran = Ran::of(tare("clean").output().unwrap());
+    if ran.code == Some(77) || ran.err.contains("unshare: ") {
+        return skip("cpusets of version 1", &ran.err);
+    }
+    let measured = |run: &str| {
+        let words =
+            "noise --workload gap --repetitions 100000000 --runs 1 --cpu 0 --isolate cpuset";
+        let started = Started::of(&mut tare(&format!("{words} --output {run}")));
+        let own = common::wait_for("a process in a cpuset", || {
+            let has_process = |group: &PathBuf| !read(&group.join("tasks")).is_empty();
+            let mut own = below().into_iter();
+            own.find(|group| read(&group.join("cpuset.cpus")) == "0" && has_process(group))
+        });
+        assert_eq!(read(&own.join("cpuset.sched_load_balance")), "0");
+        assert!(!is_balanced());
+        started
+    };
+    let ran = measured("whole").end();
+    ran.expect(0, &["isolated: "]);
+    assert!(!ran.err.contains("Not changed"), "{}", ran.err);
+    assert!(below().is_empty() && is_balanced());
+
+    let started = measured("killed");
+    started.signal(Signal::KILL);
+    drop(started);
+    assert!(!below().is_empty() && !is_balanced());
+    Ran::of(tare("clean").output().unwrap()).expect(0, &[]);
+    assert!(below().is_empty() && is_balanced());
+}
+
+/// A control group, which is removed with this.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 #[test]

@@ -78,8 +78,7 @@ impl Witness for Events {
         let cpu = self.cpu.ok_or(FlightError::Unpinned);
         let open = |cpu| {
             let mut recording = Recording::open(cpu, self.is_long)?;
-            let (groups, events) = &mut recording.most_written;
-            for most in [groups, events] {
+            for most in &mut recording.most_written {
                 *most = (*most / self.cpus as usize).max(1);
             }
             Ok(recording)

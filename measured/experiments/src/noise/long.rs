@@ -28,11 +28,11 @@ use crate::output::{self, Output};
 use crate::platform::{Platform, WriteError};
 use crate::session::Stop;
 
-/// Lengths below this are counted one by one. Delay classes end below it.
-const EXACT: usize = 1 << 13;
-/// Each further power of two is divided into this many buckets, less than 1 % wide.
+/// Lengths below this are counted one by one.
+const EXACT: usize = 1 << 10;
+/// Each further power of two is divided into this many buckets, less than 2 % wide.
 const DIVISIONS: usize = 1 << DIVISION_BITS;
-const DIVISION_BITS: u32 = 7;
+const DIVISION_BITS: u32 = 6;
 /// Buckets for all lengths below 2^63.
 const BUCKETS: usize = EXACT + (63 - EXACT.ilog2() as usize) * DIVISIONS;
 
@@ -361,10 +361,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_keep_number_sum_and_longest_and_lengths_to_1_percent() {
+    fn buckets_keep_number_sum_and_longest_and_lengths_to_2_percent() {
         let mut lengths: Vec<u64> = (1..40_000).step_by(7).collect();
         lengths.extend((14..62).map(|bits| (1 << bits) + (1 << (bits - 2))));
-        lengths.extend([8_191, 8_191, 8_192]);
+        lengths.extend([1_023, 1_023, 1_024]);
         let longest = *lengths.iter().max().unwrap();
         let mut buckets = vec![Bucket::default(); BUCKETS];
         for length in &lengths {
@@ -381,14 +381,14 @@ mod tests {
         let sum: u64 = counted.iter().map(|(value, n)| value * n).sum();
         assert_eq!(sum, lengths.iter().sum::<u64>());
         assert_eq!(counted.last(), Some(&(longest, 1)));
-        assert!(counted.contains(&(8_191, 3)));
+        assert!(counted.contains(&(1_023, 3)));
         lengths.sort_unstable();
         let mut ranks = counted
             .iter()
             .flat_map(|(value, n)| vec![*value; *n as usize]);
         for length in lengths {
             let counted = ranks.next().unwrap();
-            let is_near = counted.abs_diff(length) * 100 <= length;
+            let is_near = counted.abs_diff(length) * 50 <= length;
             assert!(
                 if length < EXACT as u64 {
                     counted == length

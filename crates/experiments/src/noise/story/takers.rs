@@ -17,6 +17,7 @@ use tare_pages::table::Table;
 use tare_results::target::Kernel;
 use tare_trace::takers::{Taker, takers, way_in_ns};
 use tare_wire::record::STEAL;
+use tare_wire::trace::MOST_TID;
 
 use super::NAME;
 use super::panels::{Panel, PerCpu, each, title};
@@ -84,7 +85,7 @@ struct Part {
     longest_ns: u64,
     /// How often it came after it had been raised, and the sum of the times since then, in ns.
     waits: (u64, u64),
-    /// The numbers of the threads, and their names.
+    /// The numbers of the threads, and their names; one above [`MOST_TID`] stands for several.
     threads: BTreeMap<u32, String>,
 }
 
@@ -195,6 +196,7 @@ fn numbered(taker: &Taker, part: &Part) -> String {
     }
     match (part.threads.keys().next(), part.threads.len()) {
         (None, _) => name,
+        _ if part.threads.range(MOST_TID + 1..).next().is_some() => format!("{name}, several tids"),
         (Some(tid), 1) => format!("{name}, tid {tid}"),
         (_, several) => format!("{name}, {} tids", N.count(several as u64)),
     }
@@ -225,7 +227,7 @@ pub(super) struct TakerRow {
     name: String,
     /// The taker.
     taker: Taker,
-    /// The numbers of the threads.
+    /// The numbers of the threads, as far as they are known one by one.
     tids: Vec<u32>,
     /// The names of the threads of a process.
     threads: BTreeSet<String>,
@@ -252,7 +254,11 @@ impl TakerRow {
                     cpu: *cpu,
                     name: taker.to_string(),
                     taker: taker.clone(),
-                    tids: part.threads.keys().copied().collect(),
+                    tids: part
+                        .threads
+                        .range(..=MOST_TID)
+                        .map(|(tid, _)| *tid)
+                        .collect(),
                     threads: part.threads.values().cloned().collect(),
                     delays: part.delays,
                     ns: part.ns,

@@ -10,7 +10,7 @@ use tare_wire::cpus::Cpus;
 use tare_wire::record;
 use tare_wire::trace::{Kind, Task};
 
-use super::cost::costs_ns;
+use super::cost;
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
 use super::joined::{Sent, joined};
@@ -149,7 +149,7 @@ impl Live {
         };
         // Of those that have ended since the last reading, the events have most names.
         let processes = Processes::default();
-        (Trace::new(decoded.into_iter(), &processes), recorded)
+        (Trace::new(decoded.into_iter(), Some(&processes)), recorded)
     }
 }
 
@@ -176,7 +176,7 @@ fn cost_ns(tracepoints: &[Tracepoint]) -> Option<u64> {
     let mut one = CpuSet::new();
     one.set(cpu);
     sched_setaffinity(None, &one).ok()?;
-    let costs = costs_ns(cpu as u32, tracepoints);
+    let cost = cost::cost_ns(cpu as u32, tracepoints);
     sched_setaffinity(None, &before).ok()?;
-    costs.map(|[plain, _]| plain)
+    cost
 }

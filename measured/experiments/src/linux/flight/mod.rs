@@ -20,6 +20,7 @@
 //! * [`decode`]: decodes records into events;
 //! * `joined`: what events say of each other;
 //! * `processes`: the names of the processes that threads belong to;
+//! * `folded`: sums of delays whose events are not written;
 //! * `pages`: what a page belongs to that was not there;
 //! * [`symbols`]: names of kernel functions;
 //! * [`trace`]: the resulting records;
@@ -30,6 +31,7 @@ mod cost;
 mod decode;
 mod error;
 pub mod exits;
+mod folded;
 mod joined;
 pub mod live;
 mod pages;
@@ -144,7 +146,7 @@ impl Flight {
         Trace::new(
             kept.into_iter()
                 .map(|(tid, snapshots, kept)| snapshots.decode(tid, kept, &self.tracepoints)),
-            &self.processes,
+            Some(&self.processes),
         )
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The newest event overwrites the oldest, as in snapshots; nothing reads the buffer while the CPU is
 //! measured. Delays around which the same happened are added up, event by event, so that any number
-//! of them takes little room; the shares of a sum are the sums of the shares.
+//! of them takes little room; the shares of a sum are the sums of the shares. Of those for which there
+//! is no room, only the times of each culprit are added up.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -16,30 +17,32 @@ use tare_wire::trace::{Kind, Task};
 use tare_workloads::gap::Gap;
 use tare_workloads::timing::bare_rdtsc;
 
-use super::cost::costs_ns;
+use super::cost::cost_ns;
 use super::decode::{self, Decoded, Event, Names};
 use super::error::FlightError;
+use super::folded::{Folded, OTHERS};
 use super::joined::{Sent, joined};
 use super::pages::Memory;
-use super::processes::Processes;
+use super::processes::{PROCESS, Processes};
 use super::ring::{self, Ring};
 use super::trace::Trace;
 use super::tracefs::Tracefs;
-use super::tracepoint::{self, Tracepoint};
+use super::tracepoint::{self, Point, Tracepoint};
 use crate::linux::clock::now_ns;
 
 /// The sizes of a buffer that are tried, in bytes: the first one is for those who may lock memory.
 const SIZES: [usize; 2] = [16 << 20, ring::SIZE];
 /// The first of them for minutes.
-const LONG_SIZE: usize = 64 << 20;
+const LONG_SIZE: usize = 128 << 20;
 /// How far the times of events and of delays may be apart, in ns.
 const SLACK_NS: u64 = 500;
-/// The most groups of delays while they are added up, and those of them that are written with their
-/// events, which take the most time. All others are one group without events.
+/// The most groups of delays while they are added up.
 const MOST_GROUPS: usize = 20_000;
-const MOST_WRITTEN: (usize, usize) = (1_000, 60_000);
-/// Those of one of many measurements of minutes, and their events.
-const MOST_WRITTEN_OF_MANY: (usize, usize) = (20, 120);
+/// The most of them that are written with their events, the most of these, and about how many events
+/// the sums of all others have.
+const MOST_WRITTEN: [usize; 3] = [1_000, 60_000, 6_000];
+/// Those of one of many measurements of minutes.
+const MOST_WRITTEN_OF_MANY: [usize; 3] = [10, 60, 100];
 /// How often the clocks are read together.
 const READINGS: usize = 16;
 
@@ -57,15 +60,17 @@ pub struct Recording {
     /// The interrupts that other CPUs send to this one.
     sent: Vec<Ring>,
     sent_points: Vec<Tracepoint>,
-    /// Time to record an event, in ns: without and with a stack.
-    costs_ns: Option<[u64; 2]>,
+    /// Time to record an event, in ns.
+    cost_ns: Option<u64>,
+    /// Whether it is one of many, in which threads of a name are not told apart.
+    is_long: bool,
     /// Those that ran when it was opened.
     processes: Processes,
     /// The thread that opened it.
     tid: u32,
     clocks: [Clocks; 2],
-    /// The most groups that are written, and events in them.
-    pub most_written: (usize, usize),
+    /// The most groups that are written, events in them, and events of sums.
+    pub most_written: [usize; 3],
 }
 
 /// Delays with the kernel's events in them.
@@ -123,7 +128,10 @@ impl Recording {
     pub fn open(cpu: u32, is_long: bool) -> Result<Self, FlightError> {
         tracepoint::check_namespace()?;
         let tracefs = Tracefs::open().map_err(FlightError::Tracefs)?;
-        let tracepoints = tracepoint::find_all(&tracefs)?;
+        let mut tracepoints = tracepoint::find_all(&tracefs)?;
+        // A thread that never sleeps is not woken, and nothing in a handler keeps it from running.
+        tracepoints.retain(|one| one.point != Point::Waking);
+        tracepoints.iter_mut().for_each(|one| one.has_stack = false);
         let [large, small] = SIZES;
         let large = if is_long { LONG_SIZE } else { large };
         let [large, small] =
@@ -139,7 +147,8 @@ impl Recording {
             opened.or_else(|_| Ring::open(*cpu, sent_points.get(..1).unwrap_or(&[]), bytes))
         };
         Ok(Self {
-            costs_ns: costs_ns(cpu, &tracepoints),
+            cost_ns: cost_ns(cpu, &tracepoints),
+            is_long,
             sent: others.iter().flat_map(open).collect(),
             ring,
             tracepoints,
@@ -203,15 +212,20 @@ impl Recording {
                 .map(|(name, number)| (("page", number), name)),
         );
         let recorded = events.len() as u64;
-        let with_stack = events.iter().filter(|(_, event)| !event.stack.is_empty());
-        let with_stack = with_stack.count() as u64;
-        let recording_ns =
-            |[plain, stack]: [u64; 2]| plain * (recorded - with_stack) + stack * with_stack;
         // The kernel's clock for events can step back by some ns.
         events.sort_by_key(|(time, _)| *time);
         let sent = self.sent(&mut names);
-        let events = joined(self.ring.cpu(), events, &sent, &names);
+        let mut events = joined(self.ring.cpu(), events, &sent, &names);
         name_threads(&mut names, &events);
+        self.processes.name(&mut names);
+        let switches = events.iter().filter(|(_, event)| {
+            let from = Task::from_number(event.a).map(|task| task.tid);
+            event.kind == Kind::Switch && from == Some(self.tid)
+        });
+        let switches = switches.count() as u64;
+        if self.is_long {
+            put_together(&mut names, &mut events, self.tid);
+        }
         let since_ns = match is_complete {
             true => self.clocks[0].ns,
             false => events.first().map_or(u64::MAX, |(time, _)| *time),
@@ -225,25 +239,22 @@ impl Recording {
             [0, least].map(|ticks| self.ns(self.clocks[0].tsc.wrapping_add(ticks)));
         let least_ns = above_ns + (to_ns - from_ns);
         let delays = all.filter(|delay| delay.to_ns.saturating_sub(delay.from_ns) >= least_ns);
-        let kinds = written(grouped(delays, &events, since_ns), self.most_written);
         let tid = self.tid;
+        let grouped = grouped(delays, &events, since_ns, tid);
+        let kinds = written(grouped, self.most_written);
+        names.insert(("thread", OTHERS.0.into()), OTHERS.1.to_owned());
         let mut first = Some(names);
         let decoded = kinds.into_iter().map(|kind| {
             let names = first.take().unwrap_or_default();
             kind.decoded(set, tid, names)
         });
-        let trace = Trace::new(decoded, &self.processes);
-        let is_switch = |event: &Event| {
-            let from = Task::from_number(event.a).map(|task| task.tid);
-            event.kind == Kind::Switch && from == Some(tid)
-        };
-        let switches = events.iter().filter(|(_, event)| is_switch(event));
+        let trace = Trace::new(decoded, None);
         Explained {
             trace,
             events: recorded,
-            recording_ns: self.costs_ns.map_or(0, recording_ns),
+            recording_ns: self.cost_ns.map_or(0, |cost_ns| cost_ns * recorded),
             recorded_ns: self.clocks[1].ns.saturating_sub(since_ns),
-            switches: switches.count() as u64,
+            switches,
         }
     }
 
@@ -277,6 +288,52 @@ pub(super) fn name_threads(names: &mut Names, events: &[(u64, Event)]) {
     }
 }
 
+/// Gives the threads of the processes of a name one number, beyond those of threads, where there are
+/// several, and threads of a name without a process; not the one that is measured. Senders whose names
+/// are unknown, since they have ended, are one.
+fn put_together(names: &mut Names, events: &mut [(u64, Event)], own: u32) {
+    let threads = names.extract_if(.., |(of, tid), _| *of == "thread" && *tid != u64::from(own));
+    let mut by_name = HashMap::<_, Vec<(u64, String)>>::new();
+    for ((_, tid), name) in Vec::from_iter(threads) {
+        let process = names.get(&(PROCESS, tid)).cloned();
+        let of = (process.is_some(), process.unwrap_or_else(|| name.clone()));
+        by_name.entry(of).or_default().push((tid, name));
+    }
+    let mut numbers = HashMap::new();
+    for (number, ((is_process, of), threads)) in (u64::from(OTHERS.0) + 1..).zip(by_name) {
+        let number = if let [(tid, name)] = &threads[..] {
+            names.insert(("thread", *tid), name.clone());
+            *tid
+        } else {
+            names.extend(is_process.then(|| ((PROCESS, number), of.clone())));
+            names.insert(("thread", number), of);
+            number
+        };
+        numbers.extend(threads.iter().map(|(tid, _)| (*tid, number)));
+    }
+    let is_known = |tid: u64| tid == 0 || tid == u64::from(own);
+    let number = |tid: u64| match numbers.get(&tid) {
+        Some(number) => *number,
+        None if is_known(tid) => tid,
+        None => OTHERS.0.into(),
+    };
+    let task = |packed| match Task::from_number(packed) {
+        Some(task) => Task {
+            tid: number(task.tid.into()) as u32,
+            ..task
+        }
+        .number(),
+        None => packed,
+    };
+    for (_, event) in events {
+        match event.kind {
+            Kind::Switch => (event.a, event.b) = (task(event.a), task(event.b)),
+            Kind::Sender => event.a = number(event.a),
+            _ => {}
+        }
+    }
+}
+
 /// Returns the CPUs of this machine that are online.
 pub(super) fn online() -> Cpus {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -306,14 +363,15 @@ struct Delay {
 
 /// Delays around which the same happened.
 #[derive(Debug, Default)]
-struct Group {
-    samples: u64,
-    sum_ns: u64,
+pub(super) struct Group {
+    pub samples: u64,
+    pub sum_ns: u64,
     /// The greatest one, and its number.
-    greatest: (u64, u64),
-    complete: bool,
+    pub greatest: (u64, u64),
+    /// Whether all events are known.
+    pub complete: bool,
     /// The events, with the sums of their times.
-    events: Vec<Event>,
+    pub events: Vec<Event>,
 }
 
 impl Group {
@@ -332,6 +390,13 @@ impl Group {
         self.samples += 1;
         self.sum_ns += ns;
         self.greatest = self.greatest.max((ns, delay.index));
+    }
+
+    /// Adds others without their events.
+    pub fn add_all(&mut self, others: &Self) {
+        self.samples += others.samples;
+        self.sum_ns += others.sum_ns;
+        self.greatest = self.greatest.max(others.greatest);
     }
 
     fn decoded(self, set: u32, tid: u32, names: Names) -> Decoded {
@@ -359,13 +424,16 @@ impl Group {
 }
 
 /// Puts delays together around which the same happened, in which the same moment took longest, and
-/// that are about as long. Events are in the order of time, and complete from a time on.
+/// that are about as long. Those for which there is no room are returned apart. Events are in the order
+/// of time, and complete from a time on.
 fn grouped(
     delays: impl Iterator<Item = Delay>,
     events: &[(u64, Event)],
     since_ns: u64,
-) -> Vec<Group> {
+    tid: u32,
+) -> (Vec<Group>, Folded) {
     let mut kinds: HashMap<Vec<u64>, Group> = HashMap::new();
+    let mut folded = Folded::new(tid);
     let mut next = 0;
     let mut own = Vec::new();
     for delay in delays {
@@ -383,41 +451,41 @@ fn grouped(
         }));
         let is_seen = delay.from_ns >= since_ns;
         let key = signature(&own, ns);
-        let is_seen = is_seen && (kinds.len() < MOST_GROUPS || kinds.contains_key(&key));
-        let (key, of) = match is_seen {
-            true => (key, &own[..]),
-            false => (Vec::new(), &[][..]),
-        };
-        let kind = kinds.entry(key).or_insert_with(|| Group {
+        let has_room = kinds.len() < MOST_GROUPS || kinds.contains_key(&key);
+        let mut one = Group {
             complete: is_seen,
             ..Group::default()
-        });
-        kind.add(&delay, ns, of);
+        };
+        if is_seen && has_room {
+            kinds.entry(key).or_insert(one).add(&delay, ns, &own);
+        } else {
+            one.add(&delay, ns, &own);
+            folded.add(one);
+        }
     }
-    kinds.into_values().collect()
+    (kinds.into_values().collect(), folded)
 }
 
-/// Returns the kinds that take the most time, or have the longest delays, and all others as one. The
-/// limits are the greatest numbers of kinds and of their events.
-fn written(mut kinds: Vec<Group>, (most, mut events): (usize, usize)) -> Vec<Group> {
+/// Returns the kinds that take the most time, or have the longest delays, and sums of all others. The
+/// limits are the greatest numbers of kinds, of their events, and of those of the sums.
+fn written(
+    (mut kinds, mut folded): (Vec<Group>, Folded),
+    [most, mut events, of_sums]: [usize; 3],
+) -> Vec<Group> {
     kinds.sort_by_key(|kind| Reverse(kind.sum_ns));
-    let mut room = kinds.len();
     if kinds.len() > most {
         kinds[most / 2..].sort_by_key(|kind| Reverse(kind.greatest));
-        room = most - 1;
     }
-    let (mut written, mut others) = (Vec::new(), Group::default());
+    let mut written = Vec::new();
     for kind in kinds {
-        if written.len() < room && kind.events.len() <= events {
+        if written.len() < most && kind.events.len() <= events {
             events -= kind.events.len();
             written.push(kind);
         } else {
-            others.samples += kind.samples;
-            others.sum_ns += kind.sum_ns;
-            others.greatest = others.greatest.max(kind.greatest);
+            folded.add(kind);
         }
     }
-    written.extend((others.samples > 0).then_some(others));
+    written.extend(folded.groups(of_sums));
     written
 }
 
@@ -488,7 +556,7 @@ mod tests {
             delay(3, 70_000, 9_000),
             delay(4, 91_000, 8_000),
         ];
-        let mut kinds = grouped(delays.into_iter(), &events, 0);
+        let (mut kinds, _) = grouped(delays.into_iter(), &events, 0, 7);
         kinds.sort_by_key(|kind| kind.greatest.1);
         let of = |kind: &Group| (kind.samples, kind.sum_ns, kind.greatest, kind.complete);
         let all: Vec<_> = kinds.iter().map(of).collect();
@@ -504,8 +572,9 @@ mod tests {
         assert_eq!(times.collect::<Vec<_>>(), [2_000, 13_000]);
         assert!(kinds[1].events.is_empty());
         // Of what came before the first event, nothing is known.
-        let unseen = grouped(delays.into_iter().take(1), &events, 20_000);
-        assert!(!unseen[0].complete && unseen[0].events.is_empty());
+        let (kinds, folded) = grouped(delays.into_iter().take(1), &events, 20_000, 7);
+        let unseen = folded.groups(9);
+        assert!(kinds.is_empty() && !unseen[0].complete && unseen[0].events.is_empty());
     }
 
     #[test]
@@ -532,43 +601,53 @@ mod tests {
                 from_ns,
                 to_ns: from_ns + ns,
             });
-        assert_eq!(grouped(delays.into_iter(), &events, 0).len(), 3);
+        assert_eq!(grouped(delays.into_iter(), &events, 0, 7).0.len(), 3);
     }
 
     #[test]
-    fn kinds_beyond_those_that_are_written_are_one() {
-        let kinds = (1..=2_000).map(|number| Group {
-            samples: 1,
-            sum_ns: number,
-            greatest: (number, number),
-            complete: true,
-            events: Vec::new(),
-        });
-        let all = written(kinds.collect(), MOST_WRITTEN);
-        assert_eq!(all.len(), MOST_WRITTEN.0);
-        assert_eq!(all[0].greatest, (2_000, 2_000));
-        let last = &all[MOST_WRITTEN.0 - 1];
-        let of_others = (1..=1_001).sum::<u64>();
-        assert_eq!(
-            (last.samples, last.sum_ns, last.greatest),
-            (1_001, of_others, (1_001, 1_001))
-        );
-        assert!(!last.complete);
-
-        // The one with the longest delay is written, one with too many events is not.
-        let kind = |sum_ns, greatest, events| Group {
-            samples: 1,
-            sum_ns,
-            greatest: (greatest, 1),
-            complete: true,
-            events: vec![at(0, Kind::TimerEntry, 236).1; events],
+    fn kinds_that_take_most_or_have_the_longest_delay_are_written() {
+        let kind = |sum_ns, greatest, ticks| {
+            let tick = [Kind::TimerEntry, Kind::TimerExit].map(|kind| at(0, kind, 236).1);
+            Group {
+                samples: 1,
+                sum_ns,
+                greatest: (greatest, 1),
+                complete: true,
+                events: std::iter::repeat_n(tick, ticks).flatten().collect(),
+            }
         };
-        let kinds = vec![kind(9, 1, 2), kind(8, 1, 9), kind(7, 1, 2), kind(6, 5, 2)];
-        let all = written(kinds, (3, 5));
-        let sums: Vec<_> = all
-            .iter()
-            .map(|kind| (kind.sum_ns, kind.complete))
-            .collect();
-        assert_eq!(sums, [(9, true), (6, true), (15, false)]);
+        let kinds = vec![kind(9, 1, 1), kind(8, 1, 4), kind(7, 1, 1), kind(6, 5, 1)];
+        let all = written((kinds, Folded::new(7)), [2, 4, 9]);
+        let sums: Vec<_> = all.iter().map(|kind| (kind.sum_ns, kind.samples)).collect();
+        assert_eq!(sums, [(9, 1), (6, 1), (15, 2)]);
+    }
+
+    #[test]
+    fn threads_of_a_name_are_one_where_there_are_several() {
+        let names = [
+            (5, "cc1"),
+            (6, "cc1"),
+            (7, "agent"),
+            (8, "sh"),
+            (9, "agent"),
+        ];
+        let names = names.map(|(tid, name)| (("thread", tid), name.to_owned()));
+        let mut names = Names::from(names);
+        let task = |tid| Task { tid, priority: 120 }.number();
+        let mut events =
+            Vec::from_iter([(7, 5), (5, 6), (6, 8), (8, 0), (0, 7)].map(|(from, to)| {
+                let (_, event) = at(0, Kind::Switch, task(from));
+                let b = task(to);
+                (0, Event { b, ..event })
+            }));
+        put_together(&mut names, &mut events, 7);
+        let tid = |number| Task::from_number(number).unwrap().tid;
+        let rows = Vec::from_iter(events.iter().map(|(_, event)| (tid(event.a), tid(event.b))));
+        let cc1 = rows[0].1;
+        assert!(cc1 > OTHERS.0);
+        assert_eq!(rows, [(7, cc1), (cc1, cc1), (cc1, 8), (8, 0), (0, 7)]);
+        let names = Vec::from_iter(names.into_iter().map(|((_, tid), name)| (tid, name)));
+        let wanted = [(7, "agent"), (8, "sh"), (9, "agent"), (cc1.into(), "cc1")];
+        assert_eq!(names, wanted.map(|(tid, name)| (tid, name.to_owned())));
     }
 }

@@ -309,7 +309,10 @@ fn what_a_worker_ran_is_told_by_its_function() {
         names: decode::Names::new(),
         waker: None,
     };
-    let recorded = Recorded::new(&Trace::new([decoded].into_iter(), &Processes::default()));
+    let recorded = Recorded::new(&Trace::new(
+        [decoded].into_iter(),
+        Some(&Processes::default()),
+    ));
     let wanted = [(5, Kind::Work, 0, 0), (5, Kind::Frame, 0x99, 0)];
     assert_eq!(recorded.events, [wanted]);
 }

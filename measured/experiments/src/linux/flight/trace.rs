@@ -34,8 +34,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Names what events give by number; `processes` are those that ran when recording began.
-    pub(super) fn new(worst: impl Iterator<Item = Decoded>, processes: &Processes) -> Self {
+    /// Names what events give by number; `processes` are those that ran when recording began, if names
+    /// are not yet those of processes.
+    pub(super) fn new(worst: impl Iterator<Item = Decoded>, processes: Option<&Processes>) -> Self {
         let mut worst: Vec<Decoded> = worst.collect();
         let mut names = Names::new();
         for decoded in &mut worst {
@@ -43,7 +44,9 @@ impl Trace {
                 names.entry(of).or_insert(name);
             }
         }
-        processes.name(&mut names);
+        if let Some(processes) = processes {
+            processes.name(&mut names);
+        }
         for (number, name) in (0..).zip(softirqs()) {
             names.insert(("softirq", number), name);
         }

@@ -159,12 +159,6 @@ struct Field {
 }
 
 impl Tracepoint {
-    /// Returns the same event, recorded with the kernel's stack.
-    pub fn with_stack(self) -> Self {
-        let point = Point::Switch;
-        Self { point, ..self }
-    }
-
     /// Returns the conditions under which it is recorded.
     pub fn whens(&self) -> Vec<When> {
         match self.has_stack {
