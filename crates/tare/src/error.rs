@@ -166,7 +166,7 @@ impl CommandError {
                 ExperimentError::OutOfBounds { .. }
                 | ExperimentError::TimeOutOfBounds { .. }
                 | ExperimentError::Contradiction { .. }
-                | ExperimentError::Misfit { .. }
+                | ExperimentError::NoEffect { .. }
                 | ExperimentError::Nothing { .. }
                 | ExperimentError::Load(_)
                 | ExperimentError::SettingTwice { .. }
