@@ -70,11 +70,16 @@ type Quantity = (
 
 const CPU: (&str, Figure) = ("cpu", Figure::Mean);
 const DNS: (&str, &str) = ("service", "dns");
-const TOTAL: Quantity = ("in total", service::NAME, CPU, &[("place", "all"), DNS]);
+const TOTAL: Quantity = (
+    "CPU time in total",
+    service::NAME,
+    CPU,
+    &[("place", "all"), DNS],
+);
 const INSIDE: Quantity = ("inside", service::NAME, CPU, &[("place", "inside"), DNS]);
 const OUTSIDE: Quantity = ("outside", service::NAME, CPU, &[("place", "outside"), DNS]);
 const EXITS: Quantity = (
-    "VM exits, which only KVM counts,",
+    "VM exits, which only KVM counts",
     service::NAME,
     ("exits", Figure::Mean),
     &[("reason", "all"), DNS],
@@ -104,6 +109,7 @@ const MEMORY: Quantity = ("memory", start::NAME, ("memory", Figure::Mean), &[]);
 const MORE: [f64; 2] = [0.0, f64::INFINITY];
 /// The doubts about a figure that answers no claim.
 const EMULATED: &str = "emulated";
+const EMULATED_IN_USER_NETWORK: &str = "emulated, over QEMU's user-mode network";
 const USER_NETWORK: &str = "over QEMU's user-mode network";
 const MORE_FEATURES: &str = "with more features than IPv4 and UDP";
 
@@ -135,7 +141,9 @@ impl Found {
         match (self.doubt, self.ends) {
             ("", Ok(ends)) => within(ends, range, figures),
             ("", Err(why)) => Err(format!("{figures}; {why}").into()),
-            (EMULATED, _) => Err(Inconclusive::emulated(format!("{figures}, {EMULATED}"))),
+            (doubt, _) if doubt.starts_with(EMULATED) => {
+                Err(Inconclusive::emulated(format!("{figures}, {doubt}")))
+            }
             (doubt, _) => Err(format!("{figures}, {doubt}").into()),
         }
     }
@@ -153,7 +161,8 @@ fn known(run: &Run, (_, experiment, (measure, figure), labels): Quantity) -> Vec
             over: row.over.as_ref().ok()?,
             doubt: match (measure, row.emulated, case.plan.has_user_network()) {
                 ("image", ..) => MORE_FEATURES,
-                (_, true, _) => EMULATED,
+                (_, true, true) => EMULATED_IN_USER_NETWORK,
+                (_, true, false) => EMULATED,
                 (_, false, true) => USER_NETWORK,
                 (_, false, false) => "",
             },
@@ -221,7 +230,7 @@ fn changed(run: &Run, each: &[(Quantity, [f64; 2])]) -> Answered {
 /// Answers whether all figures lie within a range.
 fn judged(found: Vec<Found>, (what, ..): Quantity, range: [f64; 2]) -> Answered {
     match found.is_empty() {
-        true => Err(format!("the run has no figure of {what} to judge").into()),
+        true => Err(format!("{what}: {NOT_MEASURED}").into()),
         false => folded(found.into_iter().map(|one| one.judge(range))),
     }
 }
