@@ -1,7 +1,7 @@
 //! Checks of a plan before anything starts: CPUs, targets, loads and real-time rights that this
 //! machine does not have. Otherwise every cell would fail for the same reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{io, iter};
 
@@ -30,6 +30,15 @@ pub enum Finding {
         /// Why it can't be used.
         why: String,
         /// How to make it usable.
+        remedy: String,
+    },
+    /// Some cells of a study lack what the others do without: they are left out.
+    LeftOut {
+        /// How many there are.
+        cells: usize,
+        /// Why they can't be measured.
+        why: String,
+        /// How to measure them, too.
         remedy: String,
     },
 }
@@ -88,20 +97,12 @@ pub fn check(
         let Some(work) = &cell.server else {
             continue;
         };
-        let networks = match cell.target.kernel().is_guest() || work.words == server::STACK {
-            _ if cell.has_user_network() => Availability::Usable,
-            true => process::taps(),
-            false => process::networks(),
-        };
-        if let Availability::Unusable { why, remedy } = networks {
-            let what = "the experiment".to_owned();
-            findings.push(Finding::Unavailable { what, why, remedy });
-        }
         if let Availability::Unusable { why, remedy } = server::present(work) {
             let what = format!("the server '{}'", work.id);
             findings.push(Finding::Unavailable { what, why, remedy });
         }
     }
+    findings.extend(without_network(plan));
     let served = plan.cells.iter().filter(|cell| cell.server.is_some());
     for (name, availability) in served.filter_map(|cell| server::client(&cell.work)) {
         if let Availability::Unusable { why, remedy } = availability {
@@ -141,6 +142,37 @@ pub fn check(
         }
     }
     Ok(each)
+}
+
+/// Returns the cells whose server has no network here. A study measures its others.
+fn without_network(plan: &Plan) -> Vec<Finding> {
+    let mut lacking = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Availability::Unusable { why, remedy } = network(cell) {
+            *lacking.entry((why, remedy)).or_default() += 1;
+        }
+    }
+    let is_partial = plan.study.is_some() && lacking.values().sum::<usize>() < plan.cells.len();
+    let each = lacking.into_iter().map(|((why, remedy), cells)| {
+        let what = "the experiment".to_owned();
+        match is_partial {
+            true => Finding::LeftOut { cells, why, remedy },
+            false => Finding::Unavailable { what, why, remedy },
+        }
+    });
+    each.collect()
+}
+
+/// Returns whether the network that the server of a cell needs can be made here.
+pub(crate) fn network(cell: &CellPlan) -> Availability {
+    match &cell.server {
+        Some(_) if cell.has_user_network() => Availability::Usable,
+        Some(work) if cell.target.kernel().is_guest() || work.words == server::STACK => {
+            process::taps()
+        }
+        Some(_) => process::networks(),
+        None => Availability::Usable,
+    }
 }
 
 fn missing(what: &str, cpus: &Cpus, there: &Cpus, whose: &str) -> Option<Finding> {

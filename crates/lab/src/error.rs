@@ -46,13 +46,13 @@ pub enum ExperimentError {
         /// Which ones, why, and what to do.
         why: String,
     },
-    /// A parameter belongs to a workload that is not asked for.
-    #[error("'{parameter}' is for the workload {workload}, which is not selected")]
-    Misfit {
+    /// A parameter is given that the other values leave without an effect.
+    #[error("'{parameter}' has no effect with the other values: {meaning}")]
+    NoEffect {
         /// Name of the parameter.
         parameter: &'static str,
-        /// The workload that it is for.
-        workload: &'static str,
+        /// What it would do, and with which of them.
+        meaning: &'static str,
     },
     /// There would be nothing to run.
     #[error("nothing to run: {what}")]

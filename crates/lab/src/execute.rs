@@ -14,8 +14,9 @@ use tare_results::model::{Cell, CellPlan, Fact, Outcome, Plan, SCHEMA, Samples};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
 use tare_results::{ResultsError, RunFolder};
-use tare_targets::{Program, Target, spec, start};
+use tare_targets::{Availability, Program, Target, spec, start};
 
+use crate::check::network;
 use crate::engines::Engines;
 use crate::error::ExperimentError;
 use crate::ladder::Ladders;
@@ -74,7 +75,11 @@ pub fn execute(
         }
         let of = missing.len();
         observer.on_event(Event::CellBegan { plan, number, of });
-        if let Some(outcome) = ladders.above(plan) {
+        let left_out = || match network(plan) {
+            Availability::Unusable { why: reason, .. } => Some(Outcome::LeftOut { reason }),
+            Availability::Usable => None,
+        };
+        if let Some(outcome) = ladders.above(plan).or_else(left_out) {
             let cell = &targets.cell(plan, outcome);
             folder.write_cell(cell, None)?;
             tally.count(&cell.outcome);

@@ -14,7 +14,7 @@ use crate::estimate::LIMIT_FACTOR;
 use crate::experiment::{Conditions, Experiment};
 use crate::ladder::upwards;
 use crate::order;
-use crate::parameter::Values;
+use crate::parameter::{Parameter, Values};
 
 /// The greatest number of cells of a plan: their folders are named by four digits or more, and
 /// a run of more is better split.
@@ -88,7 +88,7 @@ pub fn of_one(
 ///
 /// # Errors
 ///
-/// Returns [`ExperimentError`] if a parameter is out of bounds.
+/// Returns [`ExperimentError`] if a parameter is out of bounds, or has no effect.
 pub fn combinations(
     experiment: &dyn Experiment,
     conditions: &Conditions,
@@ -96,6 +96,14 @@ pub fn combinations(
     starts: Starts,
 ) -> Result<Vec<CellPlan>, ExperimentError> {
     let mut cells = experiment.combinations(conditions, values)?;
+    let mut parameters = experiment.parameters().iter();
+    let is_idle = |one: &&Parameter| values.has(one.name) && !(one.applies)(one, values);
+    if let Some(idle) = parameters.find(is_idle) {
+        return Err(ExperimentError::NoEffect {
+            parameter: idle.name,
+            meaning: idle.meaning,
+        });
+    }
     let mut known: HashMap<TargetSpec, f64> = HashMap::new();
     for cell in &mut cells {
         let seconds = match known.get(&cell.target) {

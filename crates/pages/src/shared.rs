@@ -5,6 +5,7 @@ use tare_figures::claims::{PublishedTable, Reproduction};
 use tare_figures::format::Numbers;
 use tare_figures::group::distinct;
 use tare_figures::words::NONE;
+use tare_results::model::{LoadCpus, Schedule};
 
 use crate::table::{Medium, Table, Titled};
 
@@ -65,12 +66,29 @@ pub(crate) fn loads(loads: &[LoadFigure], medium: Medium) -> Titled {
         }
     }
     let places = distinct(loads.iter().map(|load| load.place()));
-    let read = if places.len() > 1 { PLACES } else { "" };
+    let places = (places.len() > 1).then(|| PLACES.to_owned());
+    let shared = distinct(loads.iter().filter_map(shared_cpu)).into_iter();
     Titled {
         title: "Loads, as achieved".to_owned(),
-        read: read.to_owned(),
+        read: Vec::from_iter(places.into_iter().chain(shared)).join(" "),
         table,
     }
+}
+
+/// Says which CPU the processes of a command have in common, if it has but one.
+fn shared_cpu(load: &LoadFigure) -> Option<String> {
+    let schedule = Schedule::parse(&load.load).ok()?;
+    let mut commands = schedule
+        .loads()
+        .iter()
+        .filter(|one| one.command().is_some());
+    let cpu = commands.find_map(|command| match command.cpus() {
+        LoadCpus::These(cpus) if cpus.count() == 1 => Some(cpus),
+        _ => None,
+    })?;
+    Some(format!(
+        "All that the command on CPU {cpu} starts shares that CPU: a server and its client, too."
+    ))
 }
 
 /// Puts the loads of one place together, places in the order in which they come.

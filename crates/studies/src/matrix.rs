@@ -91,7 +91,7 @@ fn blamed(table: &DeTable<'_>, number: usize, error: &ExperimentError) -> Option
     let name = match error {
         ExperimentError::OutOfBounds { refusal, .. } => refusal.what,
         ExperimentError::TimeOutOfBounds { what, .. } => what,
-        ExperimentError::Misfit { parameter, .. } => parameter,
+        ExperimentError::NoEffect { parameter, .. } => parameter,
         _ => return None,
     };
     let experiments = table.get("experiment")?.get_ref().as_array()?;

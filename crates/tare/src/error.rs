@@ -36,6 +36,16 @@ pub enum CommandError {
         /// What to do.
         remedy: String,
     },
+    /// Cells of a study can't be measured here, which is no reason to leave out the others.
+    #[error("{cells} cells are left out: {why}\n  to measure them, too: {remedy}")]
+    LeftOut {
+        /// How many.
+        cells: usize,
+        /// Why.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
     /// An image did not come to its end.
     #[error("the image '{image}' failed: {why}")]
     Image {
@@ -124,6 +134,7 @@ impl From<Finding> for CommandError {
         match finding {
             Finding::NoSuchCpus(text) => Self::Usage(text),
             Finding::Unavailable { what, why, remedy } => Self::Unavailable { what, why, remedy },
+            Finding::LeftOut { cells, why, remedy } => Self::LeftOut { cells, why, remedy },
         }
     }
 }
@@ -166,7 +177,7 @@ impl CommandError {
                 ExperimentError::OutOfBounds { .. }
                 | ExperimentError::TimeOutOfBounds { .. }
                 | ExperimentError::Contradiction { .. }
-                | ExperimentError::Misfit { .. }
+                | ExperimentError::NoEffect { .. }
                 | ExperimentError::Nothing { .. }
                 | ExperimentError::Load(_)
                 | ExperimentError::SettingTwice { .. }

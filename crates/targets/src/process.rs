@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use rustix::thread::{CapabilitySet, capabilities};
 use tare_guard::{Guard, OwnedCgroup};
 use tare_networks::Network;
 use tare_results::target::{Group, TargetSpec};
@@ -121,10 +122,11 @@ pub fn taps() -> Availability {
 /// Returns whether servers and clients can be started here, each in its own network, and if not,
 /// the remedy.
 pub fn networks() -> Availability {
-    let is_root = rustix::process::geteuid().is_root();
-    let root = is_root.then_some(()).ok_or_else(|| {
+    let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+    let may = capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
+    let root = may.then_some(()).ok_or_else(|| {
         TargetError::unusable(
-            "a network for a service and its clients requires root",
+            "a network for a service and its clients requires root, with CAP_NET_ADMIN and CAP_SYS_ADMIN",
             "run tare as root, or within a user namespace: TARE_STATE_DIR=FOLDER unshare --map-root-user tare …",
         )
     });

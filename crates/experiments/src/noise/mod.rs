@@ -14,9 +14,7 @@ use std::sync::LazyLock;
 
 use tare_figures::words;
 use tare_host::Source;
-use tare_measured::noise::{
-    self as measured, Code, Threshold, Timing, Workload, bounds, workloads,
-};
+use tare_measured::noise::{self as measured, Threshold, Timing, Workload, bounds, workloads};
 use tare_results::model::{CellPlan, Labels, Schedule};
 use tare_results::target::TargetSpec;
 use tare_results::work::Work;
@@ -61,26 +59,11 @@ struct Options {
 
 /// Returns the workloads that are named, or all, each with every size that is given, or its
 /// default.
-///
-/// # Errors
-///
-/// Returns [`ExperimentError::Misfit`] if sizes are given for a workload that is not named.
-fn works(values: &Values) -> Result<Vec<(&'static Workload, u64)>, ExperimentError> {
+fn works(values: &Values) -> Vec<(&'static Workload, u64)> {
     let mut works = Vec::new();
-    for workload in workloads() {
-        let Code { id, size, .. } = workload.code;
+    for workload in workloads().filter(|workload| names(values, workload.code.id)) {
+        let size = workload.code.size;
         let sizes = size.map_or(vec![], |size| values.numbers(size.key));
-        if !names(values, id) {
-            match size.filter(|_| !sizes.is_empty()) {
-                None => continue,
-                Some(size) => {
-                    return Err(ExperimentError::Misfit {
-                        parameter: size.key,
-                        workload: id,
-                    });
-                }
-            }
-        }
         let default = size.map_or(0, |size| size.default);
         let sizes = if sizes.is_empty() {
             vec![default]
@@ -92,7 +75,7 @@ fn works(values: &Values) -> Result<Vec<(&'static Workload, u64)>, ExperimentErr
     // In the order in which they are named.
     let named = values.texts("workload");
     works.sort_by_key(|(workload, _)| named.iter().position(|name| *name == workload.code.id));
-    Ok(works)
+    works
 }
 
 /// Finds the descriptor of a workload by its id.
@@ -310,7 +293,7 @@ impl Options {
         let threshold = values.text("threshold").and_then(Threshold::parse);
         Ok(Self {
             long: long::Long::of(values)?,
-            works: works(values)?,
+            works: works(values),
             repetitions: values.number("repetitions"),
             warmup: values.number("warmup"),
             timing: match values.text("timing") {
@@ -552,7 +535,7 @@ mod tests {
 
     /// All workloads, each of its default size.
     fn all() -> Vec<Sized> {
-        works(&Values::default()).unwrap()
+        works(&Values::default())
     }
 
     fn sized(id: &str, size: u64) -> Sized {
@@ -733,17 +716,6 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_a_workload_that_is_not_named_are_refused() {
-        let mut values = Values::default();
-        values.give("workload", vec![Value::Text("gap".to_owned())]);
-        values.give("limit", vec![Value::Number(22)]);
-        assert_eq!(
-            works(&values).unwrap_err().to_string(),
-            "'limit' is for the workload prime, which is not selected"
-        );
-    }
-
-    #[test]
     fn a_long_run_is_equal_cells_of_gap_that_decide_how_many_runs_there_are() {
         let text = |text: &str| Value::Text(text.to_owned());
         let given = |all: &[(&'static str, Vec<Value>)]| {
@@ -788,10 +760,6 @@ mod tests {
             cell.work.buffer_bytes
         );
         for (more, why) in [
-            (
-                vec![("list", vec![Value::Number(1)])],
-                "noise: list needs a duration",
-            ),
             (
                 vec![duration.clone(), ("repetitions", vec![Value::Number(1)])],
                 "noise: duration takes the place of repetitions: give one",

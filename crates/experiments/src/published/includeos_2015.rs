@@ -1,15 +1,19 @@
 //! includeos-2015: what does a service cost on a unikernel, against the same service on Linux?
 //!
-//! Its guests ran in KVM, so an emulator's figures answer no claim: they are named with it. Its
-//! CPU time is in ticks of 10 ms; ours in ns, of the same threads.
+//! A claim is judged by intervals, for each unikernel against each Linux guest of the run that was
+//! measured alike. The study's guests ran in KVM, so an emulator's figures answer no claim: they are
+//! named with it. Its CPU time is in ticks of 10 ms; ours in ns, of the same threads.
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{Answered, Claim, Inconclusive, Published, answer};
+use tare_figures::claims::{
+    Answer, Answered, Claim, Comparison, Finding, Inconclusive, Published, ratio, within,
+};
 use tare_figures::format::Numbers;
 use tare_figures::rows::{Figure, Row, written};
-use tare_pages::kit::claim_table::{Compared, PublishedRow, Quantity, Subject, compare};
+use tare_pages::kit::claim_table::{NOT_MEASURED, PublishedRow, rows};
 use tare_results::target::Kernel;
+use tare_stats::{NoInterval, OverRuns};
 
 use crate::{service, start, stream};
 
@@ -19,53 +23,30 @@ pub(super) const STUDY: Published = Published {
     question: "What does a service cost on a unikernel, against the same service on Linux?",
     claims: &[
         Claim::new(
-            "The DNS service takes 5.5 to 20 % less CPU in total.",
-            |run| {
-                let both = cpu(run, "all")?;
-                both.answer(both.change <= LESS_IN_ALL, both.written.clone())
-            },
+            "The DNS service takes 5.5 to 20 % less CPU in total (taken as at least 5.5 %).",
+            |run| changed(run, &[(TOTAL, [-1.0, -0.055])]),
         ),
         Claim::new(
-            "It takes 66 to 70 % less CPU inside the guest, but more outside it.",
-            |run| {
-                let (inside, outside) = (cpu(run, "inside")?, cpu(run, "outside")?);
-                let holds = inside.change <= LESS_INSIDE && outside.change > 0.0;
-                let figures = format!("inside {}; outside {}", inside.written, outside.written);
-                inside.answer(holds, figures)
-            },
+            "It takes 66 to 70 % less CPU inside the guest (taken as at least 66 %), but more outside it.",
+            |run| changed(run, &[(INSIDE, [-1.0, -0.66]), (OUTSIDE, MORE)]),
         ),
         Claim::new(
             "Its image with everything in it has 158 kB, with IPv4 and UDP only.",
-            |run| {
-                let of = ("image", Figure::Value);
-                let both = Both::of(run, service::NAME, of, &[("service", "dns")])?;
-                Err(Inconclusive::from(format!(
-                    "{}; the image dns has more than IPv4 and UDP, and a run does not record the features of another one",
-                    both.written
-                )))
-            },
+            |run| judged(alone(run, IMAGE), IMAGE, [0.0, 158e3]),
         ),
-        Claim::new("The minimal image boots in about 0.3 s.", boots),
         Claim::new(
-            "Ping goes unanswered while a request computes for seconds.",
-            |run| {
-                let of = ("service", Figure::MEDIAN);
-                let both = Both::of(run, service::NAME, of, &[("service", "ping")])?;
-                let figures = format!("median of a ping: {}", both.written);
-                both.answer(both.change >= WAITS - 1.0, figures)
-            },
+            "The minimal image boots in about 0.3 s (taken as at most 0.45 s).",
+            |run| judged(alone(run, BOOT), BOOT, [0.0, 0.45e9]),
+        ),
+        Claim::new(
+            "Ping goes unanswered while a request computes for seconds (taken as 10 times as long as under Linux).",
+            |run| changed(run, &[(PING, [9.0, f64::INFINITY])]),
         ),
         Claim::new("There are fewer VM exits.", |run| {
-            let both = dns(run, ("exits", Figure::Mean), ("reason", "all")).map_err(|_| {
-                Inconclusive::from("only KVM counts VM exits: no guest of the run was in KVM")
-            })?;
-            both.answer(both.change < 0.0, both.written.clone())
+            changed(run, &[(EXITS, [-1.0, 0.0])])
         }),
         Claim::new("STREAM's bandwidth differs by less than 0.5 %.", |run| {
-            let of = ("bandwidth", Figure::Mean);
-            let both = Both::of(run, stream::NAME, of, &[("kernel", "triad")])?;
-            let figures = format!("Triad: {}", both.written);
-            both.answer(both.change.abs() < DIFFERENCE, figures)
+            changed(run, &[(TRIAD, [-0.005, 0.005])])
         }),
     ],
     tables: &[(
@@ -73,134 +54,259 @@ pub(super) const STUDY: Published = Published {
         include_str!("../../../../studies/published/includeos-2015.csv"),
     )],
     note: "The study compares its unikernel with the same service on Ubuntu 14.04 in KVM, on an AMD and an Intel machine: changes \
-           against Linux can be compared, absolute figures are of another machine. Memory is that of a whole QEMU. That of a Java \
-           process and of an Ubuntu guest is not compared: the study names no program of this machine (docs/start.md has a command for \
-           six languages), and its Linux guests have nothing but the service.",
-    compare: |run, tables| compare(tables, |row| compared(run, row)),
+           against Linux can be compared, absolute figures are of another machine. A change has its interval from the ends of those of \
+           both figures at 95 %. Memory is that of a whole QEMU.",
+    compare: |run, tables| rows(tables).flat_map(|row| compared(run, row)).collect(),
 };
 
-/// The least change of all CPU time, and of that inside, that the study found.
-const LESS_IN_ALL: f64 = -0.055;
-const LESS_INSIDE: f64 = -0.66;
-/// The longest boot that is still about 0.3 s, in ns.
-const ABOUT: f64 = 0.45e9;
-/// How many times as long as Linux's answer one takes that waits for a computation.
-const WAITS: f64 = 10.0;
-/// The greatest difference of bandwidths.
-const DIFFERENCE: f64 = 0.005;
+/// A figure that the study has of its unikernel: what it is, its experiment, its measure, and the
+/// labels of its row besides those of the plan.
+type Quantity = (
+    &'static str,
+    &'static str,
+    (&'static str, Figure),
+    &'static [(&'static str, &'static str)],
+);
 
-/// Two figures that a claim compares, and whether an emulator measured one.
-struct Both {
-    /// How much the unikernel's differs, as a share of Linux's.
-    change: f64,
-    written: String,
-    is_emulated: bool,
+const CPU: (&str, Figure) = ("cpu", Figure::Mean);
+const DNS: (&str, &str) = ("service", "dns");
+const TOTAL: Quantity = (
+    "CPU time in total",
+    service::NAME,
+    CPU,
+    &[("place", "all"), DNS],
+);
+const INSIDE: Quantity = ("inside", service::NAME, CPU, &[("place", "inside"), DNS]);
+const OUTSIDE: Quantity = ("outside", service::NAME, CPU, &[("place", "outside"), DNS]);
+const EXITS: Quantity = (
+    "VM exits, which only KVM counts",
+    service::NAME,
+    ("exits", Figure::Mean),
+    &[("reason", "all"), DNS],
+);
+const PING: Quantity = (
+    "median of a ping",
+    service::NAME,
+    ("service", Figure::MEDIAN),
+    &[("service", "ping")],
+);
+const IMAGE: Quantity = ("image", service::NAME, ("image", Figure::Value), &[DNS]);
+const TRIAD: Quantity = (
+    "Triad",
+    stream::NAME,
+    ("bandwidth", Figure::Mean),
+    &[("kernel", "triad")],
+);
+const BOOT: Quantity = (
+    "mean until its first line",
+    start::NAME,
+    ("ready", Figure::Mean),
+    &[],
+);
+const MEMORY: Quantity = ("memory", start::NAME, ("memory", Figure::Mean), &[]);
+
+/// Every change to more.
+const MORE: [f64; 2] = [0.0, f64::INFINITY];
+/// The doubts about a figure that answers no claim.
+const EMULATED: &str = "emulated";
+const EMULATED_IN_USER_NETWORK: &str = "emulated, over QEMU's user-mode network";
+const USER_NETWORK: &str = "over QEMU's user-mode network";
+const MORE_FEATURES: &str = "with more features than IPv4 and UDP";
+
+/// A figure of a case without a load.
+struct Known<'a> {
+    kernel: Kernel,
+    row: &'a Row,
+    over: &'a OverRuns,
+    /// Why it answers no claim; empty if it does.
+    doubt: &'static str,
 }
 
-impl Both {
-    /// Finds a figure of an experiment on the unikernel and in a Linux guest: on machines if there
-    /// are both, else on the first of each.
-    fn of(
-        run: &Run,
-        experiment: &str,
-        (measure, figure): (&str, Figure),
-        labels: &[(&str, &str)],
-    ) -> Result<Self, Inconclusive> {
-        let cases = Case::all(run, experiment).into_iter();
-        let own = cases.filter(|case| case.plan.load.is_idle() && !case.plan.has_user_network());
-        let rows = own.filter_map(|case| {
-            let row = case.row(measure, figure, labels)?;
-            Some((case.plan.target.kernel(), row, row.estimate()?))
-        });
-        let rows: Vec<(Kernel, &Row, f64)> = rows.collect();
-        let first = |kernel: Kernel, what: &str| {
-            let own = rows.iter().filter(|(of, ..)| *of == kernel);
-            let row = own.min_by_key(|(_, row, _)| row.emulated);
-            row.ok_or_else(|| Inconclusive::from(format!("the run has no figure of {what}")))
-        };
-        let (_, own, unikernel) = *first(Kernel::None, "a unikernel")?;
-        let (_, other, linux) = *first(Kernel::Guest, "a Linux guest")?;
-        let change = unikernel / linux - 1.0;
-        let sign = if change < 0.0 { "−" } else { "+" };
-        Ok(Self {
-            change,
-            written: format!(
-                "{} on {}, {} on {}: {sign}{} %",
-                written(unikernel, own.unit),
-                own.target,
-                written(linux, other.unit),
-                other.target,
-                Numbers::PLAIN.short(change.abs() * 100.0)
-            ),
-            is_emulated: own.emulated || other.emulated,
+/// A figure of a unikernel, or by how much it differs from that of a Linux guest.
+struct Found {
+    /// The target, or both.
+    target: String,
+    /// The figure or the change, with its interval if there is one.
+    short: String,
+    /// The same with what it is, and what a change follows from.
+    figures: String,
+    ends: Result<[f64; 2], String>,
+    doubt: &'static str,
+}
+
+impl Found {
+    /// Answers whether it lies within a range.
+    fn judge(self, range: [f64; 2]) -> Answered {
+        let figures = self.figures;
+        match (self.doubt, self.ends) {
+            ("", Ok(ends)) => within(ends, range, figures),
+            ("", Err(why)) => Err(format!("{figures}; {why}").into()),
+            (doubt, _) if doubt.starts_with(EMULATED) => {
+                Err(Inconclusive::emulated(format!("{figures}, {doubt}")))
+            }
+            (doubt, _) => Err(format!("{figures}, {doubt}").into()),
+        }
+    }
+}
+
+/// Returns a figure of each case without a load, where it is known.
+fn known(run: &Run, (_, experiment, (measure, figure), labels): Quantity) -> Vec<Known<'_>> {
+    let cases = Case::all(run, experiment).into_iter();
+    let idle = cases.filter(|case| case.plan.load.is_idle());
+    let each = idle.filter_map(|case| {
+        let row = case.row(measure, figure, labels)?;
+        Some(Known {
+            kernel: case.plan.target.kernel(),
+            row,
+            over: row.over.as_ref().ok()?,
+            doubt: match (measure, row.emulated, case.plan.has_user_network()) {
+                ("image", ..) => MORE_FEATURES,
+                (_, true, true) => EMULATED_IN_USER_NETWORK,
+                (_, true, false) => EMULATED,
+                (_, false, true) => USER_NETWORK,
+                (_, false, false) => "",
+            },
         })
-    }
-
-    /// Answers a claim, unless an emulator measured.
-    fn answer(&self, holds: bool, figures: String) -> Answered {
-        match self.is_emulated {
-            true => Err(Inconclusive::emulated(format!("{figures}, emulated"))),
-            false => answer(holds, figures),
-        }
-    }
-}
-
-fn dns(run: &Run, of: (&str, Figure), label: (&str, &str)) -> Result<Both, Inconclusive> {
-    Both::of(run, service::NAME, of, &[label, ("service", "dns")])
-}
-
-fn cpu(run: &Run, place: &str) -> Result<Both, Inconclusive> {
-    dns(run, ("cpu", Figure::Mean), ("place", place))
-}
-
-/// Returns the starts of unikernels.
-fn starts(run: &Run) -> impl Iterator<Item = Case<'_>> {
-    let cases = Case::all(run, start::NAME).into_iter();
-    cases.filter(|case| case.plan.target.kernel() == Kernel::None)
-}
-
-fn boots(run: &Run) -> Answered {
-    let mut rows = starts(run).filter_map(|case| case.row("ready", Figure::Mean, &[]));
-    let row = rows.next().ok_or("the run has no start of a unikernel")?;
-    let ns = row.estimate().ok_or("no unikernel became ready")?;
-    let figures = format!("mean {} until its first line", written(ns, row.unit));
-    match row.emulated {
-        true => Err(Inconclusive::emulated(format!("{figures}, emulated"))),
-        false => answer(ns <= ABOUT, figures),
-    }
-}
-
-const MEMORY: &[Quantity] = &[Quantity {
-    published: |row| format!("{} MB", row.field("value")),
-    write: |row, value| written(value, row.unit),
-    drawn: None,
-}];
-
-const TIME: &[Quantity] = &[Quantity {
-    published: |row| format!("{} s", row.field("value")),
-    ..MEMORY[0]
-}];
-
-/// Returns what a published row is compared with: the unikernel's memory and boot. Changes against
-/// Linux are claims.
-fn compared<'a>(run: &'a Run, row: PublishedRow<'_>) -> Option<Compared<'a>> {
-    let (what, measure, quantities) = match (row.field("experiment"), row.field("subject")) {
-        ("footprint", "includeos hello VM with QEMU") => {
-            ("memory of the minimal VM", "memory", MEMORY)
-        }
-        ("boot", _) => ("boot of the minimal VM", "ready", TIME),
-        _ => return None,
-    };
-    let subjects = starts(run).map(|case| Subject {
-        target: case.plan.target.text.clone(),
-        group: String::new(),
-        name: case.target(),
-        marks: if case.is_emulated() { "emulated" } else { "" }.to_owned(),
-        rows: vec![case.row(measure, Figure::Mean, &[])],
     });
-    Some(Compared {
-        what: what.to_owned(),
-        quantities,
-        subjects: subjects.collect(),
+    each.collect()
+}
+
+/// Returns a figure of each unikernel.
+fn alone(run: &Run, quantity: Quantity) -> Vec<Found> {
+    let all = known(run, quantity).into_iter();
+    let own = all.filter(|one| one.kernel == Kernel::None);
+    let found = own.map(|one| {
+        let Known { row, over, .. } = one;
+        let ends = over.interval.map(|interval| [interval.low, interval.high]);
+        let ends = ends.map_err(|why: NoInterval| why.to_string());
+        let short = with_ends(over.estimate, &ends, |value| written(value, row.unit));
+        Found {
+            target: row.target.clone(),
+            figures: format!("{} {short} on {}", quantity.0, row.target),
+            short,
+            ends,
+            doubt: one.doubt,
+        }
+    });
+    found.collect()
+}
+
+/// Returns by which share of Linux's a figure of each unikernel differs from that of each Linux guest
+/// with the same plan; only those that can answer a claim, if there are such.
+fn changes(run: &Run, quantity: Quantity) -> Vec<Found> {
+    let all = known(run, quantity);
+    let of = |kernel| all.iter().filter(move |one| one.kernel == kernel);
+    let pairs = of(Kernel::None).flat_map(|own| of(Kernel::Guest).map(move |other| (own, other)));
+    let alike = pairs.filter(|(own, other)| own.row.plan == other.row.plan);
+    let changes = alike.map(|(own, other)| {
+        let ends = ratio(own.over, other.over).map(|ends| ends.map(|times| times - 1.0));
+        let change = own.over.estimate / other.over.estimate - 1.0;
+        let short = with_ends(change, &ends, percent);
+        let [unikernel, linux] = [own, other].map(|Known { row, over, .. }| {
+            format!("{} on {}", written(over.estimate, row.unit), row.target)
+        });
+        Found {
+            target: format!("{} against {}", own.row.target, other.row.target),
+            figures: format!("{} {unikernel}, {linux}: {short}", quantity.0),
+            short,
+            ends,
+            doubt: own.doubt.max(other.doubt),
+        }
+    });
+    let mut changes = Vec::from_iter(changes);
+    if changes.iter().any(|change| change.doubt.is_empty()) {
+        changes.retain(|change| change.doubt.is_empty());
+    }
+    changes
+}
+
+/// Answers whether figures change by a share within their range, on every unikernel against every
+/// Linux guest.
+fn changed(run: &Run, each: &[(Quantity, [f64; 2])]) -> Answered {
+    let each = each.iter();
+    folded(each.map(|(quantity, range)| judged(changes(run, *quantity), *quantity, *range)))
+}
+
+/// Answers whether all figures lie within a range.
+fn judged(found: Vec<Found>, (what, ..): Quantity, range: [f64; 2]) -> Answered {
+    match found.is_empty() {
+        true => Err(format!("{what}: {NOT_MEASURED}").into()),
+        false => folded(found.into_iter().map(|one| one.judge(range))),
+    }
+}
+
+/// Puts answers together: a claim is reproduced if all say so, and not reproduced if one says that.
+fn folded(each: impl Iterator<Item = Answered>) -> Answered {
+    let each: Vec<Finding> = each.map(Finding::from).collect();
+    let has = |wanted: &Answer| each.iter().any(|one| one.answer == *wanted);
+    let mut others = [Answer::NotReproduced, Answer::CannotBeTold].into_iter();
+    let answer = others.find(has).unwrap_or(Answer::Reproduced);
+    let why: Vec<&str> = each.iter().map(|one| one.why.as_str()).collect();
+    Ok(Finding {
+        answer,
+        why: why.join("; "),
+        needs_kvm: answer == Answer::CannotBeTold && each.iter().any(|one| one.needs_kvm),
     })
+}
+
+fn with_ends<E>(value: f64, ends: &Result<[f64; 2], E>, write: impl Fn(f64) -> String) -> String {
+    let ends = ends.as_ref().map(|ends| ends.map(&write));
+    let ends = ends.map_or_else(
+        |_| String::new(),
+        |[low, high]| format!(" ({low} to {high})"),
+    );
+    write(value) + &ends
+}
+
+fn percent(share: f64) -> String {
+    let sign = if share > 0.0 { "+" } else { "" };
+    format!("{sign}{} %", Numbers::PLAIN.short(share * 100.0))
+}
+
+/// Puts a published figure next to those of the run, or the reason why there are none.
+fn compared(run: &Run, row: PublishedRow<'_>) -> Vec<Comparison> {
+    let [experiment, subject, value, note] =
+        ["experiment", "subject", "value", "note"].map(|column| row.field(column));
+    let published = match ["about", "less than"]
+        .iter()
+        .find(|word| note.starts_with(**word))
+    {
+        Some(word) => format!("{word} {value} {}", row.field("unit")),
+        None if value == "+" => "more".to_owned(),
+        None => format!("{} {}", value.replace('-', "−"), row.field("unit")),
+    };
+    let comparison = |target, here| Comparison {
+        what: format!("{subject}: {}", row.field("quantity")),
+        published: published.clone(),
+        target,
+        here,
+        drawn: Vec::new(),
+    };
+    let found = match (experiment, subject.split(' ').next().unwrap_or_default()) {
+        ("footprint", "includeos") => alone(run, MEMORY),
+        ("footprint", other) => {
+            let why = match other {
+                "java" => "the study does not name its program",
+                _ => "a whole Ubuntu; Linux guests here have one program",
+            };
+            return vec![comparison(None, format!("not compared: {why}"))];
+        }
+        ("boot", _) => alone(run, BOOT),
+        ("image", _) => alone(run, IMAGE),
+        ("stream", _) => changes(run, TRIAD),
+        _ if subject.contains("inside") => changes(run, INSIDE),
+        _ if subject.contains("outside") => changes(run, OUTSIDE),
+        _ => changes(run, TOTAL),
+    };
+    if found.is_empty() {
+        return vec![comparison(None, NOT_MEASURED.to_owned())];
+    }
+    let each = found.into_iter().map(|found| {
+        let doubt = match found.doubt {
+            "" => String::new(),
+            doubt => format!(", {doubt}"),
+        };
+        comparison(Some(found.target), found.short + &doubt)
+    });
+    each.collect()
 }

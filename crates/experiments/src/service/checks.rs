@@ -43,7 +43,7 @@ const CHECKS: &[Check] = &[
             let server = case.plan.server.as_ref().and_then(|server| server.cpus);
             server.is_some() && server == case.plan.work.cpus
         },
-        text: "Server and client had the same CPU for {}: this process may use one only. Latencies include the client's own work.",
+        text: "Server and client shared CPU {cpu} for {}: this process may use no other. Latencies include the client's own work.",
     },
 ];
 

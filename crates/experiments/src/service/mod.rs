@@ -99,7 +99,7 @@ impl Experiment for Service {
         let has_taps = process::taps() == Availability::Usable;
         let mut all = Vec::new();
         for target in &conditions.targets {
-            check_target(target, values, has_taps)?;
+            check_target(target, values)?;
             for server in &servers {
                 let own = protocols.iter().filter(|one| serves(server, **one, target));
                 all.extend(own.map(|protocol| (target, *server, *protocol)));
@@ -120,7 +120,9 @@ impl Experiment for Service {
                         mark(&mut cell, LEAST_MEMORY, " with the least memory");
                         search = SEARCH_SECONDS;
                     }
-                    if !has_taps && target.kernel().is_guest() {
+                    // Pings are not forwarded.
+                    let forwarded = target.kernel().is_guest() && protocol != Protocol::Ping;
+                    if !has_taps && forwarded {
                         mark(&mut cell, CellPlan::USER_NETWORK, ", user-mode network");
                     }
                     let (expected, more) = seconds(&plan, *pace);
@@ -292,21 +294,16 @@ fn check_loads(loads: &[Schedule], allowed: &Cpus, measured: &Cpus) -> Result<()
 }
 
 /// Refuses a target on which no service can be started, or not as the values want it.
-fn check_target(target: &TargetSpec, values: &Values, taps: bool) -> Result<(), ExperimentError> {
+fn check_target(target: &TargetSpec, values: &Values) -> Result<(), ExperimentError> {
     let is_guest = target.kernel().is_guest();
     let has_memory = target.options.iter().any(|option| option.key == "mem");
     let finds_least = values.has(parameters::LEAST_MEMORY.name);
-    let pings = parameters::protocols(values).contains(&Protocol::Ping);
     let refused = if !target.capabilities().serves {
         format!(
             "no service can be started on '{target}': of containers, those of tare's own image can, of Linux guests those with an initramfs, and guest,image=FILE"
         )
     } else if finds_least && (has_memory || !is_guest) {
         format!("--least-memory is for guests without mem=, which '{target}' is not")
-    } else if !taps && is_guest && pings {
-        format!(
-            "without a TAP device no ping reaches '{target}': run tare as root, with /dev/net/tun"
-        )
     } else {
         return Ok(());
     };

@@ -56,7 +56,10 @@ pub(super) const ALL: &[Parameter] = &[
         short: Some('d'),
         default: "500 µs where threads share a CPU, else 0",
         meaning: "Difference between the intervals of one thread and the next: µs, or with a unit",
-        applies: |_, values| values.number("threads").is_some_and(|threads| threads > 1),
+        applies: |_, values| {
+            let mut several = ["threads", "affinity", "smp"].iter();
+            several.any(|name| values.has(name)) && values.number("threads") != Some(1)
+        },
         ..any_time("distance", "us")
     },
     Parameter {
@@ -190,14 +193,11 @@ pub(super) fn cpus(values: &Values, allowed: &Cpus) -> Option<Cpus> {
 
 /// Rejects values that contradict each other.
 pub(super) fn check(values: &Values) -> Result<(), ExperimentError> {
-    let why = if values.has("smp") && (values.has("threads") || values.has("affinity")) {
-        "smp puts a thread on each CPU: omit threads and affinity"
-    } else if values.has("on-threshold") && !values.has("trace-above") {
-        "on-threshold needs a limit: give one by --trace-above"
-    } else {
-        return Ok(());
-    };
-    Err(contradiction(why.to_owned()))
+    if values.has("smp") && (values.has("threads") || values.has("affinity")) {
+        let why = "smp puts a thread on each CPU: omit threads and affinity";
+        return Err(contradiction(why.to_owned()));
+    }
+    Ok(())
 }
 
 /// Returns the given policy, or the default.

@@ -8,7 +8,7 @@ use tare_testkit::assert_contains;
 use crate::compare::between;
 use crate::synthetic::services::Asked;
 use crate::synthetic::{
-    Run, UNKNOWN, alarm, figure, ids, plain, record, reproduction, shown, verdict,
+    NO, Run, UNKNOWN, YES, alarm, figure, ids, plain, record, reproduction, shown, verdict,
 };
 
 #[test]
@@ -227,8 +227,92 @@ fn the_size_of_an_image_with_more_features_answers_no_claim() {
     }
     let claim = &reproduction(run).claims[2];
     assert_eq!(claim.finding.answer, UNKNOWN);
-    let why = ["377 KiB on unikernel", "more than IPv4 and UDP"];
+    let why = ["377 KiB on unikernel", "more features than IPv4 and UDP"];
     assert_contains(&claim.finding.why, &why);
+}
+
+#[test]
+fn claims_about_costs_are_judged_by_intervals_under_every_kernel() {
+    const KERNELS: [&str; 2] = ["debian-cloud-6.1", "debian-cloud-6.12"];
+    let [least, less, more] = [40e3, 50e3, 100e3].map(|ns| [ns, ns + 1e3, ns + 2e3]);
+    let wide = [70e3, 100e3, 130e3];
+    let user: &[_] = &[("network", "user-mode")];
+    // The CPU time of an answer on the unikernel, and under both kernels, run by run.
+    for (each, emulated, labels, answer, why) in [
+        (
+            [less, more, more],
+            false,
+            &[][..],
+            YES,
+            ": −49.5 % (−53.1 % to ",
+        ),
+        ([less, more, least], false, &[], NO, "6.12: +24.4 % ("),
+        (
+            [wide, more, more],
+            false,
+            &[],
+            UNKNOWN,
+            "holds both answers",
+        ),
+        (
+            [less, wide, more],
+            false,
+            &[],
+            UNKNOWN,
+            "holds both answers",
+        ),
+        ([less, more, more], true, &[], UNKNOWN, "%), emulated"),
+        (
+            [less, more, more],
+            false,
+            user,
+            UNKNOWN,
+            "user-mode network",
+        ),
+    ] {
+        let mut run = Run::new(1);
+        run.reproduces = Some("includeos-2015");
+        run.emulated = emulated;
+        let guests = KERNELS.map(|kernel| format!("linux,kernel={kernel}"));
+        let targets = ["unikernel", &guests[0], &guests[1]];
+        for (target, runs) in targets.into_iter().zip(each) {
+            for (block, cpu_ns) in (1..).zip(runs) {
+                let asked = Asked {
+                    labels,
+                    cpu_ns,
+                    ..Asked::default()
+                };
+                run.asked(block, target, asked);
+            }
+        }
+        let found = reproduction(run);
+        let claim = &found.claims[0].finding;
+        assert_eq!(
+            (claim.answer, claim.needs_kvm),
+            (answer, emulated),
+            "{claim:?}"
+        );
+        assert_contains(&claim.why, &[why, KERNELS[0], KERNELS[1]]);
+        let of = |what: &str| {
+            let all = found.comparisons.iter();
+            Vec::from_iter(all.filter(|one| one.what.starts_with(what)))
+        };
+        for (what, published) in [
+            ("total CPU ticks AMD", "−20 %"),
+            ("total CPU ticks I", "−5.5 %"),
+        ] {
+            let both = of(what);
+            let told = both
+                .iter()
+                .map(|one| (one.target.clone(), one.published.as_str()));
+            let pairs = guests
+                .clone()
+                .map(|guest| (Some(format!("unikernel against {guest}")), published));
+            assert_eq!(Vec::from_iter(told), pairs);
+        }
+        assert_contains(&of("ticks outside")[0].here, &["not measured"]);
+        assert_contains(&of("java")[0].here, &["not compared: "]);
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub use table::PublishedTable;
 use crate::group::grouped;
 use crate::mark::Mark;
 use crate::run::Run;
+use tare_stats::OverRuns;
 
 /// What published figures are put under that the run has nothing for.
 const NO_TARGET: &str = "no target of this run";
@@ -159,7 +160,7 @@ pub struct Comparison {
     pub what: String,
     /// As published.
     pub published: String,
-    /// The target that was measured here; null if there is none.
+    /// The target that was measured here, or both that are compared; null if there is none.
     pub target: Option<String>,
     /// The figure measured here, or why there is none.
     pub here: String,
@@ -278,6 +279,34 @@ pub fn answer(holds: bool, why: impl Into<String>) -> Answered {
         false => Answer::NotReproduced,
     };
     Ok(answered(answer, why.into().into()))
+}
+
+/// Answers whether a figure with an interval lies within a range. With a part of the interval on
+/// either side of a limit, the claim is inconclusive.
+///
+/// # Errors
+///
+/// Returns the figures, of which that is to be said.
+pub fn within([low, high]: [f64; 2], range: [f64; 2], figures: String) -> Answered {
+    let holds = range[0] <= low && high <= range[1];
+    match holds || high < range[0] || range[1] < low {
+        true => answer(holds, figures),
+        false => Err(format!("{figures}: the interval holds both answers").into()),
+    }
+}
+
+/// Returns the least and the greatest ratio of two figures, by the ends of their intervals.
+///
+/// # Errors
+///
+/// Returns why one of them has no interval, or one that says nothing of a ratio.
+pub fn ratio(part: &OverRuns, whole: &OverRuns) -> Result<[f64; 2], String> {
+    let [part, whole] = [part, whole].map(|of| of.interval.map_err(|why| why.to_string()));
+    let (part, whole) = (part?, whole?);
+    match part.low > 0.0 && whole.low > 0.0 {
+        true => Ok([part.low / whole.high, part.high / whole.low]),
+        false => Err("the runs differ too much for a ratio: measure more or longer ones".into()),
+    }
 }
 
 /// Answers that a claim is inconclusive here, and why.

@@ -36,7 +36,7 @@ pub struct Check {
     pub of: (Severity, &'static str),
     /// Returns whether the notice is about a case.
     pub holds: fn(&Case<'_>) -> bool,
-    /// The notice's text, with `{}` for the names of the cases.
+    /// The notice's text, with `{}` for the names of the cases, and `{cpu}` for the measured CPU.
     pub text: &'static str,
 }
 
@@ -50,7 +50,8 @@ pub fn of_cases(
         let held = cases.iter().filter(|case| (check.holds)(case));
         let names = held.filter_map(|case| case.rows().next().map(&name));
         about(check.of, &Vec::from_iter(names), |names| {
-            check.text.replace("{}", names)
+            let text = check.text.replace("{}", names);
+            text.replace("{cpu}", &cases[0].run.plan.cpu.to_string())
         })
     });
     notices.collect()

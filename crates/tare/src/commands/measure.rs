@@ -279,7 +279,7 @@ pub fn frame(
 }
 
 /// Refuses to start if a target, a load, a CPU or a policy of the plan can't be used here. Further
-/// reasons are warnings.
+/// reasons are warnings, and so are those for which cells of a study are left out.
 pub fn require(
     plan: &Plan,
     machine: &MachineRecord,
@@ -287,9 +287,12 @@ pub fn require(
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let findings = check(plan, machine, &allowed_cpus()?, usable)?;
-    let mut errors = findings.into_iter().map(CommandError::from);
+    let errors = findings.into_iter().map(CommandError::from);
+    let is_left_out = |error: &CommandError| matches!(error, CommandError::LeftOut { .. });
+    let (left_out, errors): (Vec<_>, Vec<_>) = errors.partition(is_left_out);
+    let mut errors = errors.into_iter();
     let first = errors.next();
-    for other in errors {
+    for other in left_out.into_iter().chain(errors) {
         terminal.warn(&other.to_string());
     }
     first.map_or(Ok(()), Err)

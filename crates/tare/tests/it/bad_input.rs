@@ -56,8 +56,13 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("noise --runs 0", "nothing to run"),
         (
             "noise --workload gap --limit 22",
-            "'limit' is for the workload prime",
+            "'limit' has no effect with the other values",
         ),
+        ("noise --workload gap --window 5", "'window' has no effect"),
+        ("noise --list 5us", "'list' has no effect"),
+        ("service --duration 5s", "'duration' has no effect"),
+        ("service --compute 1s", "'compute' has no effect"),
+        ("wakeup -d 5 --policy other", "'distance' has no effect"),
         ("noise --workload sieve", "invalid value 'sieve'"),
         ("noise --threshold 5parsecs", "cycles, ns, us or ms"),
         (

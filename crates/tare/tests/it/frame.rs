@@ -123,6 +123,9 @@ fn a_service_is_the_load_of_another_measurement() {
         let loads = loads.map(|row| row["load"].as_str().unwrap().contains("service"));
         let loads: std::collections::BTreeSet<bool> = loads.collect();
         assert_eq!(loads.len(), 2, "{}", ran.out);
+        let page = fs::read_to_string(bench.work().join(name).join("report.html")).unwrap();
+        let shared = "All that the command on CPU 1 starts shares that CPU";
+        assert!(page.replace('\u{a0}', " ").contains(shared), "{name}");
     }
     crate::start::assert_nothing_is_left(&bench);
 }

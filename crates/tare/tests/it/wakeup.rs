@@ -54,7 +54,7 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         ("--load idle --load idle", "a load is given twice"),
         ("--threshold 0", "a threshold of 0 would list every wake-up"),
         ("--trace 101", "trace must be from 0 to 100, not 101"),
-        ("--on-threshold continue", "give one by --trace-above"),
+        ("--on-threshold continue", "'on-threshold' has no effect"),
         (
             "--trace-above 5 --on-threshold stop",
             "want report (or trace), signal:NAME",

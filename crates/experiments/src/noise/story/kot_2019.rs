@@ -10,7 +10,9 @@ use std::fmt;
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
-use tare_figures::claims::{Answered, Claim, Comparison, Inconclusive, Published, answer};
+use tare_figures::claims::{
+    Answered, Claim, Comparison, Inconclusive, Published, answer, ratio as ratio_of, within,
+};
 use tare_figures::format::Numbers;
 use tare_figures::group::grouped;
 use tare_figures::rows::{Figure, Row};
@@ -18,7 +20,7 @@ use tare_pages::kit::claim_table::{
     Compared, Drawing, NOT_MEASURED, PublishedRow, Quantity, Subject, compare, rows,
 };
 use tare_results::model::CellPlan;
-use tare_stats::{OverRuns, STUDENT_RUNS};
+use tare_stats::OverRuns;
 
 use super::super::only_reads_clock;
 use super::NAME;
@@ -317,22 +319,10 @@ fn ratio(run: &Run, low: f64, high: f64) -> Answered {
     let [prime, copy] = shares(run)?;
     let (one, other) = (N.percent(prime.estimate), N.percent(copy.estimate));
     let figures = format!("prime 22 loses {one}, copy 100 {other}");
-    let (Ok(prime), Ok(copy)) = (prime.interval, copy.interval) else {
-        return Err(format!("{figures}; an interval takes at least {STUDENT_RUNS} runs").into());
-    };
-    if prime.low <= 0.0 || copy.low <= 0.0 {
-        return Err(format!(
-            "{figures}; the runs differ too much to tell their ratio: measure more or longer ones"
-        )
-        .into());
-    }
-    let (least, most) = (copy.low / prime.high, copy.high / prime.low);
-    let (from, to) = (N.short(least), N.short(most));
+    let ends = ratio_of(&copy, &prime).map_err(|why| format!("{figures}; {why}"))?;
+    let [from, to] = ends.map(|times| N.short(times));
     let figures = format!("{figures}: {from} to {to} times (by the ends of the intervals at 95 %)");
-    match (least >= low && most <= high, most < low || least > high) {
-        (false, false) => Err(format!("{figures}: the range holds both answers").into()),
-        (holds, _) => answer(holds, figures),
-    }
+    within(ends, [low, high], figures)
 }
 
 /// Returns divisions and median cycles of each size of a sweep, from the heaviest of each. A mean
