@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
 use rustix::thread::gettid;
@@ -293,7 +293,7 @@ pub(super) fn name_threads(names: &mut Names, events: &[(u64, Event)]) {
 /// are unknown, since they have ended, are one.
 fn put_together(names: &mut Names, events: &mut [(u64, Event)], own: u32) {
     let threads = names.extract_if(.., |(of, tid), _| *of == "thread" && *tid != u64::from(own));
-    let mut by_name = HashMap::<_, Vec<(u64, String)>>::new();
+    let mut by_name = BTreeMap::<_, Vec<(u64, String)>>::new();
     for ((_, tid), name) in Vec::from_iter(threads) {
         let process = names.get(&(PROCESS, tid)).cloned();
         let of = (process.is_some(), process.unwrap_or_else(|| name.clone()));
@@ -630,24 +630,44 @@ mod tests {
             (7, "agent"),
             (8, "sh"),
             (9, "agent"),
+            (10, "opt cgu.1"),
+            (11, "opt cgu.2"),
         ];
         let names = names.map(|(tid, name)| (("thread", tid), name.to_owned()));
         let mut names = Names::from(names);
+        names.extend([10, 11].map(|tid| ((PROCESS, tid), "rustc".to_owned())));
         let task = |tid| Task { tid, priority: 120 }.number();
-        let mut events =
-            Vec::from_iter([(7, 5), (5, 6), (6, 8), (8, 0), (0, 7)].map(|(from, to)| {
-                let (_, event) = at(0, Kind::Switch, task(from));
-                let b = task(to);
-                (0, Event { b, ..event })
-            }));
+        let switches = [(7, 5), (5, 6), (6, 8), (8, 0), (0, 10), (10, 11), (11, 7)];
+        let mut events = Vec::from_iter(switches.map(|(from, to)| {
+            let (_, event) = at(0, Kind::Switch, task(from));
+            let b = task(to);
+            (0, Event { b, ..event })
+        }));
         put_together(&mut names, &mut events, 7);
         let tid = |number| Task::from_number(number).unwrap().tid;
         let rows = Vec::from_iter(events.iter().map(|(_, event)| (tid(event.a), tid(event.b))));
-        let cc1 = rows[0].1;
-        assert!(cc1 > OTHERS.0);
-        assert_eq!(rows, [(7, cc1), (cc1, cc1), (cc1, 8), (8, 0), (0, 7)]);
-        let names = Vec::from_iter(names.into_iter().map(|((_, tid), name)| (tid, name)));
-        let wanted = [(7, "agent"), (8, "sh"), (9, "agent"), (cc1.into(), "cc1")];
-        assert_eq!(names, wanted.map(|(tid, name)| (tid, name.to_owned())));
+        let (cc1, rustc) = (rows[0].1, rows[4].1);
+        assert!(cc1 > OTHERS.0 && rustc > cc1);
+        let wanted = [
+            (7, cc1),
+            (cc1, cc1),
+            (cc1, 8),
+            (8, 0),
+            (0, rustc),
+            (rustc, rustc),
+            (rustc, 7),
+        ];
+        assert_eq!(rows, wanted);
+        assert_eq!(names[&(PROCESS, rustc.into())], "rustc");
+        let threads = names.into_iter().filter(|((of, _), _)| *of == "thread");
+        let threads = Vec::from_iter(threads.map(|((_, tid), name)| (tid, name)));
+        let wanted = [
+            (7, "agent"),
+            (8, "sh"),
+            (9, "agent"),
+            (cc1.into(), "cc1"),
+            (rustc.into(), "rustc"),
+        ];
+        assert_eq!(threads, wanted.map(|(tid, name)| (tid, name.to_owned())));
     }
 }
