@@ -95,8 +95,8 @@ fn published_figures_are_drawn_beside_ours() {
             picture,
             &["another machine (wake-up latency in microseconds"],
         );
-        // A diamond for each load under the two kernels that were measured, and none of the others; for
-        // wide and for narrow screens.
+        // A diamond for each load under the two kernels that were measured, and none of the others;
+        // for wide and for narrow screens.
         let diamonds = picture.matches("<path class=\"published\"").count();
         assert_eq!(diamonds, 2 * 14 + 1, "{picture}");
         assert!(picture.contains("preempt=none") && !picture.contains("debian-rt"));

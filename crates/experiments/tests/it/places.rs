@@ -251,8 +251,8 @@ fn a_dozen_targets_are_overlaid_by_six_at_most() {
         legends += usize::from(series > 0);
     }
     assert!(legends > 4);
-    // The overview names every target, and marks what was emulated by a hollow mark; for wide and for
-    // narrow screens.
+    // The overview names every target, and marks what was emulated by a hollow mark; for wide
+    // and for narrow screens.
     let (_, overview) = page.split_once("gap by target").unwrap();
     let overview = overview.split("</figure>").next().unwrap();
     assert_contains(overview, &["unikernel (emulated)"]);

@@ -158,7 +158,9 @@ fn the_threads_of_a_process_are_told_together_by_its_name() {
                 one.set(cpu);
                 sched_setaffinity(None, &one).unwrap();
                 let began = Instant::now();
-                while !ends.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(60) {}
+                while !ends.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(60) {
+                    std::hint::spin_loop();
+                }
             };
             let thread = thread::Builder::new().name(name.to_owned());
             thread.spawn_scoped(scope, spin).unwrap();
@@ -180,7 +182,11 @@ fn the_threads_of_a_process_are_told_together_by_its_name() {
         .find(|taker| taker["taker"]["name"] == own.trim_end());
     let own = own.unwrap_or_else(|| panic!("{takers:?}"));
     assert_eq!(own["taker"]["kind"], "process", "{own}");
-    assert_eq!(own["threads"], serde_json::json!(names));
+    let threads = own["threads"].as_array().unwrap();
+    assert!(
+        names.iter().all(|name| threads.contains(&(*name).into())),
+        "{own}"
+    );
     assert!(own["share"].as_f64().unwrap() > 0.1, "{own}");
     let hog = |taker: &serde_json::Value| taker["name"].as_str().unwrap().contains("hog");
     assert!(!takers.iter().any(hog), "{takers:?}");

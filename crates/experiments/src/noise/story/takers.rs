@@ -158,9 +158,9 @@ impl Takers {
         all
     }
 
-    /// Says who took the most of the time in delays: `process hog 61.0 % and softirq RCU 20.0 %`; other
-    /// threads, which somebody can end or move, and what may be threads, before interrupts such as
-    /// the timer's tick.
+    /// Says who took the most of the time in delays: `process hog 61.0 % and softirq RCU 20.0 %`;
+    /// other threads, which somebody can end or move, and what may be threads, before interrupts such
+    /// as the timer's tick.
     pub fn told(&self) -> Option<String> {
         let ranked = self.ranked();
         let all: f64 = ranked.iter().map(|(_, part)| part.ns as f64).sum();
@@ -178,8 +178,8 @@ impl Takers {
     }
 }
 
-/// Names a taker with its threads, if it has any: `process rustc (threads opt cgu.02 and opt cgu.03), 2
-/// tids`.
+/// Names a taker with its threads, if it has any:
+/// `process rustc (threads opt cgu.02 and opt cgu.03), 2 tids`.
 fn numbered(taker: &Taker, part: &Part) -> String {
     let mut name = taker.to_string();
     if let Taker::Process { name: process } = taker {

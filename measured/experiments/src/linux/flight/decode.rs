@@ -21,8 +21,8 @@ pub struct Decoded {
     pub trace: Trace,
     /// The events until the thread read the clock, by time.
     pub events: Vec<Event>,
-    /// Names of the things that events give by number: threads, interrupts, vectors; for threads, the
-    /// numbers of their processes.
+    /// Names of the things that events give by number: threads, interrupts, vectors; for threads,
+    /// the numbers of their processes.
     pub names: Names,
     /// Address of the function of the timer that woke the thread, if visible.
     pub waker: Option<u64>,

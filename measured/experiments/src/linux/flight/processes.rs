@@ -9,7 +9,8 @@ use super::decode::Names;
 /// in place of its name.
 pub const PROCESS: &str = "process";
 
-/// The processes at a moment by number: those that have ended when events are decoded had names, too.
+/// The processes at a moment by number: those that have ended when events are decoded had names,
+/// too.
 #[derive(Default)]
 pub struct Processes(HashMap<u64, Process>);
 
