@@ -83,7 +83,8 @@ impl Kind {
     }
 }
 
-/// The greatest id of a thread in the kernel (PID_MAX_LIMIT). A greater number stands for several threads.
+/// The greatest id of a thread in the kernel (PID_MAX_LIMIT). A greater number stands for several
+/// threads.
 pub const MOST_TID: u32 = 1 << 22;
 
 /// A thread with its priority, as one number.

@@ -315,7 +315,11 @@ struct Group(PathBuf);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        // Of a process that has just ended, the kernel lets go a little later.
+        let ends = Instant::now() + Duration::from_secs(5);
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < ends {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

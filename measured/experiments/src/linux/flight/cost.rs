@@ -11,8 +11,8 @@ use crate::linux::clock::now_ns;
 /// The size of the buffer into which is recorded; the newest event overwrites the oldest.
 const RING_BYTES: usize = 64 << 10;
 
-/// Measures how long the kernel takes to record an event without a stack, in ns, by page faults that are
-/// recorded and others that are not: the difference of the least of several times.
+/// Measures how long the kernel takes to record an event without a stack, in ns, by page faults
+/// that are recorded and others that are not: the difference of the least of several times.
 pub fn cost_ns(cpu: u32, tracepoints: &[Tracepoint]) -> Option<u64> {
     const TRIES: usize = 16;
     let is_fault = |point: &&Tracepoint| point.point == Point::PageFault;

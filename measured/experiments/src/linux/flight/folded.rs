@@ -1,7 +1,7 @@
 //! Delays whose events are not written one by one, added up by who took the most of them.
 //!
-//! The times of all who had the CPU are added up, whatever the order in which they came. The sums are
-//! written as events again, one after the other, and read like those of a single delay.
+//! The times of all who had the CPU are added up, whatever the order in which they came. The sums
+//! are written as events again, one after the other, and read like those of a single delay.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ use super::recording::Group;
 /// Number and name of the threads that took too little to be named.
 pub const OTHERS: (u32, &str) = (MOST_TID + 1, "others");
 
-/// A thread is named that took at least one part of so many, and senders if they are not more.
+/// The smallest part, one in this number, of a thread that is named; and the most senders that are.
 const PARTS: i64 = 50;
 const MOST_SENDERS: usize = 8;
 /// The most sums in memory, and those who had the CPU in one of them.
 const MOST_SUMS: usize = 1_000;
 const MOST_TAKERS: usize = 1_000;
 
-/// The event with which somebody gets the CPU: its kind and its number, of a switch that of the next
-/// thread.
+/// The event with which somebody gets the CPU: its kind and its number, of a switch that of the
+/// next thread.
 type Who = (Kind, u64);
 
 /// The functions and senders of an occurrence: kinds and numbers of their events.
@@ -41,8 +41,8 @@ struct Divided {
     pages: BTreeSet<u64>,
 }
 
-/// The distinction between sums: the interrupt that came first, if one did, and who took the most, none
-/// if it was the thread itself; with functions and senders, and whether pages were not there.
+/// The distinction between sums: the interrupt that came first, if one did, and who took the most,
+/// none if it was the thread itself; with functions and senders, and whether pages were not there.
 type Key = (Option<Who>, Option<Who>, Called);
 
 /// Sums of delays.
@@ -78,7 +78,7 @@ fn tid_of(task: u64) -> u32 {
 }
 
 impl Divided {
-    /// Divides the time of delays. What ends without having begun began before them.
+    /// Divides the time of delays. An end without a beginning is of something that began before.
     fn of(delays: &Group, own: &mut Task) -> Self {
         let mut divided = Self::default();
         let events = &delays.events;
@@ -164,8 +164,8 @@ impl Divided {
         self.all.entry(who).or_default()
     }
 
-    /// Adds the time of a thread, if that was there when the CPU went on to another. Some kernels leave
-    /// out the switch from the idle thread back to one that waited for a page.
+    /// Adds the time of a thread, if that was there when the CPU went on to another. Some kernels
+    /// leave out the switch from the idle thread back to one that waited for a page.
     fn put(&mut self, thread: u64, ns: i64, was_there: bool, own: u32) {
         let was_there = was_there || tid_of(thread) == 0 && !self.pages.is_empty();
         match (was_there, tid_of(thread) == own) {
@@ -186,8 +186,7 @@ impl Divided {
         }
     }
 
-    /// Puts threads together that took less than one part of so many, and senders of which there are
-    /// many.
+    /// Puts threads with small parts together, and senders if there are many.
     fn without_small(mut self, sum_ns: u64) -> Self {
         let least = sum_ns.cast_signed() / PARTS;
         for (who, (ns, mut called)) in std::mem::take(&mut self.all) {
@@ -204,7 +203,8 @@ impl Divided {
         self
     }
 
-    /// Returns the events of one delay that is divided like this. An interrupt that came first does so.
+    /// Returns the events of one delay that is divided like this. An interrupt that came first does
+    /// so.
     fn events(&self, first: Option<Who>, own: Task) -> Vec<Event> {
         let mut events = Vec::new();
         let mut at_ns = self.lead;
@@ -302,8 +302,8 @@ impl Folded {
         all.add(divided);
     }
 
-    /// Returns the sums as delays that have about this number of events: those that take the most time,
-    /// and all others as one; and those without known events.
+    /// Returns the sums as delays that have about this number of events: those that take the most
+    /// time, and all others as one; and those without known events.
     pub fn groups(self, mut room: usize) -> Vec<Group> {
         let mut all = Vec::from_iter(self.sums);
         all.sort_by_key(|(_, (sum, _))| Reverse(sum.sum_ns));
@@ -402,7 +402,8 @@ mod tests {
             (2, 121_000, (61_000, 1))
         );
         assert!(sum.complete);
-        // 2,000 and 1,000 and 1,000 ns of ticks, 2,000 of the softirq, 57,000 and 55,000 of the thread.
+        // 2,000 and 1,000 and 1,000 ns of ticks, 2,000 of the softirq, 57,000 and 55,000 of the
+        // thread.
         assert_eq!(
             rows(sum),
             [

@@ -1,9 +1,9 @@
 //! Everything that the kernel does on a CPU for a time, joined with the delays of what runs there.
 //!
-//! The newest event overwrites the oldest, as in snapshots; nothing reads the buffer while the CPU is
-//! measured. Delays around which the same happened are added up, event by event, so that any number
-//! of them takes little room; the shares of a sum are the sums of the shares. Of those for which there
-//! is no room, only the times of each culprit are added up.
+//! The newest event overwrites the oldest, as in snapshots; nothing reads the buffer while the CPU
+//! is measured. Delays around which the same happened are added up, event by event, so that any
+//! number of them takes little room; the shares of a sum are the sums of the shares. Of those for
+//! which there is no room, only the times of each culprit are added up.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -38,8 +38,8 @@ const LONG_SIZE: usize = 128 << 20;
 const SLACK_NS: u64 = 500;
 /// The most groups of delays while they are added up.
 const MOST_GROUPS: usize = 20_000;
-/// The most of them that are written with their events, the most of these, and about how many events
-/// the sums of all others have.
+/// The most of them that are written with their events, the most of these, and about how many
+/// events the sums of all others have.
 const MOST_WRITTEN: [usize; 3] = [1_000, 60_000, 6_000];
 /// Those of one of many measurements of minutes.
 const MOST_WRITTEN_OF_MANY: [usize; 3] = [10, 60, 100];
@@ -424,8 +424,8 @@ impl Group {
 }
 
 /// Puts delays together around which the same happened, in which the same moment took longest, and
-/// that are about as long. Those for which there is no room are returned apart. Events are in the order
-/// of time, and complete from a time on.
+/// that are about as long. Those for which there is no room are returned apart. Events are in the
+/// order of time, and complete from a time on.
 fn grouped(
     delays: impl Iterator<Item = Delay>,
     events: &[(u64, Event)],
@@ -466,8 +466,8 @@ fn grouped(
     (kinds.into_values().collect(), folded)
 }
 
-/// Returns the kinds that take the most time, or have the longest delays, and sums of all others. The
-/// limits are the greatest numbers of kinds, of their events, and of those of the sums.
+/// Returns the kinds that take the most time, or have the longest delays, and sums of all others.
+/// The limits are the greatest numbers of kinds, of their events, and of those of the sums.
 fn written(
     (mut kinds, mut folded): (Vec<Group>, Folded),
     [most, mut events, of_sums]: [usize; 3],
