@@ -51,7 +51,7 @@ pub enum ExperimentError {
     NoEffect {
         /// Name of the parameter.
         parameter: &'static str,
-        /// What it would do, and with which of them.
+        /// Its meaning, which says with which of them it has one.
         meaning: &'static str,
     },
     /// There would be nothing to run.

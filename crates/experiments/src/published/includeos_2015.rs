@@ -1,8 +1,8 @@
 //! includeos-2015: what does a service cost on a unikernel, against the same service on Linux?
 //!
 //! A claim is judged by intervals, for each unikernel against each Linux guest of the run that was
-//! measured alike. The study's guests ran in KVM, so an emulator's figures answer no claim: they are
-//! named with it. Its CPU time is in ticks of 10 ms; ours in ns, of the same threads.
+//! measured alike. The study's guests ran in KVM, so an emulator's figures answer no claim: they
+//! are named with it. Its CPU time is in ticks of 10 ms; ours in ns, of the same threads.
 
 use tare_figures::Run;
 use tare_figures::cases::Case;
@@ -191,8 +191,8 @@ fn alone(run: &Run, quantity: Quantity) -> Vec<Found> {
     found.collect()
 }
 
-/// Returns by which share of Linux's a figure of each unikernel differs from that of each Linux guest
-/// with the same plan; only those that can answer a claim, if there are such.
+/// Returns by which share of Linux's a figure of each unikernel differs from that of each Linux
+/// guest with the same plan; only those that can answer a claim, if there are such.
 fn changes(run: &Run, quantity: Quantity) -> Vec<Found> {
     let all = known(run, quantity);
     let of = |kernel| all.iter().filter(move |one| one.kernel == kernel);

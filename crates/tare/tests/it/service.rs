@@ -541,9 +541,9 @@ fn the_study_is_reproduced_as_far_as_it_is_measured() {
         &[
             "asked by nslookup",
             "The DNS service takes 5.5 to 20 % less CPU in total (",
-            "; outside ",
+            "ticks outside the guest",
             "until its first line",
-            "Triad: ",
+            "triad includeos against ubuntu",
             "VM exits, which only KVM counts",
             "includeos hello VM with QEMU: memory",
             "total CPU ticks Intel: change",
