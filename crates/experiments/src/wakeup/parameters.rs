@@ -58,7 +58,10 @@ pub(super) const ALL: &[Parameter] = &[
         meaning: "Difference between the intervals of one thread and the next: µs, or with a unit",
         applies: |_, values| {
             let mut several = ["threads", "affinity", "smp"].iter();
-            several.any(|name| values.has(name)) && values.number("threads") != Some(1)
+            let is_several =
+                several.any(|name| values.has(name)) && values.number("threads") != Some(1);
+            // Whoever knows cyclictest types -d0 also for one thread.
+            is_several || values.number("distance") == Some(0)
         },
         ..any_time("distance", "us")
     },

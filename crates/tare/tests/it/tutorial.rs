@@ -324,7 +324,10 @@ fn a_workload_of_one_file_has_everything() {
 
     run("noise --help").expect(0, &["(the divider)", "--divisions <N>", "Divide N times"]);
     run("noise --workload divide --divisions 0").expect(2, &["must be from 1 to 1000000"]);
-    run("noise --workload gap --divisions 5").expect(2, &["for the workload divide"]);
+    run("noise --workload gap --divisions 5").expect(
+        2,
+        &["'divisions' has no effect with the other values: Divide N times, for divide"],
+    );
     run("noise --workload divide --dry-run").expect(0, &["process divide 100"]);
     run("noise --workload divide --divisions 5,50 --repetitions 1000 --runs 2 --output run")
         .expect(

@@ -68,6 +68,9 @@ fn arguments_that_make_no_sense_are_usage_errors() {
     ] {
         bench.run(&format!("wakeup {words}")).expect(2, &[said]);
     }
+    bench
+        .run("wakeup --dry-run --policy other -t1 -d0")
+        .expect(0, &[]);
     assert_eq!(files(&bench.work()), Vec::<String>::new());
 }
 
