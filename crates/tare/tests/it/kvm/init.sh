@@ -17,22 +17,22 @@ load() {
     while read -r module; do insmod "/lib/modules/$module"; done </lib/modules/order
 }
 if [ -e /checks ]; then
+    # What is written by one call is not interrupted by these lines.
+    while sleep 5; do echo '@@ alive'; done &
     for check in /checks/*; do
         name=${check##*/}
-        echo '@@ begin'
+        echo "@@ begin ${name#*-}"
         # The checks before `load` see a machine without KVM.
         if [ "${name#*-}" = load ]; then load; fi
         timeout -k 1 "$LIMIT" sh -eu "$check" >/tmp/said 2>&1
         status=$?
-        cat /tmp/said
-        echo "@@ $status $(cut -d' ' -f1 /proc/uptime)"
+        dd if=/tmp/said bs=1M status=none
+        echo "@@ end $status $(cut -d' ' -f1 /proc/uptime)"
     done
 else
     load
     echo "tare in a guest with a KVM that QEMU emulates; leave by 'exit'"
     setsid -c sh
 fi
-# The kernel's own line would overtake what is still to be sent.
-sleep 1
 echo o >/proc/sysrq-trigger
 sleep 60

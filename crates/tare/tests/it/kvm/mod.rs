@@ -3,15 +3,14 @@
 //! Debian's cloud kernel with an initramfs of the programs of this machine; the checks run in it one
 //! after the other.
 //!
-//! The outer guest's time is a count of instructions: it stands still while other work has the
-//! machine, and jumps while the outer guest is idle. One thread executes both of its CPUs and their
-//! timers. With a thread for each, guests froze: `do_vmexit` of QEMU 7.2 changes
-//! `interrupt_request` without a lock (corrected in 2025), so an interrupt that came at that moment
-//! was lost.
-//!
 //! What this cannot show: speed, Intel's VMX, AVIC, an invariant time-stamp counter. Wake-ups are
-//! 5 ms apart: `helper_vmrun` of QEMU 7.2 does not restore the interrupt shadow of `sti`, so a guest
-//! that sleeps by `sti; hlt` for less than a millisecond may lose its wake-up there.
+//! 20 ms apart: `helper_vmrun` of QEMU 7.2 does not restore the interrupt shadow of `sti`, so a guest
+//! that sleeps by `sti; hlt` for a short time may lose its wake-up there.
+//!
+//! The outer guest has a periodic tick (`nohz=off highres=off`). When a guest in it exits, QEMU's
+//! `do_vmexit` changes `interrupt_request` without a lock (corrected in 2025), so an interrupt that
+//! comes at that moment may be lost. A lost one-shot timer is never set again; a lost tick is made up
+//! for by the next. On a machine with much other work the outer guest still freezes at times.
 
 mod outer;
 
@@ -78,9 +77,9 @@ tare image run hello,mem=16M,accel=kvm then=panic"#,
     },
     Check {
         name: "study",
-        // `guest_time` comes in ticks of 10 ms: 10,000 ns for each of 1,000 requests.
+        // `guest_time` comes in ticks of 10 ms: 50,000 ns for each of 200 requests.
         script: "tare run /study.toml --output study\n\
-                 grep -E 'place=inside service=dns,cpu,ns,mean,[1-9][0-9]*0000,' study/figures.csv\n\
+                 grep -E 'place=inside service=dns,cpu,ns,mean,[0-9]+0000,' study/figures.csv\n\
                  grep -E 'reason=all service=dns,exits,,mean,[0-9.]*[1-9]' study/figures.csv\n\
                  grep -Eo 'part=[^,]*,exits,,mean,[0-9.]+' study/figures.csv | sort -u",
         status: 0,
@@ -88,20 +87,18 @@ tare image run hello,mem=16M,accel=kvm then=panic"#,
     },
     Check {
         name: "pinned",
-        // A QEMU may end while it is looked at. KVM's thread that gives back large pages once an
-        // hour begins where the vCPU's thread is.
+        // A QEMU may end while it is looked at.
         script: r#"(
     set +e
-    while sleep 0.1; do
+    while sleep 0.3; do
         for qemu in $(pidof qemu-system-x86_64); do
-            echo pinned $(sed -n 's/^Cpus_allowed_list:\t//p' \
-                $(grep -L kvm-nx-lpage /proc/$qemu/task/*/status))
+            echo pinned $(sed -n 's/^Cpus_allowed_list:\t//p' /proc/$qemu/task/*/status)
             grep -e VmLck -e VmRSS /proc/$qemu/status
         done
     done
 ) 2>/dev/null &
 trap "kill $!" EXIT
-tare noise --workload gap --repetitions 1000000 --runs 3 --output split --target process \
+tare noise --workload gap --repetitions 2000000 --runs 3 --output split --target process \
     --target unikernel,irq=off,accel=kvm"#,
         status: 0,
         parts: &["emulated, although by KVM"],
@@ -145,30 +142,13 @@ pidof tare tare-agent tare-service qemu-system-x86_64 || true
     },
 ];
 
-/// One boot with the times of its exits.
-const TRACED: &str = "echo 1 >/sys/kernel/tracing/events/kvm/kvm_exit/enable
-tare image run hello,mem=64M,accel=kvm
-cat /sys/kernel/tracing/trace";
-
-/// How often `hello` leaves its guest without interrupts of the outer machine, and with which files.
-const RECORDED: ([&str; 4], u32) = (
-    [
-        "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c",
-        "5c4d986a8829abc3ccc45302bb0e9e93e9f78435a6ed4d13a48f4e2822f91f74",
-        "b9ea6660d2abac0b2d65aaf11d07cb9d9012b4beb1287d6eb539fccecd1aebd2",
-        "1db262769f9f201667f89b6c24617dcc0bf70ddaec4ac9e6ffcfc3913129fe4e",
-    ],
-    184,
-);
-
 #[test]
-#[ignore = "takes a minute or more: make test-kvm, which make acceptance runs"]
+#[ignore = "has the machine to itself: make test-kvm, which make acceptance runs"]
 fn guests_run_under_kvm() {
     let Some(outer) = Outer::new() else {
         return;
     };
-    let scripts: Vec<_> = CHECKS.iter().map(|one| (one.name, one.script)).collect();
-    let said = outer.run(2, &scripts);
+    let said = outer.run(CHECKS.iter().map(|check| (check.name, check.script)));
     for (check, said) in CHECKS.iter().zip(&said) {
         eprintln!("{} ended after {} s", check.name, said.end_seconds);
         assert_eq!(said.status, check.status, "{}: {}", check.name, said.text);
@@ -179,31 +159,10 @@ fn guests_run_under_kvm() {
         &*said[place].text
     };
     assert_threads_are_pinned(text("pinned"));
-    let exits = equal_exits(text("exits"));
-    let files = outer.files_of_a_boot();
-    if files == RECORDED.0 {
-        assert_eq!(exits, RECORDED.1);
-    } else {
-        eprintln!("hello leaves its guest {exits} times with {files:?}, {RECORDED:?}");
-    }
+    assert_exits_are_counted(text("exits"));
     assert!(!text("study").contains("Not measured"), "{}", text("study"));
     assert_parts_add_up(text("study"));
     assert_eq!(text("left"), "/run:\n\n/tmp:\nsaid\nlo\n");
-}
-
-/// What a boot needs is a count of instructions, so each boot is the same, exits and their times.
-#[test]
-#[ignore = "boots five times: make test-kvm, which make acceptance runs"]
-fn a_boot_can_be_repeated_exactly() {
-    let Some(outer) = Outer::new() else {
-        return;
-    };
-    let scripts = [("load", "dmesg"), ("exits", TRACED)];
-    let first = outer.run(1, &scripts);
-    assert!(first[1].text.contains("kvm_exit"), "{first:?}");
-    for _ in 1..5 {
-        assert_eq!(outer.run(1, &scripts), first);
-    }
 }
 
 /// The thread of the measured CPU is on CPU 1, all others are not; nothing is locked where nothing
@@ -243,8 +202,8 @@ fn assert_parts_add_up(text: &str) {
 }
 
 /// Boots of one image leave the guest equally often, apart from interrupts of the outer machine; one
-/// that writes one character more, by one access to the port, once more. Returns how often.
-fn equal_exits(text: &str) -> u32 {
+/// that writes one character more, by one access to the port, once more.
+fn assert_exits_are_counted(text: &str) {
     let mut boots: Vec<BTreeMap<&str, u32>> = Vec::new();
     for line in text.lines() {
         if line.starts_with("hello from tare") {
@@ -258,13 +217,12 @@ fn equal_exits(text: &str) -> u32 {
     }
     let longer = boots.pop().unwrap();
     let mut expected = boots[0].clone();
-    let all = expected.values().sum();
+    let all: u32 = expected.values().sum();
     eprintln!("hello leaves its guest {all} times: {expected:?}");
     assert_eq!(boots.len(), 10);
     assert!(boots.iter().all(|boot| *boot == expected), "{boots:?}");
     *expected.get_mut("io").unwrap() += 1;
     assert_eq!(longer, expected);
-    all
 }
 
 /// For people: `make kvm`.
