@@ -173,12 +173,13 @@ fn what_was_stolen_is_named_by_its_share_and_each_target_has_its_own() {
     let verdict = run.analyse().summary().verdict.clone();
     let said = [vec![verdict.headline], verdict.details].concat().join(" ");
     let cc1 = "alongside cc1 (30.0 % of the CPU's time)";
-    // Less was stolen than either of them had.
-    let rustc = "rustc (6.00 % of the CPU's time) and 1 more name)";
+    // Whoever is stopped by that, whatever the priority.
+    let stolen = "alongside stolen time (at most 5.00 % of the CPU's time)";
+    let more = "cc1 (30.0 % of the CPU's time) and 1 more name)";
     assert_contains(
         &said,
         &[
-            &format!("4.10 µs on process ({cc1}, {rustc} and 4.10 µs on crun ({cc1}, {rustc}."),
+            &format!("4.10 µs on process ({stolen}, {more} and 4.10 µs on crun ({stolen}, {more}."),
             &format!("µs; {cc1}) and "),
         ],
     );

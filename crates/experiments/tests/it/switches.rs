@@ -113,6 +113,8 @@ fn the_first_line_says_what_isolation_gained() {
         "Not changed in cells 2, 4, 6, 8: setting 1 of governor is another program's."
     );
     let (terminal, page) = shown(&report);
+    let named = "the switches irq-affinity, watchdog and governor for cells 2, 4, 6, 8";
+    assert_contains(&page, &["Kernel settings changed for the run", named]);
     for shown in [terminal, page] {
         assert_contains(&shown, &["What the switches change"]);
         assert_contains(&shown, &["isolate=yes"]);

@@ -151,8 +151,9 @@ fn is_timed(cell: &Cell) -> bool {
 }
 
 /// Returns the names of other work that bears on the figures of some cells, each with its share of
-/// the time, and how much the hypervisor took; the greatest share first:
-/// `sh (66 % of the CPU's time)`, `stolen time (at most 1.2 % of the CPU's time)`.
+/// the time, the greatest share first; before them how much the hypervisor took, also from threads
+/// that come before all others:
+/// `stolen time (at most 1.2 % of the CPU's time)`, `sh (66 % of the CPU's time)`.
 pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let cells = Vec::from_iter(cells);
     let of = |of: fn(&Cell) -> Option<&OtherWork>| {
@@ -168,12 +169,13 @@ pub fn much<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     };
     let mut much = of(of_machine);
     much.extend(of(|cell| cell.guest_work.as_ref()));
-    if let Some(on) = stolen(&cells) {
-        let share = format!("{}{}", share_of(&on, cells.len()), most(&on, ", ", ""));
-        much.push((format!("stolen time (at most {share})"), on.share));
-    }
     much.sort_by(|a, b| b.1.total_cmp(&a.1));
-    much.into_iter().map(|(told, _)| told).collect()
+    let stolen = stolen(&cells).map(|on| {
+        let share = format!("{}{}", share_of(&on, cells.len()), most(&on, ", ", ""));
+        format!("stolen time (at most {share})")
+    });
+    let much = much.into_iter().map(|(told, _)| told);
+    stolen.into_iter().chain(much).collect()
 }
 
 /// Writes a share of a CPU's time, and of which cells that is if not of all.

@@ -175,11 +175,9 @@ pub(super) fn provenance(report: &Report) -> Markup {
         ("CPU", cpu(plan)),
         ("Order", order(plan)),
     ];
-    let settings: Vec<String> = plan
-        .settings
-        .iter()
-        .map(|setting| format!("{} = {}", setting.path, setting.value))
-        .collect();
+    let settings = plan.settings.iter();
+    let settings = settings.map(|setting| format!("{} = {}", setting.path, setting.value));
+    let settings = Vec::from_iter(settings.chain(switched(plan)));
     let settings = match settings.is_empty() {
         true => "none".to_owned(),
         false => settings.join(", "),
@@ -189,6 +187,23 @@ pub(super) fn provenance(report: &Report) -> Markup {
         rows.push(("Agent", agent));
     }
     facts(&rows)
+}
+
+/// Names the switches whose settings are changed for some cells.
+fn switched(plan: &Plan) -> Option<String> {
+    let cells = plan.cells.iter().filter(|cell| !cell.switches.is_empty());
+    let ids: Vec<u32> = cells.clone().map(|cell| cell.id).collect();
+    let all = cells.flat_map(|cell| &cell.switches);
+    let names = grouped(all.map(|switch| (switch.name.clone(), ())));
+    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    let of = || {
+        format!(
+            "the switches {} for {}",
+            words::list(&names),
+            name_cells(&ids)
+        )
+    };
+    (!ids.is_empty()).then(of)
 }
 
 fn versions(plan: &Plan, derived: &str) -> String {
