@@ -51,7 +51,7 @@ enum By {
     Times,
     /// The least length of its delays, and how many of them there are in a second, if that is known.
     Length(Duration, Option<f64>),
-    /// The number of bursts, each of which sends so many interrupts.
+    /// The number of bursts, and how many interrupts each sends.
     Count(f64),
     /// How many there are in a second, at least.
     Rate(f64),
