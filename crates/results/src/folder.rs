@@ -38,9 +38,16 @@ pub enum CellState {
 }
 
 impl CellState {
-    /// Says whether the cell ran to its end, or was left out for good.
+    /// Says whether the cell ran to its end, or was left out for good: above a saturated rung, not
+    /// since a right was missing, which a resumed run may have.
     fn is_whole(&self) -> bool {
-        matches!(self, Self::Done(cell) if cell.outcome.cut_short().is_none())
+        let Self::Done(cell) = self else {
+            return false;
+        };
+        match &cell.outcome {
+            Outcome::LeftOut { .. } => cell.plan.rung.is_some(),
+            outcome => outcome.cut_short().is_none(),
+        }
     }
 }
 
@@ -273,8 +280,8 @@ impl RunFolder {
 
     /// Writes a cell, with its samples if it is done, so that it is there as a whole or not at all.
     ///
-    /// A failed one is kept next to those that failed before. One that was damaged or cut short is
-    /// set aside.
+    /// A failed one is kept next to those that failed before. One that was damaged, cut short or
+    /// left out is set aside.
     ///
     /// # Errors
     ///
@@ -309,6 +316,7 @@ impl RunFolder {
             });
         }
         let before = match state {
+            CellState::Done(cell) if cell.outcome.record().is_none() => Aside::LeftOut,
             CellState::Done(_) => Aside::CutShort,
             _ => Aside::Damaged,
         };
@@ -432,8 +440,8 @@ fn put_in_place(
         cell.outcome,
         Outcome::Failed { .. } | Outcome::NotTried { .. }
     );
-    // A whole cell is not written again, so what is there is damaged or was cut short; of the
-    // latter there is more to see than of an attempt that failed.
+    // A whole cell is not written again, so what is there is damaged, or was cut short or left out.
+    // Of one that was cut short there is more to see than of an attempt that failed.
     let is_kept = is_failed && matches!(before, Aside::CutShort);
     if !is_kept && cells.has(&done).map_err(at(cells.path()))? {
         rename(&done, &before.next(names, id))?;

@@ -61,6 +61,7 @@ pub(crate) enum Aside {
     Failed,
     Damaged,
     CutShort,
+    LeftOut,
 }
 
 impl Aside {
@@ -70,6 +71,7 @@ impl Aside {
             Self::Failed => format!("{name}.failed-"),
             Self::Damaged => format!("{name}.damaged-"),
             Self::CutShort => format!("{name}.cut-short-"),
+            Self::LeftOut => format!("{name}.left-out-"),
         }
     }
 

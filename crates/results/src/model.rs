@@ -648,7 +648,8 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cut_short: Option<String>,
     },
-    /// The protocol left it out while the run went on, because what came before made it pointless.
+    /// The protocol left it out while the run went on, because what came before made it pointless,
+    /// or a right was missing.
     LeftOut {
         /// What that was.
         reason: String,

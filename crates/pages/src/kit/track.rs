@@ -230,6 +230,14 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn leading_bits_are_lower_by_less_than_the_last_of_them() {
+        for number in (0..70_000).chain([u64::MAX - 1, u64::MAX]) {
+            let lost = number - leading(number, 8);
+            assert!(lost <= number / 128 && (number > 255 || lost == 0), "{number}");
+        }
+    }
+
     fn head(length: u64, seen: u64, kept: u64) -> SetHead {
         let first = u64::MAX - 500;
         SetHead {

@@ -15,7 +15,7 @@ use super::quanta::InQuanta;
 pub(super) struct Pictures {
     /// Durations of all repetitions; of a spin the lengths of all listed gaps.
     pub counts: Counts,
-    /// Times from gap to gap, to 1 %.
+    /// Times from gap to gap, each rounded down by less than 1/128 (8 leading bits).
     pub between: Counts,
     /// Raw samples of the first run, one after the other.
     pub window: Vec<u64>,
