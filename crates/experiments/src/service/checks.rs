@@ -45,6 +45,19 @@ const CHECKS: &[Check] = &[
         },
         text: "Server and client shared CPU {cpu} for {}: this process may use no other. Latencies include the client's own work.",
     },
+    Check {
+        of: (Severity::Note, "client-beside-hypervisor"),
+        holds: |case| {
+            let server = case.plan.server.as_ref().and_then(|server| server.cpus);
+            let machine = case.run.machine.as_ref().map(|record| &record.machine);
+            let online = machine.and_then(|machine| machine.topology.online.known());
+            case.plan.target.kernel().is_guest()
+                && server.is_some_and(|own| case.plan.work.cpus.is_some_and(|other| other != own))
+                && online.is_some_and(|online| online.count() == 2)
+        },
+        text: "This machine has two CPUs: the client shared its own with the hypervisor's other threads, such as those of devices, \
+               for {}. Rates and latencies there are those of both.",
+    },
 ];
 
 /// Returns the notices about cases that `place` names.

@@ -1,14 +1,17 @@
 //! What a run of services tells.
 
 use tare_experiments::catalogue;
+use tare_host::Fact;
 use tare_pages::terminal;
-use tare_results::model::{Labels, Samples, SetSamples, Value};
+use tare_results::MachineRecord;
+use tare_results::model::{Cpus, Labels, Samples, SetSamples, Value};
 use tare_testkit::assert_contains;
 
 use crate::compare::between;
 use crate::synthetic::services::Asked;
 use crate::synthetic::{
-    NO, Run, UNKNOWN, YES, alarm, figure, ids, plain, record, reproduction, shown, verdict,
+    NO, Run, UNKNOWN, YES, alarm, analyse, figure, ids, plain, record, reproduction, shown,
+    unknown_machine, verdict,
 };
 
 #[test]
@@ -432,6 +435,28 @@ fn valued((measure, value): (&str, f64)) -> Value {
         unit: String::new(),
         value,
     }
+}
+
+#[test]
+fn a_client_on_the_only_cpu_that_is_left_to_a_hypervisor_is_told() {
+    let told = |target: &str, client: u32, online: &str| {
+        let mut run = Run::new(1);
+        let plan = &mut run.asked(1, target, Asked::default()).plan;
+        plan.server.as_mut().unwrap().cpus = Some(Cpus::one(1));
+        plan.work.cpus = Some(Cpus::one(client));
+        let plan = plan.clone();
+        let mut data = run.data();
+        data.plan.cells = vec![plan];
+        let mut machine = unknown_machine();
+        machine.topology.online = Fact::Known(Cpus::parse(online).unwrap());
+        data.machine = Some(MachineRecord::new(machine, Vec::new()));
+        ids(&analyse(data)).contains(&"client-beside-hypervisor")
+    };
+    for target in ["unikernel", "linux"] {
+        assert!(told(target, 0, "0-1"), "{target}");
+        assert!(!told(target, 0, "0-3") && !told(target, 1, "0-1"));
+    }
+    assert!(!told("process", 0, "0-1"));
 }
 
 #[test]
