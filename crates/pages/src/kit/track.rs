@@ -234,7 +234,10 @@ mod tests {
     fn leading_bits_are_lower_by_less_than_the_last_of_them() {
         for number in (0..70_000).chain([u64::MAX - 1, u64::MAX]) {
             let lost = number - leading(number, 8);
-            assert!(lost <= number / 128 && (number > 255 || lost == 0), "{number}");
+            assert!(
+                lost <= number / 128 && (number > 255 || lost == 0),
+                "{number}"
+            );
         }
     }
 
