@@ -481,6 +481,12 @@ fn without_a_tap_device_qemu_forwards_ports_to_guests() {
     let mut without = bench.command_of(Path::new("taskset"), &all);
     let left_out = "2 cells are left out: a network for a service and its clients requires root";
     Ran::of(without.output().unwrap()).expect(0, &[left_out, "left out: a network", named]);
+    // With the right, they are measured.
+    let words = ["-c", "0", tare, "run", "--resume", "rights"];
+    let mut with = bench.command_of(Path::new("taskset"), &words);
+    let ran = Ran::of(with.output().unwrap());
+    ran.expect(0, &["[2/2]"]);
+    assert!(!ran.out.contains("left out"), "{}", ran.out);
     assert_nothing_is_left(&bench);
 }
 
