@@ -46,7 +46,7 @@ const CHECKS: &[Check] = &[
         text: "Server and client shared CPU {cpu} for {}: this process may use no other. Latencies include the client's own work.",
     },
     Check {
-        of: (Severity::Note, "client-beside-hypervisor"),
+        of: (Severity::Note, "client-with-hypervisor"),
         holds: |case| {
             let server = case.plan.server.as_ref().and_then(|server| server.cpus);
             let machine = case.run.machine.as_ref().map(|record| &record.machine);
@@ -56,7 +56,7 @@ const CHECKS: &[Check] = &[
                 && online.is_some_and(|online| online.count() == 2)
         },
         text: "This machine has two CPUs: the client shared its own with the hypervisor's other threads, such as those of devices, \
-               for {}. Rates and latencies there are those of both.",
+               for {}. Latencies and the highest rate include what these threads do.",
     },
 ];
 

@@ -450,7 +450,7 @@ fn a_client_on_the_only_cpu_that_is_left_to_a_hypervisor_is_told() {
         let mut machine = unknown_machine();
         machine.topology.online = Fact::Known(Cpus::parse(online).unwrap());
         data.machine = Some(MachineRecord::new(machine, Vec::new()));
-        ids(&analyse(data)).contains(&"client-beside-hypervisor")
+        ids(&analyse(data)).contains(&"client-with-hypervisor")
     };
     for target in ["unikernel", "linux"] {
         assert!(told(target, 0, "0-1"), "{target}");
